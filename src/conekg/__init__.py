@@ -1,0 +1,1 @@
+"""conekg answers first-order logical questions over incomplete knowledge graphs."""

@@ -1,0 +1,1 @@
+"""Every table and claim of the paper as a command."""

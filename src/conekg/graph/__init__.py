@@ -1,0 +1,1 @@
+"""Facts: names, edges, and the nested graphs made of them."""

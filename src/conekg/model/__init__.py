@@ -1,0 +1,1 @@
+"""Models: a query read as a region of the embedding space."""

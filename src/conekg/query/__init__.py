@@ -1,0 +1,1 @@
+"""Questions: the tree, its notations, its rewrites, its shapes and its plans."""

@@ -1,0 +1,201 @@
+"""Plans: a batch of queries of mixed shapes as a short list of batched operator steps.
+
+Every projection at the same depth is one step, whichever query it came from, so
+that a model runs it as one matrix product; likewise negations, and intersections
+of equal arity. A plan depends only on the shapes and how many queries each has,
+so it is made once and replayed for every batch of that composition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias, assert_never
+
+from conekg.query.tree import (
+    Anchor,
+    And,
+    Not,
+    Or,
+    Project,
+    Query,
+    Universe,
+    children,
+    fold,
+    subtrees,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`count` queries of one shape: its union-free branches, whose ids are slots."""
+
+    branches: tuple[Query, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A slice of the output of an earlier step."""
+
+    step: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A column of ids: slot `column` of all queries of group `group`."""
+
+    group: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorStep:
+    """Embed the entities of the given slots."""
+
+    entities: tuple[Slot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UniverseStep:
+    """Embed the set of all entities, `count` times."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectStep:
+    """Project each operand along the relations of its slot."""
+
+    operands: tuple[Rows, ...]
+    relations: tuple[Slot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IntersectStep:
+    """Intersect operands; `operands[i]` lists the i-th operand of every intersection."""
+
+    operands: tuple[tuple[Rows, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NegateStep:
+    """Complement each operand."""
+
+    operands: tuple[Rows, ...]
+
+
+Step: TypeAlias = AnchorStep | UniverseStep | ProjectStep | IntersectStep | NegateStep
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps in order of execution, and where the regions of each group's branches end up."""
+
+    groups: tuple[Group, ...]
+    steps: tuple[Step, ...]
+    roots: tuple[tuple[Rows, ...], ...]
+    """One tuple a group, one entry a branch, each of `count` rows."""
+
+    @property
+    def num_queries(self) -> int:
+        """How many queries the batch holds."""
+        return sum(group.count for group in self.groups)
+
+
+@lru_cache(maxsize=512)
+def make_plan(groups: tuple[Group, ...]) -> Plan:
+    """The plan of a batch with the given groups, in order."""
+    waiting = _distinct_nodes(groups)
+    ranks = {key: _rank(key[1]) for key in waiting}
+    steps: list[Step] = []
+    placed: dict[_Key, Rows] = {}
+    while waiting:
+        ready = [key for key in waiting if all((key[0], c) in placed for c in children(key[1]))]
+        # The shallowest work first; otherwise a projection could run before others that
+        # belong to the same matrix product are ready.
+        first = min(ranks[key] for key in ready)
+        batch = [key for key in ready if ranks[key] == first]
+        steps.append(_make_step(batch, groups, placed))
+        start = 0
+        for key in batch:
+            stop = start + groups[key[0]].count
+            placed[key] = Rows(len(steps) - 1, start, stop)
+            start = stop
+        waiting = [key for key in waiting if key not in placed]
+    roots = tuple(
+        tuple(placed[index, branch] for branch in group.branches)
+        for index, group in enumerate(groups)
+    )
+    return Plan(groups, tuple(steps), roots)
+
+
+_Key: TypeAlias = tuple[int, Query]
+"""A node within a group. Equal subtrees of a group are one node, computed once."""
+
+
+def _distinct_nodes(groups: Sequence[Group]) -> list[_Key]:
+    keys: dict[_Key, None] = {}
+    for index, group in enumerate(groups):
+        for branch in group.branches:
+            keys.update(dict.fromkeys((index, node) for node in subtrees(branch)))
+    return list(keys)
+
+
+def _rank(query: Query) -> tuple[int, int, int]:
+    """(projection depth, operator, arity): ready nodes of equal rank are one step.
+
+    Smaller ranks run earlier: within a depth, complements before the intersections that
+    may be waiting for them, so that intersections of equal arity meet in one step.
+    """
+    depth = _projection_depth(query)
+    match query:
+        case Anchor():
+            return depth, 0, 0
+        case Universe():
+            return depth, 1, 0
+        case Project():
+            return depth, 2, 1
+        case Not():
+            return depth, 3, 1
+        case And(operands):
+            return depth, 4, len(operands)
+        case Or():
+            raise AssertionError("unions are rewritten away before planning")
+    assert_never(query)
+
+
+def _projection_depth(query: Query) -> int:
+    """How many projections the longest path to a leaf has."""
+    return fold(query, lambda node, below: max(below, default=0) + isinstance(node, Project))
+
+
+def _make_step(batch: Sequence[_Key], groups: Sequence[Group], placed: dict[_Key, Rows]) -> Step:
+    nodes = [node for _, node in batch]
+    match nodes[0]:
+        case Anchor():
+            return AnchorStep(
+                tuple(Slot(g, node.entity_id) for g, node in batch if isinstance(node, Anchor))
+            )
+        case Universe():
+            return UniverseStep(sum(groups[g].count for g, _ in batch))
+        case Project():
+            return ProjectStep(
+                tuple(placed[g, children(node)[0]] for g, node in batch),
+                tuple(Slot(g, node.relation_id) for g, node in batch if isinstance(node, Project)),
+            )
+        case Not():
+            return NegateStep(tuple(placed[g, children(node)[0]] for g, node in batch))
+        case And(operands):
+            return IntersectStep(
+                tuple(
+                    tuple(placed[g, children(node)[i]] for g, node in batch)
+                    for i in range(len(operands))
+                )
+            )
+        case Or():
+            raise AssertionError("unions are rewritten away before planning")
+    assert_never(nodes[0])

@@ -1,0 +1,1 @@
+"""Exact answers: a query read as a set of entities."""
