@@ -67,7 +67,7 @@ def best_over_branches(plan: Plan, logits: Tensor) -> Tensor:
         return logits
     sizes = [len(group.branches) * group.count for group in plan.groups]
     parts = [
-        part.unflatten(0, (len(group.branches), group.count)).amax(dim=0)
+        part.reshape(len(group.branches), group.count, *part.shape[1:]).amax(dim=0)
         for part, group in zip(torch.split(logits, sizes), plan.groups, strict=True)
     ]
     return torch.cat(parts)

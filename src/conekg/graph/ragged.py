@@ -1,0 +1,48 @@
+"""Ragged rows: answer sets of different sizes in one flat array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from conekg.graph.adjacency import IntArray, LongArray
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Rows of different lengths in one flat array; each row is sorted."""
+
+    offsets: LongArray
+    """[rows + 1]"""
+    values: IntArray
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> IntArray:
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+    @property
+    def lengths(self) -> LongArray:
+        """[rows] how many values each row has."""
+        return np.diff(self.offsets)
+
+    @staticmethod
+    def from_rows(rows: Sequence[Sequence[int] | IntArray]) -> Ragged:
+        """Rows copied into one array."""
+        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum([len(row) for row in rows], out=offsets[1:])
+        values = np.empty(offsets[-1], dtype=np.int32)
+        for index, row in enumerate(rows):
+            values[offsets[index] : offsets[index + 1]] = row
+        return Ragged(offsets, values)
+
+    def take(self, rows: LongArray) -> Ragged:
+        """The given rows, in the given order."""
+        lengths = self.lengths[rows]
+        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        return Ragged(offsets, self.values[np.repeat(self.offsets[rows], lengths) + within])
