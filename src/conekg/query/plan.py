@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias, assert_never
 
+from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm, union_free_branches
+from conekg.query.shape import Shape
 from conekg.query.tree import (
     Anchor,
     And,
@@ -104,6 +106,29 @@ class Plan:
     def num_queries(self) -> int:
         """How many queries the batch holds."""
         return sum(group.count for group in self.groups)
+
+
+def plan_shapes(
+    shapes: Sequence[tuple[Shape, int]],
+    union: UnionForm = "dnf",
+    cap: int = DEFAULT_BRANCH_CAP,
+) -> Plan:
+    """The plan of a batch: for each entry, so many queries of that shape, in order.
+
+    >>> from conekg.query.shape import STRUCTURES
+    >>> len(plan_shapes([(STRUCTURES["2p"], 4), (STRUCTURES["2i"], 2)]).steps)
+    4
+    """
+    return _plan_shapes(tuple(shapes), union, cap)
+
+
+@lru_cache(maxsize=512)
+def _plan_shapes(shapes: tuple[tuple[Shape, int], ...], union: UnionForm, cap: int) -> Plan:
+    return make_plan(
+        tuple(
+            Group(union_free_branches(shape.template, union, cap), count) for shape, count in shapes
+        )
+    )
 
 
 @lru_cache(maxsize=512)

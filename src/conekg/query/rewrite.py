@@ -1,0 +1,306 @@
+"""Rewriting: the same set of entities, asked for in another form.
+
+Each rule is one function from tree to tree that keeps the answers on every graph;
+`RULES` lists them in the order in which a full normalisation applies them. Only
+distribution can make a query larger, so its size is computed before it is done
+and capped. `union_free_branches` is what models need: the trees without `Or`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from math import prod
+from typing import Literal, TypeAlias, TypeVar, assert_never
+
+from conekg.errors import QueryTooLargeError
+from conekg.query.tree import (
+    Anchor,
+    And,
+    Not,
+    Or,
+    Project,
+    Query,
+    Universe,
+    fold,
+    has_union,
+    rebuild,
+)
+
+UnionForm: TypeAlias = Literal["dnf", "demorgan"]
+"""How a union reaches a model: as several branches, or as a negated intersection."""
+
+DEFAULT_BRANCH_CAP = 64
+"""Union-free branches a query may have unless its caller allows more."""
+
+_Item = TypeVar("_Item")
+
+
+def remove_double_negation(query: Query) -> Query:
+    """`!!a` as `a`, everywhere."""
+
+    def remove(node: Query, operands: tuple[Query, ...]) -> Query:
+        match node:
+            case Not() if isinstance(operands[0], Not):
+                return operands[0].operand
+            case _:
+                return rebuild(node, operands)
+
+    return fold(query, remove)
+
+
+def push_negation(query: Query) -> Query:
+    """Negations moved inward until they stand before an entity, `*` or a projection.
+
+    They cannot pass a projection: what is not reached from a set is not the same as
+    what is reached from outside it.
+    """
+
+    def push(node: Query, operands: tuple[_Signed, ...]) -> _Signed:
+        return _signed(node, operands)
+
+    return fold(query, push)[0]
+
+
+def flatten(query: Query) -> Query:
+    """Intersections directly under intersections, and unions under unions, merged."""
+
+    def merge(node: Query, operands: tuple[Query, ...]) -> Query:
+        match node:
+            case And():
+                return And(_spliced(operands, And))
+            case Or():
+                return Or(_spliced(operands, Or))
+            case _:
+                return rebuild(node, operands)
+
+    return fold(query, merge)
+
+
+def deduplicate(query: Query) -> Query:
+    """Operands that occur twice in one intersection or union kept once, the first time."""
+
+    def keep_distinct(node: Query, operands: tuple[Query, ...]) -> Query:
+        match node:
+            case And():
+                return _intersection(_distinct(operands))
+            case Or():
+                return _union(_distinct(operands))
+            case _:
+                return rebuild(node, operands)
+
+    return fold(query, keep_distinct)
+
+
+def distribute(query: Query, cap: int = DEFAULT_BRANCH_CAP) -> Query:
+    """Unions lifted to the root, over intersections and projections.
+
+    A negation moves inward only where a union below it asks for that. The result is a
+    union of union-free trees, or one such tree.
+    """
+    return _union(_lift_unions(query, cap))
+
+
+def replace_unions(query: Query) -> Query:
+    """Each `a | b` as `!(!a & !b)`: De Morgan's law. The result has no union."""
+
+    def replace(node: Query, operands: tuple[Query, ...]) -> Query:
+        match node:
+            case Or():
+                return Not(And(tuple(Not(operand) for operand in operands)))
+            case _:
+                return rebuild(node, operands)
+
+    return fold(query, replace)
+
+
+RULES: tuple[tuple[str, Callable[[Query], Query]], ...] = (
+    ("double negation", remove_double_negation),
+    ("push negation", push_negation),
+    ("flatten", flatten),
+    ("deduplicate", deduplicate),
+    ("distribute", distribute),
+    ("De Morgan", replace_unions),
+)
+"""Every rule by name, in the order in which normalising applies them."""
+
+
+def simplify(query: Query) -> Query:
+    """The query without double negations, nested equal operators and repeated operands.
+
+    Never larger than the query itself, and the same when applied again.
+    """
+    while True:
+        simpler = deduplicate(flatten(remove_double_negation(query)))
+        if simpler == query:
+            return query
+        query = simpler
+
+
+def to_dnf(query: Query, cap: int = DEFAULT_BRANCH_CAP) -> Query:
+    """The disjunctive normal form: a union of trees without unions, negations pushed inward."""
+    return simplify(distribute(push_negation(simplify(query)), cap))
+
+
+def to_de_morgan(query: Query) -> Query:
+    """The De Morgan form: no union at all, as many entities and relations as before."""
+    return remove_double_negation(replace_unions(simplify(query)))
+
+
+def union_free_branches(
+    query: Query, union: UnionForm = "dnf", cap: int = DEFAULT_BRANCH_CAP
+) -> tuple[Query, ...]:
+    """The union-free trees a model embeds, whose union is the query.
+
+    A query without `Or` is its own single branch, negations untouched. With
+    `union="demorgan"` there is always one branch. Ids are never compared with anything
+    but ids, so templates of shapes are rewritten just as grounded queries are.
+    """
+    if not has_union(query):
+        return (query,)
+    match union:
+        case "dnf":
+            return _lift_unions(query, cap)
+        case "demorgan":
+            return (replace_unions(query),)
+    assert_never(union)
+
+
+def count_branches(query: Query) -> int:
+    """How many trees lifting the unions of a query takes, computed without doing it.
+
+    k two-way unions under one intersection give 2^k.
+    """
+    return _count(_push_through_unions(query))
+
+
+_Signed: TypeAlias = tuple[Query, Query]
+"""A tree and its complement. Both share their parts, so building both costs nothing."""
+
+
+def _signed(node: Query, operands: Sequence[_Signed]) -> _Signed:
+    """The node over pushed operands, and its complement with the negation pushed inward."""
+    match node:
+        case Anchor() | Universe():
+            return node, Not(node)
+        case Project(_, relation_id):
+            projected = Project(operands[0][0], relation_id)
+            return projected, Not(projected)
+        case Not():
+            plain, complement = operands[0]
+            return complement, plain
+        case And():
+            return And(_firsts(operands)), Or(_seconds(operands))
+        case Or():
+            return Or(_firsts(operands)), And(_seconds(operands))
+    assert_never(node)
+
+
+def _firsts(operands: Sequence[_Signed]) -> tuple[Query, ...]:
+    return tuple(plain for plain, _ in operands)
+
+
+def _seconds(operands: Sequence[_Signed]) -> tuple[Query, ...]:
+    return tuple(complement for _, complement in operands)
+
+
+def _push_through_unions(query: Query) -> Query:
+    """Negations moved inward through nodes that contain a union; the others stay."""
+
+    def push(node: Query, operands: tuple[tuple[_Signed, bool], ...]) -> tuple[_Signed, bool]:
+        signed = _signed(node, [pair for pair, _ in operands])
+        if isinstance(node, Or) or any(contains for _, contains in operands):
+            return signed, True
+        complement = node.operand if isinstance(node, Not) else Not(node)
+        return (node, complement), False
+
+    return fold(query, push)[0][0]
+
+
+def _count(pushed: Query) -> int:
+    largest = 1
+
+    def multiply(node: Query, below: tuple[int, ...]) -> int:
+        nonlocal largest
+        match node:
+            case Anchor() | Universe():
+                size = 1
+            case Project():
+                size = below[0]
+            case Not():
+                # The branches of a negated projection become one intersection: a single
+                # branch, yet as many operands, which the cap must see as well.
+                size = 1
+            case And():
+                size = prod(below)
+            case Or():
+                size = sum(below)
+            case _:
+                assert_never(node)
+        largest = max(largest, size)
+        return size
+
+    fold(pushed, multiply)
+    return largest
+
+
+def _lift_unions(query: Query, cap: int) -> tuple[Query, ...]:
+    pushed = _push_through_unions(query)
+    size = _count(pushed)
+    if size > cap:
+        raise QueryTooLargeError(
+            f"this query has {size:,} union-free branches; at most {cap:,} are allowed",
+            hint="raise the cap, ask for fewer unions under one intersection, "
+            "or use the De Morgan form, which is always one branch",
+        )
+
+    def lift(node: Query, below: tuple[tuple[Query, ...], ...]) -> tuple[Query, ...]:
+        match node:
+            case Anchor() | Universe():
+                return (node,)
+            case Project(_, relation_id):
+                return tuple(Project(branch, relation_id) for branch in below[0])
+            case Not():
+                # Nothing reached from a | b: not reached from a and not reached from b.
+                return (_intersection([Not(branch) for branch in below[0]]),)
+            case And(operands):
+                return tuple(And(_joined(operands, choice)) for choice in product(*below))
+            case Or():
+                return tuple(branch for branches in below for branch in branches)
+        assert_never(node)
+
+    branches: tuple[Query, ...] = fold(pushed, lift)
+    return _distinct(branches)
+
+
+def _joined(operands: Sequence[Query], choice: Sequence[Query]) -> tuple[Query, ...]:
+    """One branch of each operand; intersections that only distribution nested are merged."""
+    parts: list[Query] = []
+    for operand, branch in zip(operands, choice, strict=True):
+        if branch != operand and isinstance(branch, And):
+            parts.extend(branch.operands)
+        else:
+            parts.append(branch)
+    return tuple(parts)
+
+
+def _spliced(operands: Sequence[Query], kind: type[And] | type[Or]) -> tuple[Query, ...]:
+    parts: list[Query] = []
+    for operand in operands:
+        if isinstance(operand, kind):
+            parts.extend(operand.operands)
+        else:
+            parts.append(operand)
+    return tuple(parts)
+
+
+def _distinct(items: Sequence[_Item]) -> tuple[_Item, ...]:
+    return tuple(dict.fromkeys(items))
+
+
+def _intersection(operands: Sequence[Query]) -> Query:
+    return And(tuple(operands)) if len(operands) > 1 else operands[0]
+
+
+def _union(operands: Sequence[Query]) -> Query:
+    return Or(tuple(operands)) if len(operands) > 1 else operands[0]
