@@ -1,0 +1,81 @@
+"""What is asked and what comes back: a question with its options, and its ranked answers.
+
+Plain frozen values without tensors, so that they can be printed, sent as JSON and
+compared; `engine` makes them, the command line and the server show them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from conekg.graph.knowledge_graph import Split
+from conekg.query.tree import Query
+
+Only = Literal["known", "predicted"]
+Union = Literal["dnf", "demorgan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query, as a tree or as text, and how its answers are wanted."""
+
+    query: Query | str
+    top_k: int = 10
+    """How many answers at most; 1 or more."""
+    only: Only | None = None
+    """Keep only answers that the graph already holds, or only those it does not."""
+    exclude: tuple[str | int, ...] = ()
+    """Entities that must not be answered, by name, label or id."""
+    known_graph: Split = "train"
+    """Which nested graph counts as known; `train` is what the model has seen."""
+    union: Union = "dnf"
+    """How unions are embedded: best of the union-free branches, or by De Morgan's law."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedAnswer:
+    """One entity of an answer list."""
+
+    rank: int
+    """1 is the best. Equal scores rank by entity id."""
+    entity_id: int
+    name: str
+    label: str
+    score: float
+    """The model's logit: margin minus scaled distance; larger is better."""
+    probability: float | None
+    """How likely the entity is an answer, fitted on validation queries; None if not fitted."""
+    known: bool
+    """Whether the answer follows from the facts of the known graph alone."""
+    member: bool | None
+    """Whether at least 5/8 of its dimensions lie inside the query's region (ConE, Appendix E);
+    None for models whose regions have no inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The ranked answers of one question and what they are worth."""
+
+    query: str
+    """The query in canonical text."""
+    reading: str
+    """The query in plain words."""
+    answers: tuple[RankedAnswer, ...]
+    num_known: int
+    """How many answers the known graph holds, listed here or not."""
+    estimated_count: float | None
+    """How many answers there are likely to be, facts yet unknown included; from the size of
+    the query's region. None if the model has no size or was not calibrated."""
+    estimated_count_factor: float | None
+    """Half of the estimates on held-out validation queries were within this factor."""
+    calibration_error: float | None
+    """Expected calibration error of the probabilities, on held-out validation queries."""
+    known_graph: Split
+    model: str
+    seconds: float
+    """Wall time of the batch this question was answered in."""
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain dictionaries, lists, strings and numbers."""
+        return asdict(self)

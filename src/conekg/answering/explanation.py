@@ -1,0 +1,113 @@
+"""Explanations as plain values: variables, witness paths, and the weakest link.
+
+`explain` makes them; everything here is frozen and turns into JSON as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from conekg.answering.answer import RankedAnswer
+
+EdgeKind = Literal["fact", "guess"]
+PartKind = Literal["fact", "guess", "absent", "contradicted"]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityName:
+    """An entity with its id, its unique name and its readable label."""
+
+    entity_id: int
+    name: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An inner node of the query, what it stands for in words, and its best entities."""
+
+    name: str
+    """`x1`, `x2`, ... from the anchors towards the answer."""
+    query: str
+    """The sub-query that this variable answers, in canonical text."""
+    reading: str
+    candidates: tuple[RankedAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One step of a witness path, in the direction in which the query walks."""
+
+    head: EntityName
+    relation: str
+    """The relation's name, `^name` when it is walked backwards."""
+    relation_label: str
+    tail: EntityName
+    kind: EdgeKind
+    score: float
+    """The model's logit for this single hop, for facts as well."""
+    head_variable: str | None
+    """The variable that `head` stands for; None where it is a named entity of the query."""
+    tail_variable: str
+    """The variable that `tail` stands for; `answer` at the end of the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One hop or one negated condition of the query and how the witness meets it.
+
+    A hop is a `fact` or a `guess`. A negated condition is `absent` when the known graph
+    gives no reason against it, and `contradicted` when it does.
+    """
+
+    query: str
+    """The part of the query, in canonical text."""
+    reading: str
+    kind: PartKind
+    score: float
+    """The model's logit for the hop, or for the negated condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Why one entity is an answer: an assignment of all variables, edge by edge."""
+
+    answer: RankedAnswer
+    edges: tuple[Edge, ...]
+    """From the anchors to the answer, in the order of the query."""
+    assignment: dict[str, EntityName]
+    """The entity chosen for each variable on the way."""
+    parts: tuple[Part, ...]
+    weakest: Part | None
+    """The part satisfied worst: a contradiction, else the lowest scoring guess, else the
+    lowest scoring part; None where the query asks nothing of its answer."""
+    facts_only: bool
+    """Whether every edge is a fact and nothing is contradicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What the variables of a query stood for, and a witness for each answer."""
+
+    query: str
+    reading: str
+    variables: tuple[Variable, ...]
+    witnesses: tuple[Witness, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain dictionaries, lists, strings and numbers."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class SectorCone:
+    """One dimension of a query's region with one entity in it; angles in radians."""
+
+    dimension: int
+    axis: float
+    """In [-π, π)."""
+    half_aperture: float
+    """Half of the cone's opening, in [0, π]."""
+    entity_angle: float
+    inside: bool
