@@ -9,6 +9,7 @@ query, and `embed` alone walks plans, so a model never sees a tree.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, TypeAlias
 
 import torch
@@ -18,13 +19,25 @@ from conekg.errors import UnsupportedOperatorError
 
 Region: TypeAlias = tuple[Tensor, ...]
 
+_CHUNK_ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 26}
+"""How many (row, entity, dimension) triples are in memory at once when all entities are scored.
+
+On a CPU the temporaries then stay in the cache; on a GPU each kernel has enough to do.
+"""
+
 
 class QueryModel(nn.Module, ABC):
-    """Base of all models; angles, boxes and distributions are in the subclasses."""
+    """Base of all models; angles, boxes and distributions are in the subclasses.
+
+    A subclass says how an entity becomes a point (`points`) and how far a point is from a
+    region (`distance_to_points`); scoring given candidates and scoring everything follow.
+    """
 
     name: ClassVar[str]
     can_negate: ClassVar[bool]
     can_embed_universe: ClassVar[bool] = False
+    has_extent: ClassVar[bool] = False
+    """Whether regions have an inside, so that `inside_fraction` is defined."""
 
     def __init__(self, num_entities: int, num_relations: int, dim: int, gamma: float) -> None:
         super().__init__()
@@ -59,13 +72,23 @@ class QueryModel(nn.Module, ABC):
         raise UnsupportedOperatorError(f"{self.name} cannot negate")
 
     @abstractmethod
+    def points(self, entity_ids: Tensor) -> Tensor:
+        """[*entity_ids.shape, width] the entities as points, in the model's own coordinates."""
+
+    @abstractmethod
+    def distance_to_points(self, region: Region, points: Tensor) -> Tensor:
+        """[rows, candidates] from each region to its points [rows or 1, candidates, width]."""
+
     def distance(self, region: Region, entity_ids: Tensor) -> Tensor:
-        """[rows, candidates] from each region to its own candidates, `entity_ids` of that size."""
+        """[rows, candidates] from each region to its own candidates.
+
+        `entity_ids` is [rows, candidates], or [1, candidates] when all rows share them.
+        """
+        return self.distance_to_points(region, self.points(entity_ids))
 
     def distance_to_all(self, region: Region) -> Tensor:
         """[rows, num_entities] from each region to every entity, in id order."""
-        ids = torch.arange(self.num_entities, device=region[0].device)
-        return self.distance(region, ids.expand(region[0].shape[0], -1))
+        return self._over_all_entities(region, self.distance_to_points)
 
     @property
     def distance_scale(self) -> Tensor | float:
@@ -83,3 +106,32 @@ class QueryModel(nn.Module, ABC):
     def size(self, region: Region) -> Tensor:
         """[rows] a number that grows with the number of answers; the paper's Section 5.3."""
         raise UnsupportedOperatorError(f"{self.name} does not model the number of answers")
+
+    def points_inside(self, region: Region, points: Tensor) -> Tensor:
+        """[rows, candidates] the share of dimensions in which a point is inside the region."""
+        raise UnsupportedOperatorError(f"a region of {self.name} has no inside")
+
+    def inside_fraction(self, region: Region, entity_ids: Tensor) -> Tensor:
+        """[rows, candidates] the share of dimensions in which a candidate is inside.
+
+        The paper (Appendix E) takes an entity for an answer when this exceeds 500 of 800.
+        """
+        return self.points_inside(region, self.points(entity_ids))
+
+    def inside_fraction_of_all(self, region: Region) -> Tensor:
+        """[rows, num_entities] the share of dimensions in which each entity is inside."""
+        return self._over_all_entities(region, self.points_inside)
+
+    def _over_all_entities(
+        self, region: Region, measure: Callable[[Region, Tensor], Tensor]
+    ) -> Tensor:
+        """[rows, num_entities] from `measure`, in chunks of entities of bounded memory."""
+        device = region[0].device
+        rows = region[0].shape[0]
+        budget = _CHUNK_ELEMENTS.get(device.type, _CHUNK_ELEMENTS["cpu"])
+        chunk = max(1, budget // (max(1, rows) * self.dim))
+        parts = [
+            measure(region, self.points(ids[None]))
+            for ids in torch.arange(self.num_entities, device=device).split(chunk)
+        ]
+        return torch.cat(parts, dim=1)

@@ -1,0 +1,123 @@
+"""BetaE: a set of entities as a product of Beta distributions.
+
+Ren and Leskovec, "Beta Embeddings for Multi-Hop Logical Reasoning in Knowledge Graphs",
+NeurIPS 2020. Negation takes reciprocals of both parameters, which turns dense places
+into sparse ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from conekg.model.config import require, require_dimensions
+from conekg.model.interface import QueryModel, Region
+from conekg.model.layers import perceptron, uniform_table
+
+_SMALLEST, _LARGEST = 0.05, 1e9
+"""Bounds of α and β, as published."""
+
+
+@dataclass(frozen=True)
+class BetaConfig:
+    """Sizes and constants of BetaE; the defaults are those of the published runs."""
+
+    dim: int = 400
+    """d, the number of Beta distributions; an entity has 2d parameters."""
+    gamma: float = 60.0
+    """γ, the margin of the loss; also sets the scale ρ = (γ + 2) / d of all tables."""
+    hidden: int = 1600
+    """Width of the two hidden layers of the projection network."""
+
+    def __post_init__(self) -> None:
+        require_dimensions(self.dim, self.hidden)
+        require(self.gamma > 0, "gamma", self.gamma, "a positive number")
+
+
+class Beta(QueryModel):
+    """BetaE; a region is (alpha, beta), each [rows, dim], positive."""
+
+    name: ClassVar[str] = "beta"
+    can_negate: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        num_entities: int,
+        num_relations: int,
+        config: BetaConfig,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__(num_entities, num_relations, config.dim, config.gamma)
+        self.config = config
+        dim, rho = config.dim, self.embedding_range
+        self.entity = uniform_table(num_entities, 2 * dim, -rho, rho, generator)
+        self.relation = uniform_table(num_relations, dim, -rho, rho, generator)
+        self.projection = perceptron((3 * dim, config.hidden, config.hidden, 2 * dim), generator)
+        self.attention = perceptron((2 * dim, 2 * dim, dim), generator)
+
+    def anchor(self, entity_ids: Tensor) -> Region:
+        """The entities' own distributions."""
+        return self.points(entity_ids).chunk(2, dim=-1)
+
+    def project(self, region: Region, relation_ids: Tensor) -> Region:
+        """reg(MLP([α; β; r]))."""
+        moved = self.projection(torch.cat([*region, self.relation[relation_ids]], dim=-1))
+        return regularize(moved).chunk(2, dim=-1)
+
+    def intersect(self, operands: Region) -> Region:
+        """Weighted means of α and of β with the same attention weights."""
+        alpha, beta = operands
+        weights = torch.softmax(self.attention(torch.cat([alpha, beta], dim=-1)), dim=0)
+        return (weights * alpha).sum(dim=0), (weights * beta).sum(dim=0)
+
+    def negate(self, region: Region) -> Region:
+        """(1/α, 1/β)."""
+        alpha, beta = region
+        return alpha.reciprocal(), beta.reciprocal()
+
+    def points(self, entity_ids: Tensor) -> Tensor:
+        """[..., 2·dim] α and β of the entities, one after the other."""
+        return regularize(self.entity[entity_ids])
+
+    def distance_to_points(self, region: Region, points: Tensor) -> Tensor:
+        """[rows, candidates] Σ_dim KL(entity ‖ query)."""
+        alpha, beta = (part[:, None] for part in region)
+        return divergence(*points.chunk(2, dim=-1), alpha, beta).sum(dim=-1)
+
+    def size(self, region: Region) -> Tensor:
+        """[rows] the differential entropy: the flatter the distribution, the more answers."""
+        return entropy(*region).sum(dim=-1)
+
+
+def regularize(raw: Tensor) -> Tensor:
+    """Parameters of Beta distributions from raw weights, reg(x) = clamp(x + 1, 0.05, 1e9)."""
+    return (raw + 1.0).clamp(_SMALLEST, _LARGEST)
+
+
+def log_beta(alpha: Tensor, beta: Tensor) -> Tensor:
+    """ln B(α, β), the logarithm of the normaliser of a Beta distribution."""
+    return torch.lgamma(alpha) + torch.lgamma(beta) - torch.lgamma(alpha + beta)
+
+
+def divergence(alpha: Tensor, beta: Tensor, other_alpha: Tensor, other_beta: Tensor) -> Tensor:
+    """KL(Beta(α, β) ‖ Beta(α', β')), elementwise; arguments broadcast."""
+    return (
+        log_beta(other_alpha, other_beta)
+        - log_beta(alpha, beta)
+        + (alpha - other_alpha) * torch.digamma(alpha)
+        + (beta - other_beta) * torch.digamma(beta)
+        + (other_alpha - alpha + other_beta - beta) * torch.digamma(alpha + beta)
+    )
+
+
+def entropy(alpha: Tensor, beta: Tensor) -> Tensor:
+    """The differential entropy of Beta(α, β), elementwise; at most 0, for the uniform one."""
+    return (
+        log_beta(alpha, beta)
+        - (alpha - 1.0) * torch.digamma(alpha)
+        - (beta - 1.0) * torch.digamma(beta)
+        + (alpha + beta - 2.0) * torch.digamma(alpha + beta)
+    )

@@ -1,0 +1,85 @@
+"""The models there are: one visible dictionary, and how to build an entry of it.
+
+Adding a model is one file and one line here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from conekg.errors import ConfigError
+from conekg.model.beta import Beta, BetaConfig
+from conekg.model.box import Box, BoxConfig
+from conekg.model.cone import Cone, ConeConfig
+from conekg.model.config import ModelConfig, read_config
+from conekg.model.gqe import Gqe, GqeConfig
+from conekg.model.interface import QueryModel
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A model of the catalog."""
+
+    model: type[QueryModel]
+    config: type[Any]
+    """The frozen dataclass of its options, every field with a default."""
+    summary: str
+    """One line for a list of models."""
+
+
+MODELS: dict[str, ModelEntry] = {
+    entry.model.name: entry
+    for entry in (
+        ModelEntry(Cone, ConeConfig, "ConE: products of sector-cones; negation is exact"),
+        ModelEntry(Gqe, GqeConfig, "GQE: points and translations; no negation"),
+        ModelEntry(Box, BoxConfig, "Query2Box: boxes; no negation"),
+        ModelEntry(Beta, BetaConfig, "BetaE: products of Beta distributions; negation"),
+    )
+}
+"""Every model by name."""
+
+
+def find_model(name: str) -> ModelEntry:
+    """The entry called `name`; ConfigError with a suggestion when there is none."""
+    entry = MODELS.get(name)
+    if entry is None:
+        raise ConfigError(
+            f"unknown model {name!r}; there are {', '.join(MODELS)}",
+            key="model",
+            suggestions=tuple(difflib.get_close_matches(name, MODELS, n=1)),
+        )
+    return entry
+
+
+def model_config(name: str, values: Mapping[str, object]) -> ModelConfig:
+    """The configuration of a model from a mapping; what it does not mention is default."""
+    config: ModelConfig = read_config(find_model(name).config, values)
+    return config
+
+
+def build_model(
+    name: str,
+    num_entities: int,
+    num_relations: int,
+    config: ModelConfig | Mapping[str, object] | None = None,
+    seed: int = 0,
+) -> QueryModel:
+    """A freshly initialised model on the CPU, in float32; the seed determines every weight."""
+    entry = find_model(name)
+    if config is None or isinstance(config, Mapping):
+        config = model_config(name, config or {})
+    if not isinstance(config, entry.config):
+        raise ConfigError(
+            f"model {name!r} is configured by {entry.config.__name__}, "
+            f"not by {type(config).__name__}",
+            key="model",
+        )
+    generator = torch.Generator().manual_seed(seed)
+    build: Any = entry.model
+    model: QueryModel = build(num_entities, num_relations, config, generator)
+    return model

@@ -1,0 +1,218 @@
+"""ConE: a set of entities as a product of sector-cones, one a dimension.
+
+Zhang et al., "ConE: Cone Embeddings for Multi-Hop Reasoning over Knowledge Graphs",
+NeurIPS 2021. A cone is an axis in [-π, π) and an aperture θ_ap in [0, 2π]; here the
+*half* aperture h = θ_ap / 2 in [0, π] is kept, as every formula halves it. Comments say
+where the formulas follow the authors' code rather than the paper.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from conekg.model.config import require, require_dimensions
+from conekg.model.interface import QueryModel, Region
+from conekg.model.layers import DeepSet, perceptron, uniform_table
+
+Arctangent: TypeAlias = Literal["exact", "published"]
+
+_SHORTEST_AVERAGE = 1e-3
+"""Below this length an average of unit vectors has no direction worth learning from."""
+
+
+@dataclass(frozen=True)
+class ConeConfig:
+    """Sizes and constants of ConE; the defaults are those of FB15k-237."""
+
+    dim: int = 800
+    """d, the number of cones that make up a region."""
+    gamma: float = 30.0
+    """γ, the margin of the loss; also sets the scale ρ = (γ + 2) / d of all tables."""
+    hidden: int = 1600
+    """Width of the two hidden layers of the projection network."""
+    dropout: float = 0.1
+    """Probability that an operand's half aperture is zeroed in an intersection, in training."""
+    center_weight: float = 0.02
+    """λ, the weight of the inside distance."""
+    axis_scale: float = 1.0
+    """λ1, the slope of the map from network outputs to axes."""
+    aperture_scale: float = 2.0
+    """λ2, the slope of the map from network outputs to apertures."""
+    arctangent: Arctangent = "exact"
+    """How an average direction becomes an angle: `exact` is atan2; `published` first replaces
+    |x| < 1e-3 by +1e-3, which turns small negative x around."""
+
+    def __post_init__(self) -> None:
+        require_dimensions(self.dim, self.hidden)
+        require(self.gamma > 0, "gamma", self.gamma, "a positive number")
+        require(0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
+        require(0 <= self.center_weight < 1, "center_weight", self.center_weight, "in [0, 1)")
+        require(self.axis_scale > 0, "axis_scale", self.axis_scale, "a positive number")
+        require(self.aperture_scale > 0, "aperture_scale", self.aperture_scale, "a positive number")
+        require(
+            self.arctangent in ("exact", "published"),
+            "arctangent",
+            self.arctangent,
+            "'exact' or 'published'",
+        )
+
+
+class Cone(QueryModel):
+    """ConE; a region is (axis, half_aperture), each [rows, dim], in radians."""
+
+    name: ClassVar[str] = "cone"
+    can_negate: ClassVar[bool] = True
+    can_embed_universe: ClassVar[bool] = True
+    has_extent: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        num_entities: int,
+        num_relations: int,
+        config: ConeConfig,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__(num_entities, num_relations, config.dim, config.gamma)
+        self.config = config
+        dim, rho = config.dim, self.embedding_range
+        self.entity = uniform_table(num_entities, dim, -rho, rho, generator)
+        self.relation_axis = uniform_table(num_relations, dim, -rho, rho, generator)
+        self.relation_aperture = uniform_table(num_relations, dim, -rho, rho, generator)
+        self.projection = perceptron((2 * dim, config.hidden, config.hidden, 2 * dim), generator)
+        # One hidden layer of width d, as published; the paper's appendix says three of 1600.
+        self.attention = perceptron((2 * dim, dim, dim), generator)
+        self.gate = DeepSet(2 * dim, dim, dim, generator)
+        self.scale = nn.Parameter(torch.full((1,), 0.5 * rho))
+        self.dropout_generator: torch.Generator | None = None
+        """Where dropout draws from; None is torch's own generator of the device."""
+
+    @property
+    def distance_scale(self) -> Tensor:
+        """m, the learnt factor of the distance [1]; the paper has none."""
+        return self.scale
+
+    def to_angle(self, weight: Tensor) -> Tensor:
+        """Angles π·tanh(w / ρ) in (-π, π) from raw weights of any shape."""
+        return math.pi * torch.tanh(weight / self.embedding_range)
+
+    def anchor(self, entity_ids: Tensor) -> Region:
+        """Cones of aperture zero around the entities' axes (ConE, Section 4.1)."""
+        axis = self.points(entity_ids)
+        return axis, torch.zeros_like(axis)
+
+    def universe(self, count: int) -> Region:
+        """Cones of half aperture π, the full circle, whatever the axis (ConE, Appendix F.1)."""
+        axis = self.entity.new_zeros(count, self.dim)
+        return axis, torch.full_like(axis, math.pi)
+
+    def project(self, region: Region, relation_ids: Tensor) -> Region:
+        """f_r(V) = g(MLP([axis + axis_r ; h + h_r])) (ConE, Section 4.2, Eq. 1)."""
+        axis, half_aperture = region
+        relation_axis = self.to_angle(self.relation_axis[relation_ids])
+        # The same map as for axes, as published, so a relation's aperture may be negative.
+        relation_aperture = self.to_angle(self.relation_aperture[relation_ids])
+        moved = torch.cat([axis + relation_axis, half_aperture + relation_aperture], dim=-1)
+        raw_axis, raw_aperture = self.projection(moved).chunk(2, dim=-1)
+        # ConE, Section 4.2, g: θ_ax = π tanh(λ1 x), θ_ap = π tanh(λ2 x) + π, halved.
+        return (
+            math.pi * torch.tanh(self.config.axis_scale * raw_axis),
+            0.5 * math.pi * (torch.tanh(self.config.aperture_scale * raw_aperture) + 1.0),
+        )
+
+    def intersect(self, operands: Region) -> Region:
+        """(SemanticAverage, CardMin) of cones [operands, rows, dim] (ConE, Section 4.2)."""
+        axis, half_aperture = operands
+        # Lower and upper bound of every sector, [θ_ax − θ_ap/2 ; θ_ax + θ_ap/2].
+        bounds = torch.cat([axis - half_aperture, axis + half_aperture], dim=-1)
+        return self._semantic_average(axis, bounds), self._card_min(half_aperture, bounds)
+
+    def _semantic_average(self, axis: Tensor, bounds: Tensor) -> Tensor:
+        """[rows, dim] the direction of the weighted mean of the axes' unit vectors."""
+        weights = torch.softmax(self.attention(bounds), dim=0)
+        x = (weights * torch.cos(axis)).sum(dim=0)
+        y = (weights * torch.sin(axis)).sum(dim=0)
+        return published_angle(x, y) if self.config.arctangent == "published" else angle(x, y)
+
+    def _card_min(self, half_aperture: Tensor, bounds: Tensor) -> Tensor:
+        """[rows, dim] min_i h_i · σ(DeepSets(bounds)): never wider than any operand."""
+        narrowest = self._drop(half_aperture).amin(dim=0)
+        return narrowest * torch.sigmoid(self.gate(bounds))
+
+    def _drop(self, half_aperture: Tensor) -> Tensor:
+        """Half apertures with dropout when training: zeroed, or grown by 1 / (1 − p)."""
+        probability = self.config.dropout
+        if not self.training or probability == 0.0:
+            return half_aperture
+        kept = torch.empty_like(half_aperture).bernoulli_(
+            1.0 - probability, generator=self.dropout_generator
+        )
+        return half_aperture * kept / (1.0 - probability)
+
+    def negate(self, region: Region) -> Region:
+        """Opposite axes, θ_ap' = 2π − θ_ap (ConE, Section 4.2, complement)."""
+        axis, half_aperture = region
+        return torch.where(axis >= 0, axis - math.pi, axis + math.pi), math.pi - half_aperture
+
+    def points(self, entity_ids: Tensor) -> Tensor:
+        """[..., dim] the entities' axes."""
+        return self.to_angle(self.entity[entity_ids])
+
+    def distance_to_points(self, region: Region, points: Tensor) -> Tensor:
+        """[rows, candidates] d_con = d_o + λ d_i (ConE, Section 4.3)."""
+        axis, half_aperture = (part[:, None] for part in region)
+        return cone_distance(points, axis, half_aperture, self.config.center_weight)
+
+    def size(self, region: Region) -> Tensor:
+        """[rows] ‖θ_ap‖₁, the paper's measure of the number of answers (Section 5.3)."""
+        _, half_aperture = region
+        return (2.0 * half_aperture).abs().sum(dim=-1)
+
+    def points_inside(self, region: Region, points: Tensor) -> Tensor:
+        """[rows, candidates] the share of cones that hold the point (ConE, Appendix E)."""
+        axis, half_aperture = (part[:, None] for part in region)
+        inside = torch.sin((points - axis) / 2).abs() <= torch.sin(half_aperture / 2).abs()
+        return inside.to(points.dtype).mean(dim=-1)
+
+
+def cone_distance(
+    point: Tensor, axis: Tensor, half_aperture: Tensor, center_weight: float
+) -> Tensor:
+    """Σ_dim (d_out + λ d_in) of angles that broadcast against each other; zero on the axis.
+
+    With δ = point − axis the published distance is d_out = min(|sin((δ+h)/2)|, |sin((δ−h)/2)|),
+    zero where |sin(δ/2)| < |sin(h/2)|, and d_in = min(|sin(δ/2)|, |sin(h/2)|). (The paper
+    prints sin(·)/2, under which opposite angles would coincide; sin(·/2) is meant.) By the
+    addition theorems the former is max(0, |sin δ/2 cos h/2| − |cos δ/2 sin h/2|): no
+    selection, no cancellation of near-equal angles. Absolute values of the aperture's sine
+    and cosine keep this equal to the published form for h beyond π, which dropout can cause.
+    """
+    half_difference = (point - axis) / 2
+    x, y = torch.sin(half_difference).abs(), torch.cos(half_difference).abs()
+    sine, cosine = torch.sin(half_aperture / 2).abs(), torch.cos(half_aperture / 2).abs()
+    outside = torch.relu(x * cosine - y * sine)
+    inside = torch.minimum(x, sine)
+    return (outside + center_weight * inside).sum(dim=-1)
+
+
+def angle(x: Tensor, y: Tensor) -> Tensor:
+    """The angle of (x, y) in [-π, π], with a gradient that is finite everywhere.
+
+    The gradient grows like the inverse of the vector's length. Where the length is below
+    1e-3 no gradient flows, which bounds it by 1e3 as the published form does; the value is
+    exact everywhere, and 0 for the zero vector.
+    """
+    short = x.detach().square() + y.detach().square() < _SHORTEST_AVERAGE**2
+    return torch.atan2(torch.where(short, y.detach(), y), torch.where(short, x.detach(), x))
+
+
+def published_angle(x: Tensor, y: Tensor) -> Tensor:
+    """The angle as the authors compute it: |x| < 1e-3 becomes +1e-3, then arctan(y / x)."""
+    x = torch.where(x.abs() < _SHORTEST_AVERAGE, torch.full_like(x, _SHORTEST_AVERAGE), x)
+    half_turn = torch.full_like(x, math.pi)
+    turn = torch.where(y >= 0, half_turn, -half_turn)
+    return torch.atan(y / x) + torch.where(x < 0, turn, torch.zeros_like(x))
