@@ -1,0 +1,69 @@
+"""Threads over pieces of work: results in order, each thread with memory of its own.
+
+The compiled loops run outside Python's lock, so plain threads use every core and
+share the graph without copies. Which thread takes which piece never shows in the
+result.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import local
+from typing import TypeVar
+
+from conekg.symbolic.kernels import Workspace, make_workspace
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def available_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def map_in_order(
+    work: Callable[[Item], Result], items: Iterable[Item], workers: int | None = None
+) -> Iterator[Result]:
+    """The results of `work` on each item, in order, computed ahead by `workers` threads.
+
+    Items are taken only a little ahead of what is consumed, so that they may be endless and the
+    consumer may stop at any point.
+    """
+    count = available_cores() if workers is None else workers
+    assert count >= 1, "at least one thread has to work"
+    if count == 1:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(count) as pool:
+        ahead: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                ahead.append(pool.submit(work, item))
+                if len(ahead) > 2 * count:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+
+class Workspaces:
+    """A workspace for each thread that asks."""
+
+    def __init__(self, num_entities: int, stack_size: int) -> None:
+        self._size = (num_entities, stack_size)
+        self._local = local()
+
+    def mine(self) -> Workspace:
+        """The calling thread's workspace, made on first use."""
+        if not hasattr(self._local, "workspace"):
+            self._local.workspace = make_workspace(*self._size)
+        workspace: Workspace = self._local.workspace
+        return workspace
