@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from conekg.model.config import require, require_dimensions
 from conekg.model.interface import QueryModel, Region
@@ -58,13 +59,15 @@ class Beta(QueryModel):
         self.projection = perceptron((3 * dim, config.hidden, config.hidden, 2 * dim), generator)
         self.attention = perceptron((2 * dim, 2 * dim, dim), generator)
 
-    def anchor(self, entity_ids: Tensor) -> Region:
+    def anchor_of_weights(self, weights: Tensor) -> Region:
         """The entities' own distributions."""
-        return self.points(entity_ids).chunk(2, dim=-1)
+        return regularize(weights).chunk(2, dim=-1)
 
     def project(self, region: Region, relation_ids: Tensor) -> Region:
         """reg(MLP([α; β; r]))."""
-        moved = self.projection(torch.cat([*region, self.relation[relation_ids]], dim=-1))
+        moved = self.projection(
+            torch.cat([*region, embedding(relation_ids, self.relation)], dim=-1)
+        )
         return regularize(moved).chunk(2, dim=-1)
 
     def intersect(self, operands: Region) -> Region:

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from conekg.model.config import require, require_dimensions
 from conekg.model.interface import QueryModel, Region
@@ -58,17 +59,16 @@ class Box(QueryModel):
         self.attention = perceptron((dim, dim, dim), generator)
         self.gate = DeepSet(dim, dim, dim, generator)
 
-    def anchor(self, entity_ids: Tensor) -> Region:
+    def anchor_of_weights(self, weights: Tensor) -> Region:
         """Boxes of offset zero at the entities' points."""
-        center = self.entity[entity_ids]
-        return center, torch.zeros_like(center)
+        return weights, torch.zeros_like(weights)
 
     def project(self, region: Region, relation_ids: Tensor) -> Region:
         """(c + c_r, o + o_r)."""
         center, offset = region
         return (
-            center + self.relation_center[relation_ids],
-            offset + self.relation_offset[relation_ids],
+            center + embedding(relation_ids, self.relation_center),
+            offset + embedding(relation_ids, self.relation_offset),
         )
 
     def intersect(self, operands: Region) -> Region:

@@ -14,6 +14,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 
 from conekg.model.config import require, require_dimensions
 from conekg.model.interface import QueryModel, Region
@@ -100,9 +101,9 @@ class Cone(QueryModel):
         """Angles π·tanh(w / ρ) in (-π, π) from raw weights of any shape."""
         return math.pi * torch.tanh(weight / self.embedding_range)
 
-    def anchor(self, entity_ids: Tensor) -> Region:
+    def anchor_of_weights(self, weights: Tensor) -> Region:
         """Cones of aperture zero around the entities' axes (ConE, Section 4.1)."""
-        axis = self.points(entity_ids)
+        axis = self.to_angle(weights)
         return axis, torch.zeros_like(axis)
 
     def universe(self, count: int) -> Region:
@@ -113,11 +114,12 @@ class Cone(QueryModel):
     def project(self, region: Region, relation_ids: Tensor) -> Region:
         """f_r(V) = g(MLP([axis + axis_r ; h + h_r])) (ConE, Section 4.2, Eq. 1)."""
         axis, half_aperture = region
-        relation_axis = self.to_angle(self.relation_axis[relation_ids])
+        relation_axis = self.to_angle(embedding(relation_ids, self.relation_axis))
         # The same map as for axes, as published, so a relation's aperture may be negative.
-        relation_aperture = self.to_angle(self.relation_aperture[relation_ids])
+        relation_aperture = self.to_angle(embedding(relation_ids, self.relation_aperture))
         moved = torch.cat([axis + relation_axis, half_aperture + relation_aperture], dim=-1)
-        raw_axis, raw_aperture = self.projection(moved).chunk(2, dim=-1)
+        # Angles need the full precision even where the products are taken in bfloat16.
+        raw_axis, raw_aperture = self.projection(moved).to(moved.dtype).chunk(2, dim=-1)
         # ConE, Section 4.2, g: θ_ax = π tanh(λ1 x), θ_ap = π tanh(λ2 x) + π, halved.
         return (
             math.pi * torch.tanh(self.config.axis_scale * raw_axis),
@@ -133,7 +135,7 @@ class Cone(QueryModel):
 
     def _semantic_average(self, axis: Tensor, bounds: Tensor) -> Tensor:
         """[rows, dim] the direction of the weighted mean of the axes' unit vectors."""
-        weights = torch.softmax(self.attention(bounds), dim=0)
+        weights = torch.softmax(self.attention(bounds).to(bounds.dtype), dim=0)
         x = (weights * torch.cos(axis)).sum(dim=0)
         y = (weights * torch.sin(axis)).sum(dim=0)
         return published_angle(x, y) if self.config.arctangent == "published" else angle(x, y)
@@ -141,7 +143,7 @@ class Cone(QueryModel):
     def _card_min(self, half_aperture: Tensor, bounds: Tensor) -> Tensor:
         """[rows, dim] min_i h_i · σ(DeepSets(bounds)): never wider than any operand."""
         narrowest = self._drop(half_aperture).amin(dim=0)
-        return narrowest * torch.sigmoid(self.gate(bounds))
+        return narrowest * torch.sigmoid(self.gate(bounds).to(bounds.dtype))
 
     def _drop(self, half_aperture: Tensor) -> Tensor:
         """Half apertures with dropout when training: zeroed, or grown by 1 / (1 − p)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 import torch
@@ -22,15 +22,22 @@ from conekg.query.plan import (
 
 
 def embed(
-    model: QueryModel, plan: Plan, anchors: Sequence[Tensor], relations: Sequence[Tensor]
+    model: QueryModel,
+    plan: Plan,
+    anchors: Sequence[Tensor],
+    relations: Sequence[Tensor],
+    *,
+    anchor: Callable[[Tensor], Region] | None = None,
 ) -> Region:
     """The regions of all branches of all queries of a batch.
 
     `anchors[g]` [count, anchor slots] and `relations[g]` [count, relation slots] hold the
     ids of group g. Rows come group by group and, within a group, branch by branch:
-    a group of n queries with k branches takes k·n consecutive rows.
+    a group of n queries with k branches takes k·n consecutive rows. `anchor` takes the
+    place of `model.anchor`, once a batch, for who wants the anchors' gradients apart.
     """
     values: list[Region] = []
+    embed_entities = anchor or model.anchor
 
     def ids(columns: Sequence[Tensor], slots: Sequence[Slot]) -> Tensor:
         return torch.cat([columns[slot.group][:, slot.column] for slot in slots])
@@ -42,7 +49,7 @@ def embed(
     for step in plan.steps:
         match step:
             case AnchorStep(entities):
-                values.append(model.anchor(ids(anchors, entities)))
+                values.append(embed_entities(ids(anchors, entities)))
             case UniverseStep(count):
                 values.append(model.universe(count))
             case ProjectStep(operands, slots):

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from conekg.model.config import require, require_dimensions
 from conekg.model.interface import QueryModel, Region
@@ -51,14 +52,14 @@ class Gqe(QueryModel):
         self.relation = uniform_table(num_relations, dim, -rho, rho, generator)
         self.attention = perceptron((dim, dim, dim), generator)
 
-    def anchor(self, entity_ids: Tensor) -> Region:
+    def anchor_of_weights(self, weights: Tensor) -> Region:
         """The entities' own vectors."""
-        return (self.entity[entity_ids],)
+        return (weights,)
 
     def project(self, region: Region, relation_ids: Tensor) -> Region:
         """q + r."""
         (point,) = region
-        return (point + self.relation[relation_ids],)
+        return (point + embedding(relation_ids, self.relation),)
 
     def intersect(self, operands: Region) -> Region:
         """Σ_i softmax_i(W2 ReLU(W1 q_i)) ∘ q_i."""

@@ -14,6 +14,7 @@ from typing import ClassVar, TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 
 from conekg.errors import UnsupportedOperatorError
 
@@ -51,9 +52,16 @@ class QueryModel(nn.Module, ABC):
         """ρ = (γ + 2) / d, the half-width of the uniform initialisation of every table."""
         return (self.gamma + 2.0) / self.dim
 
-    @abstractmethod
+    entity: nn.Parameter
+    """[num_entities, width] the entities' weights, which `points` and `anchor` map to the space."""
+
     def anchor(self, entity_ids: Tensor) -> Region:
         """The regions that hold one entity each; `entity_ids` [rows]."""
+        return self.anchor_of_weights(embedding(entity_ids, self.entity))
+
+    @abstractmethod
+    def anchor_of_weights(self, weights: Tensor) -> Region:
+        """The regions that hold one entity each, from the entities' rows of `entity`."""
 
     def universe(self, count: int) -> Region:
         """The region that holds every entity, `count` rows of it."""

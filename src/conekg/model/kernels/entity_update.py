@@ -1,0 +1,140 @@
+"""Gradients of the entity table gathered entity by entity, with Adam in the same pass.
+
+The candidates of a batch are sorted by entity, so that one program owns one row: it
+adds up what every query wants of that entity, then moves the row. There are no
+atomic additions, so the result does not depend on scheduling, and the gradient
+never exists in memory. Rows that no query touched are moved too, as dense Adam
+does (their moments decay); the update is the one of Kingma and Ba, 2015, Alg. 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from conekg.model.kernels.geometry import prepare_entity, prepare_region, term
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """Where each entity occurs in a batch."""
+
+    order: Tensor
+    """Places in the batch, sorted by entity: first the candidates, row by row, then anchors."""
+    offsets: Tensor
+    """[num_entities + 1] the occurrences of entity e are `order[offsets[e] : offsets[e + 1]]`."""
+
+
+def find_occurrences(candidates: Tensor, anchors: Tensor, num_entities: int) -> Occurrences:
+    """The occurrences of every entity among `candidates` [batch, k] and `anchors` [rows]."""
+    keys = torch.cat([candidates.reshape(-1), anchors.reshape(-1)]).to(torch.int32)
+    ordered, order = torch.sort(keys, stable=True)
+    entities = torch.arange(num_entities + 1, dtype=torch.int32, device=keys.device)
+    return Occurrences(order, torch.searchsorted(ordered, entities))
+
+
+def update_entities(
+    entities: Tensor,
+    first_moment: Tensor,
+    second_moment: Tensor,
+    occurrences: Occurrences,
+    coefficients: Tensor,
+    first: Tensor,
+    second: Tensor,
+    anchor_grads: Tensor,
+    adam: Tensor,
+    *,
+    geometry: int,
+    inverse_range: float,
+    center_weight: float,
+) -> None:
+    """Move all rows of `entities` [num_entities, dim] and their moments, in place.
+
+    `coefficients` [batch, candidates] by each distance, from `contrast`; `first`, `second`
+    [batch, dim] the regions; `anchor_grads` [rows, dim] by the raw rows used as anchors;
+    `adam` [5]: learning rate / (1 − β1^t), sqrt(1 − β2^t), β1, β2, ε.
+    """
+    num_entities, dim = entities.shape
+    _update_kernel[(num_entities,)](
+        entities,
+        first_moment,
+        second_moment,
+        occurrences.order,
+        occurrences.offsets,
+        coefficients,
+        first,
+        second,
+        anchor_grads,
+        adam,
+        inverse_range,
+        center_weight,
+        coefficients.shape[1],
+        coefficients.numel(),
+        dim,
+        GEOMETRY=geometry,
+        BLOCK_DIM=triton.next_power_of_2(dim),
+        num_warps=4,
+    )
+
+
+@triton.jit
+def _update_kernel(
+    entity_ptr,
+    first_moment_ptr,
+    second_moment_ptr,
+    order_ptr,
+    offset_ptr,
+    coefficient_ptr,
+    first_ptr,
+    second_ptr,
+    anchor_grad_ptr,
+    adam_ptr,
+    inverse_range,
+    center_weight,
+    num_candidates,
+    num_places,
+    dim,
+    GEOMETRY: tl.constexpr,
+    BLOCK_DIM: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.arange(0, BLOCK_DIM)
+    real = column < dim
+    here = row * dim + column
+    raw = tl.load(entity_ptr + here, mask=real, other=0.0)
+    first_moment = tl.load(first_moment_ptr + here, mask=real, other=0.0)
+    second_moment = tl.load(second_moment_ptr + here, mask=real, other=0.0)
+    u, v, slope = prepare_entity(raw, inverse_range, GEOMETRY)
+    by_coordinate = tl.zeros([BLOCK_DIM], dtype=tl.float32)
+    by_raw = tl.zeros([BLOCK_DIM], dtype=tl.float32)
+    start = tl.load(offset_ptr + row)
+    stop = tl.load(offset_ptr + row + 1)
+    for index in range(start, stop):
+        place = tl.load(order_ptr + index)
+        if place < num_places:
+            query = place // num_candidates
+            coefficient = tl.load(coefficient_ptr + place)
+            first = tl.load(first_ptr + query * dim + column, mask=real, other=0.0)
+            second = tl.load(second_ptr + query * dim + column, mask=real, other=0.0)
+            a, b, c, d = prepare_region(first, second, GEOMETRY)
+            _, by_entity, _, _ = term(u, v, a, b, c, d, center_weight, GEOMETRY)
+            by_coordinate += coefficient * by_entity
+        else:
+            anchor = place - num_places
+            by_raw += tl.load(anchor_grad_ptr + anchor * dim + column, mask=real, other=0.0)
+    gradient = by_coordinate * slope + by_raw
+    step_size = tl.load(adam_ptr)
+    correction = tl.load(adam_ptr + 1)
+    beta1 = tl.load(adam_ptr + 2)
+    beta2 = tl.load(adam_ptr + 3)
+    epsilon = tl.load(adam_ptr + 4)
+    first_moment += (1.0 - beta1) * (gradient - first_moment)
+    second_moment += (1.0 - beta2) * (gradient * gradient - second_moment)
+    raw -= step_size * first_moment / (tl.sqrt(second_moment) / correction + epsilon)
+    tl.store(entity_ptr + here, raw, mask=real)
+    tl.store(first_moment_ptr + here, first_moment, mask=real)
+    tl.store(second_moment_ptr + here, second_moment, mask=real)

@@ -1,0 +1,195 @@
+"""Distances from regions to every entity on a GPU, and ranks by counting.
+
+The tables are transposed, so that one dimension of many entities is one contiguous
+read; sines and cosines are taken once a table, never in the inner loop. Ranks are
+counted against the finished distances: nothing is sorted and nothing leaves the device.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from conekg.model.kernels.geometry import prepare_entity, term
+
+
+class EntityColumns:
+    """The entity table prepared for scoring: [dim, num_entities], coordinates ready for `term`."""
+
+    def __init__(self, entities: Tensor, *, geometry: int, inverse_range: float) -> None:
+        self.geometry = geometry
+        self.num_entities, self.dim = entities.shape
+        self.u = torch.empty(self.dim, self.num_entities, device=entities.device)
+        self.v = torch.empty_like(self.u) if geometry == 0 else self.u
+        block = 1024
+        _prepare_kernel[(self.num_entities, triton.cdiv(self.dim, block))](
+            entities.contiguous(),
+            self.u,
+            self.v,
+            inverse_range,
+            self.num_entities,
+            self.dim,
+            GEOMETRY=geometry,
+            BLOCK=block,
+        )
+
+    def distances(self, first: Tensor, second: Tensor, center_weight: float) -> Tensor:
+        """[rows, num_entities] from regions of components [rows, dim] to every entity."""
+        rows = len(first)
+        out = torch.empty(rows, self.num_entities, device=first.device)
+        if rows == 0:
+            return out
+        block_rows, block_entities = 64, 128
+        grid = (triton.cdiv(rows, block_rows), triton.cdiv(self.num_entities, block_entities))
+        _distance_kernel[grid](
+            self.u,
+            self.v,
+            self._prepare(first, second),
+            out,
+            rows,
+            self.num_entities,
+            self.dim,
+            center_weight,
+            GEOMETRY=self.geometry,
+            BLOCK_ROWS=block_rows,
+            BLOCK_ENTITIES=block_entities,
+            num_warps=8,
+        )
+        return out
+
+    def _prepare(self, first: Tensor, second: Tensor) -> Tensor:
+        """[4, dim, rows] the coordinates of the regions as `term` takes them."""
+        if self.geometry == 0:
+            axis, half_aperture = 0.5 * first.t(), 0.5 * second.t()
+            parts = [axis.sin(), axis.cos(), half_aperture.sin(), half_aperture.cos()]
+        else:
+            parts = [first.t(), first.t(), second.t(), second.t()]
+        return torch.stack(parts).contiguous()
+
+
+def count_better(
+    logits: Tensor, rows: Tensor, targets: Tensor, answer_offsets: Tensor, answers: Tensor
+) -> tuple[Tensor, Tensor]:
+    """([n] entities above each target, [n] entities level with it), answers not counted.
+
+    Target i is entity `targets[i]` of query `rows[i]`; the answers of query q, which compete
+    with nobody, are `answers[answer_offsets[q] : answer_offsets[q + 1]]` and include every
+    target of q. `logits` [queries, num_entities].
+    """
+    greater = torch.empty(len(rows), dtype=torch.int32, device=logits.device)
+    level = torch.empty_like(greater)
+    if len(rows):
+        _count_kernel[(len(rows),)](
+            logits,
+            rows,
+            targets,
+            answer_offsets,
+            answers,
+            greater,
+            level,
+            logits.shape[1],
+            BLOCK=2048,
+            num_warps=8,
+        )
+    return greater, level
+
+
+@triton.jit
+def _prepare_kernel(
+    raw_ptr,
+    u_ptr,
+    v_ptr,
+    inverse_range,
+    num_entities,
+    dim,
+    GEOMETRY: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    real = column < dim
+    raw = tl.load(raw_ptr + row * dim + column, mask=real, other=0.0)
+    u, v, _ = prepare_entity(raw, inverse_range, GEOMETRY)
+    place = column.to(tl.int64) * num_entities + row
+    tl.store(u_ptr + place, u, mask=real)
+    if GEOMETRY == 0:
+        tl.store(v_ptr + place, v, mask=real)
+
+
+@triton.jit
+def _distance_kernel(
+    u_ptr,
+    v_ptr,
+    region_ptr,
+    out_ptr,
+    num_rows,
+    num_entities,
+    dim,
+    center_weight,
+    GEOMETRY: tl.constexpr,
+    BLOCK_ROWS: tl.constexpr,
+    BLOCK_ENTITIES: tl.constexpr,
+):
+    row = tl.program_id(0) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
+    entity = tl.program_id(1) * BLOCK_ENTITIES + tl.arange(0, BLOCK_ENTITIES)
+    real_row = row < num_rows
+    real_entity = entity < num_entities
+    total = tl.zeros([BLOCK_ROWS, BLOCK_ENTITIES], dtype=tl.float32)
+    plane = dim * num_rows  # the four prepared coordinates lie one after the other
+    for _ in range(dim):
+        u = tl.load(u_ptr + entity, mask=real_entity, other=0.0)[None, :]
+        a = tl.load(region_ptr + row, mask=real_row, other=0.0)[:, None]
+        c = tl.load(region_ptr + 2 * plane + row, mask=real_row, other=0.0)[:, None]
+        if GEOMETRY == 0:
+            v = tl.load(v_ptr + entity, mask=real_entity, other=0.0)[None, :]
+            b = tl.load(region_ptr + plane + row, mask=real_row, other=0.0)[:, None]
+            d = tl.load(region_ptr + 3 * plane + row, mask=real_row, other=0.0)[:, None]
+        else:
+            v = u
+            b = a
+            d = c
+        part, _, _, _ = term(u, v, a, b, c, d, center_weight, GEOMETRY)
+        total += part
+        u_ptr += num_entities
+        v_ptr += num_entities
+        region_ptr += num_rows
+    out = row.to(tl.int64)[:, None] * num_entities + entity[None, :]
+    tl.store(out_ptr + out, total, mask=real_row[:, None] & real_entity[None, :])
+
+
+@triton.jit
+def _count_kernel(
+    logits_ptr,
+    rows_ptr,
+    targets_ptr,
+    answer_offsets_ptr,
+    answers_ptr,
+    greater_ptr,
+    level_ptr,
+    num_entities,
+    BLOCK: tl.constexpr,
+):
+    index = tl.program_id(0).to(tl.int64)
+    row = tl.load(rows_ptr + index).to(tl.int64)
+    base = logits_ptr + row * num_entities
+    own = tl.load(base + tl.load(targets_ptr + index))
+    lane = tl.arange(0, BLOCK)
+    greater = tl.zeros([BLOCK], dtype=tl.int32)
+    level = tl.zeros([BLOCK], dtype=tl.int32)
+    for start in range(0, num_entities, BLOCK):
+        valid = start + lane < num_entities
+        logit = tl.load(base + start + lane, mask=valid, other=float("-inf"))
+        greater += (valid & (logit > own)).to(tl.int32)
+        level += (valid & (logit == own)).to(tl.int32)
+    first = tl.load(answer_offsets_ptr + row)
+    last = tl.load(answer_offsets_ptr + row + 1)
+    for start in range(first, last, BLOCK):
+        valid = start + lane < last
+        answer = tl.load(answers_ptr + start + lane, mask=valid, other=0)
+        logit = tl.load(base + answer, mask=valid, other=float("-inf"))
+        greater -= (valid & (logit > own)).to(tl.int32)
+        level -= (valid & (logit == own)).to(tl.int32)
+    tl.store(greater_ptr + index, tl.sum(greater))
+    tl.store(level_ptr + index, tl.sum(level))
