@@ -1,0 +1,230 @@
+"""First-order formulas to trees, where the formula is tree-shaped.
+
+    query       = "?" variable ":" disjunction ;
+    disjunction = conjunction { "|" conjunction } ;
+    conjunction = negation { "&" negation } ;
+    negation    = "!" negation | primary ;
+    primary     = "exists" variable { "," variable } "." disjunction
+                | "(" disjunction ")" | atom ;
+    atom        = [ "^" ] relation "(" term "," term ")"
+                | "*" "(" variable ")" | term "=" term ;
+
+`exists` reaches as far to the right as it can. A term is a variable (with or without `?`)
+if one of that name is in scope, otherwise an entity; a quoted term is always an entity.
+`*(x)` holds for every entity. The reader below makes a syntax tree; `formula_tree` turns
+that into a query.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from conekg.graph.vocabulary import Vocabulary
+from conekg.query.formula_tree import (
+    Conjunction,
+    Disjunction,
+    Equals,
+    Everything,
+    Exists,
+    Formula,
+    Link,
+    Member,
+    Negation,
+    TreeBuilder,
+    Variable,
+)
+from conekg.query.tokens import Span, Token, TokenStream
+from conekg.query.tree import Query
+
+
+def read_formula(stream: TokenStream, vocabulary: Vocabulary) -> Query:
+    """The tree of the formula that a stream holds."""
+    target, body = _FormulaReader(stream, vocabulary).read()
+    return TreeBuilder(stream.text, stream.max_depth).build(target, body)
+
+
+class _FormulaReader:
+    """Recursive descent over the grammar above, one method a rule."""
+
+    def __init__(self, stream: TokenStream, vocabulary: Vocabulary) -> None:
+        self._stream = stream
+        self._vocabulary = vocabulary
+        self._scope: dict[str, Variable] = {}
+        self._used: set[Variable] = set()
+        self._serial = count()
+
+    def read(self) -> tuple[Variable, Formula]:
+        stream = self._stream
+        token = stream.expect("variable", "the variable to find, such as '?x'")
+        stream.expect(":", f"':' after the variable to find, '?{token.text}'")
+        target = self._declare(token, is_target=True)
+        body = self._disjunction()
+        stream.expect("end", "'&', '|' or the end of the formula")
+        if target not in self._used:
+            raise stream.error(
+                f"the variable to find, '{target}', is not used in the formula", token.span
+            )
+        return target, body
+
+    def _declare(self, token: Token, *, is_target: bool = False) -> Variable:
+        return self._scope.setdefault(
+            token.text, Variable(next(self._serial), token.text, token.span, is_target)
+        )
+
+    def _disjunction(self) -> Formula:
+        start = self._stream.next.span[0]
+        operands = [self._conjunction()]
+        while self._stream.accept("|"):
+            operands.append(self._conjunction())
+        if len(operands) == 1:
+            return operands[0]
+        return Disjunction(tuple(operands), (start, operands[-1].span[1]))
+
+    def _conjunction(self) -> Formula:
+        start = self._stream.next.span[0]
+        operands = [self._negation()]
+        while self._stream.accept("&"):
+            operands.append(self._negation())
+        if len(operands) == 1:
+            return operands[0]
+        return Conjunction(tuple(operands), (start, operands[-1].span[1]))
+
+    def _negation(self) -> Formula:
+        sign = self._stream.accept("!")
+        if sign is None:
+            return self._primary()
+        self._stream.enter()
+        operand = self._negation()
+        self._stream.leave()
+        return Negation(operand, (sign.span[0], operand.span[1]))
+
+    def _primary(self) -> Formula:
+        stream = self._stream
+        following = stream.after_next.kind
+        match stream.next.kind:
+            case "name" if stream.next.text == "exists" and following in ("name", "variable"):
+                return self._exists()
+            case "(":
+                stream.take()
+                stream.enter()
+                body = self._disjunction()
+                stream.expect(")", "'&', '|' or ')'")
+                stream.leave()
+                return body
+            case "*":
+                return self._everything()
+            case "^":
+                return self._relation_atom()
+            case "name" | "quoted" if following == "(":
+                return self._relation_atom()
+            case "name" | "quoted" | "variable":
+                return self._equality()
+            case _:
+                raise stream.surprise("an atom such as 'relation(a, b)', 'exists', '!' or '('")
+
+    def _exists(self) -> Formula:
+        stream = self._stream
+        start = stream.take().span[0]
+        outer = dict(self._scope)
+        variables = [self._fresh_variable()]
+        while stream.accept(","):
+            variables.append(self._fresh_variable())
+        stream.expect(".", "',' or '.' after the variables of 'exists'")
+        stream.enter()
+        body = self._disjunction()
+        stream.leave()
+        self._scope = outer
+        for variable in variables:
+            if variable not in self._used:
+                raise stream.error(
+                    f"variable '{variable}' is introduced but never used", variable.span
+                )
+        return Exists(tuple(variables), body, (start, body.span[1]))
+
+    def _fresh_variable(self) -> Variable:
+        stream = self._stream
+        if stream.next.kind not in ("name", "variable"):
+            raise stream.surprise("a variable")
+        token = stream.take()
+        if token.text in self._scope:
+            raise stream.error(
+                f"variable '{token.text}' already has a meaning here",
+                token.span,
+                hint="give the inner variable another name",
+            )
+        return self._declare(token)
+
+    def _everything(self) -> Formula:
+        stream = self._stream
+        start = stream.take().span[0]
+        stream.expect("(", "'(' after '*'")
+        term = self._term()
+        stop = stream.expect(")", "')'").span[1]
+        if not isinstance(term, Variable):
+            raise stream.error("'*' holds for every entity; it needs a variable", (start, stop))
+        return Everything(term, (start, stop))
+
+    def _equality(self) -> Formula:
+        stream = self._stream
+        start = stream.next.span[0]
+        left = self._term()
+        stream.expect("=", "'(' after a relation, or '=' after a term")
+        stop = stream.next.span[1]
+        right = self._term()
+        match left, right:
+            case (Variable(), Variable()):
+                raise stream.error(
+                    f"'{left}' and '{right}' are said to be equal",
+                    (start, stop),
+                    hint=f"write '{left}' for both",
+                )
+            case (Variable() as variable, int(entity_id)) | (
+                int(entity_id),
+                Variable() as variable,
+            ):
+                return Equals(variable, entity_id, (start, stop))
+            case _:
+                raise stream.error("this equality has no variable", (start, stop))
+
+    def _relation_atom(self) -> Formula:
+        stream = self._stream
+        start = stream.next.span[0]
+        inverse = stream.accept("^") is not None
+        if stream.next.kind not in ("name", "quoted"):
+            raise stream.surprise("a relation")
+        relation_id = 2 * stream.look_up(self._vocabulary.relations, stream.take()) + inverse
+        stream.expect("(", "'(' after the relation")
+        head = self._term()
+        stream.expect(",", "',' between the two terms of a relation")
+        tail = self._term()
+        span: Span = (start, stream.expect(")", "')' after the two terms of a relation").span[1])
+        match head, tail:
+            case (Variable(), Variable()):
+                return Link(head, relation_id, tail, span)
+            case (int(), Variable()):
+                return Member(tail, head, relation_id, span)
+            case (Variable(), int()):
+                return Member(head, tail, relation_id ^ 1, span)
+            case _:
+                raise stream.error("this atom has no variable", span)
+
+    def _term(self) -> Variable | int:
+        """A variable, or the id of an entity."""
+        stream = self._stream
+        token = stream.next
+        variable = self._scope.get(token.text)
+        match token.kind:
+            case "variable" | "name" if variable is not None:
+                stream.take()
+                self._used.add(variable)
+                return variable
+            case "variable":
+                raise stream.error(
+                    f"variable '?{token.text}' has no meaning here",
+                    token.span,
+                    hint=f"introduce it with 'exists {token.text}.'",
+                )
+            case "name" | "quoted":
+                return stream.look_up(self._vocabulary.entities, stream.take())
+            case _:
+                raise stream.surprise("a variable or an entity")

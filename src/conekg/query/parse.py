@@ -1,0 +1,123 @@
+"""Text to tree: which notation is this, and the path algebra.
+
+The path algebra reads in the order the data flows: start at an entity, follow
+relations with `.`, combine sets with `!`, `&` and `|`.
+
+    union        = intersection { "|" intersection } ;
+    intersection = complement { "&" complement } ;
+    complement   = "!" complement | path ;
+    path         = start { "." step } ;
+    start        = name | "*" | "(" union ")" ;
+    step         = [ "^" ] name ;
+    name         = bare | quoted ;
+
+`.` binds tightest, then `!`, then `&`, then `|`: `!a.r & b | c` is `((!(a.r)) & b) | c`.
+`*` is the set of all entities, `^r` walks r backwards. A bare name is made of letters,
+digits and `_ - / : # @ $ % + ~` and does not begin with a colon; all other names stand
+between double or single quotes, in which a backslash escapes quotes and backslashes.
+"""
+
+from __future__ import annotations
+
+from conekg.errors import ConfigError
+from conekg.graph.vocabulary import Vocabulary
+from conekg.query.formula import read_formula
+from conekg.query.tokens import TokenStream, check_depth
+from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, depth
+
+MAX_LENGTH = 10_000
+"""Characters a query may have unless its caller allows more."""
+
+MAX_DEPTH = 64
+"""Levels a query may be nested unless its caller allows more."""
+
+DEPTH_LIMIT = 128
+"""Levels no caller may exceed: the parsers descend on Python's own stack."""
+
+
+def parse_query(
+    text: str,
+    vocabulary: Vocabulary,
+    *,
+    max_length: int = MAX_LENGTH,
+    max_depth: int = MAX_DEPTH,
+) -> Query:
+    """The tree of a query in any notation: path algebra or first-order formula.
+
+    A formula is told by the variable it opens with (`?x: ...`).
+    """
+    if max_depth > DEPTH_LIMIT:
+        raise ConfigError(
+            f"max_depth is {max_depth}; at most {DEPTH_LIMIT} is supported", key="max_depth"
+        )
+    stream = TokenStream(text, max_length=max_length, max_depth=max_depth)
+    if stream.next.kind == "variable":
+        query = read_formula(stream, vocabulary)
+    else:
+        query = _PathReader(stream, vocabulary).read()
+    check_depth(depth(query), max_depth)
+    return query
+
+
+class _PathReader:
+    """Recursive descent over the grammar above, one method a rule."""
+
+    def __init__(self, stream: TokenStream, vocabulary: Vocabulary) -> None:
+        self._stream = stream
+        self._vocabulary = vocabulary
+
+    def read(self) -> Query:
+        query = self._union()
+        self._stream.expect("end", "'.', '&', '|' or the end of the query")
+        return query
+
+    def _union(self) -> Query:
+        operands = [self._intersection()]
+        while self._stream.accept("|"):
+            operands.append(self._intersection())
+        return Or(tuple(operands)) if len(operands) > 1 else operands[0]
+
+    def _intersection(self) -> Query:
+        operands = [self._complement()]
+        while self._stream.accept("&"):
+            operands.append(self._complement())
+        return And(tuple(operands)) if len(operands) > 1 else operands[0]
+
+    def _complement(self) -> Query:
+        if not self._stream.accept("!"):
+            return self._path()
+        self._stream.enter()
+        operand = self._complement()
+        self._stream.leave()
+        return Not(operand)
+
+    def _path(self) -> Query:
+        query = self._start()
+        while self._stream.accept("."):
+            query = Project(query, self._step())
+        return query
+
+    def _start(self) -> Query:
+        stream = self._stream
+        match stream.next.kind:
+            case "name" | "quoted":
+                return Anchor(stream.look_up(self._vocabulary.entities, stream.take()))
+            case "*":
+                stream.take()
+                return Universe()
+            case "(":
+                stream.take()
+                stream.enter()
+                query = self._union()
+                stream.expect(")", "'.', '&', '|' or ')'")
+                stream.leave()
+                return query
+            case _:
+                raise stream.surprise("an entity, '*', '!' or '('")
+
+    def _step(self) -> int:
+        stream = self._stream
+        inverse = stream.accept("^") is not None
+        if stream.next.kind not in ("name", "quoted"):
+            raise stream.surprise("a relation")
+        return 2 * stream.look_up(self._vocabulary.relations, stream.take()) + inverse

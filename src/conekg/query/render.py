@@ -1,0 +1,157 @@
+"""Tree to text: the canonical path algebra, and the first-order formula.
+
+Both notations come back exactly: `parse_query` of either text is the tree that was
+rendered, operand order and nesting included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import assert_never
+
+from conekg.errors import UnknownNameError
+from conekg.graph.vocabulary import NameTable, Vocabulary
+from conekg.query.tokens import is_bare_name, quote
+from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
+
+
+def render_query(query: Query, vocabulary: Vocabulary, *, labels: bool = False) -> str:
+    """The query in the path algebra, with no more parentheses and quotes than needed.
+
+    With `labels`, readable labels stand for names wherever they can be read back.
+    """
+
+    def write(node: Query, parts: tuple[_Text, ...]) -> _Text:
+        match node:
+            case Anchor(entity_id):
+                return _Text(_written(name_of(vocabulary.entities, entity_id, labels)), _PATH)
+            case Universe():
+                return _Text("*", _PATH)
+            case Project(_, relation_id):
+                step = _relation(vocabulary, relation_id, labels)
+                return _Text(f"{parts[0].within(_PATH)}.{step}", _PATH)
+            case Not():
+                return _Text(f"!{parts[0].within(_NOT)}", _NOT)
+            case And():
+                # An intersection within an intersection keeps its parentheses: the text
+                # tells how the operands were grouped.
+                return _Text(" & ".join(part.within(_NOT) for part in parts), _AND)
+            case Or():
+                return _Text(" | ".join(part.within(_AND) for part in parts), _OR)
+        assert_never(node)
+
+    return fold(query, write).text
+
+
+def render_formula(query: Query, vocabulary: Vocabulary, *, labels: bool = False) -> str:
+    """The query as a first-order formula: `?x: exists y. ... & relation(y, ?x)`.
+
+    Entities are always quoted, so that no name is taken for a variable.
+    """
+    return f"?x: {_FormulaWriter(vocabulary, labels).write(query, '?x').text}"
+
+
+def name_of(table: NameTable, index: int, labels: bool) -> str:
+    """The name of an id, or with `labels` its label where that means this id alone."""
+    if labels:
+        label = table.label(index)
+        try:
+            if table.id_of(label) == index:
+                return label
+        except UnknownNameError:  # several ids share the label
+            pass
+    return table.name(index)
+
+
+_PATH, _NOT, _AND, _OR, _EXISTS = range(5)
+"""How loosely a text is bound together; a looser one inside a tighter one needs parentheses."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    text: str
+    binding: int
+
+    def within(self, loosest: int) -> str:
+        """The text where nothing looser than `loosest` may stand."""
+        return self.text if self.binding <= loosest else f"({self.text})"
+
+
+def _written(name: str) -> str:
+    return name if is_bare_name(name) else quote(name)
+
+
+def _relation(vocabulary: Vocabulary, relation_id: int, labels: bool) -> str:
+    name = _written(name_of(vocabulary.relations, relation_id >> 1, labels))
+    return f"^{name}" if relation_id & 1 else name
+
+
+class _FormulaWriter:
+    """Writes what it means for a variable to be in a set; each projection adds a variable."""
+
+    def __init__(self, vocabulary: Vocabulary, labels: bool) -> None:
+        self._vocabulary = vocabulary
+        self._labels = labels
+        self._fresh = _variable_names()
+
+    def write(self, query: Query, variable: str) -> _Text:
+        match query:
+            case Or(operands):
+                parts = [self.write(operand, variable).within(_AND) for operand in operands]
+                return _Text(" | ".join(parts), _OR)
+            case Not(operand):
+                return _Text(f"!{self.write(operand, variable).within(_NOT)}", _NOT)
+            case _:
+                introduced: list[str] = []
+                conjuncts = self._conjuncts(query, variable, introduced)
+                body = " & ".join(conjuncts)
+                if introduced:
+                    return _Text(f"exists {', '.join(introduced)}. {body}", _EXISTS)
+                return _Text(body, _AND if len(conjuncts) > 1 else _PATH)
+
+    def _conjuncts(self, query: Query, variable: str, introduced: list[str]) -> list[str]:
+        """What holds of the variable, each as tight as a negation; `introduced` grows."""
+        match query:
+            case Anchor(entity_id):
+                return [f"{variable} = {self._entity(entity_id)}"]
+            case Universe():
+                return [f"*({variable})"]
+            case Project(Anchor(entity_id), relation_id):
+                return [self._atom(self._entity(entity_id), relation_id, variable)]
+            case Project(operand, relation_id):
+                inner = next(self._fresh)
+                introduced.append(inner)
+                below = (
+                    []
+                    if isinstance(operand, Universe)
+                    else self._conjuncts(operand, inner, introduced)
+                )
+                return [*below, self._atom(inner, relation_id, variable)]
+            case And(operands):
+                conjuncts: list[str] = []
+                for operand in operands:
+                    if isinstance(operand, And):
+                        conjuncts.append(self.write(operand, variable).within(_NOT))
+                    else:
+                        conjuncts += self._conjuncts(operand, variable, introduced)
+                return conjuncts
+            case Or() | Not():
+                return [self.write(query, variable).within(_NOT)]
+        assert_never(query)
+
+    def _atom(self, head: str, relation_id: int, tail: str) -> str:
+        """`relation(head, tail)`; an inverse is written forward with its ends exchanged."""
+        first, second = (tail, head) if relation_id & 1 else (head, tail)
+        return f"{_relation(self._vocabulary, relation_id & ~1, self._labels)}({first}, {second})"
+
+    def _entity(self, entity_id: int) -> str:
+        return quote(name_of(self._vocabulary.entities, entity_id, self._labels))
+
+
+def _variable_names() -> Iterator[str]:
+    """y, z, w, v, u, y1, z1, ..."""
+    for round_number in count():
+        for letter in "yzwvu":
+            yield f"{letter}{round_number or ''}"

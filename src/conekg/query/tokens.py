@@ -1,0 +1,235 @@
+"""Words and signs: the lexical ground that both text notations of a query share.
+
+A token knows where it stands, so that every complaint about a query can point at
+the characters it is about. What the tokens mean is left to `parse` and `formula`.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from conekg.errors import QuerySyntaxError, QueryTooLargeError, UnknownNameError
+from conekg.graph.vocabulary import NameTable
+
+Span = tuple[int, int]
+Kind = Literal[
+    "name", "quoted", "variable", ".", "&", "|", "!", "(", ")", "^", "*", ",", ":", "=", "end"
+]
+
+_SIGNS: dict[str, Kind] = {
+    ".": ".", "&": "&", "|": "|", "!": "!", "(": "(", ")": ")", "^": "^", "*": "*",
+    ",": ",", ":": ":", "=": "=",
+    # The signs logicians write; accepted, never rendered.
+    "∧": "&", "∨": "|", "¬": "!",
+}  # fmt: skip
+_BARE_SIGNS = frozenset("_-/:#@$%+~")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_ESCAPED = {value: name for name, value in _ESCAPES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word or sign; `text` is a name without its quotes, a variable without its `?`."""
+
+    kind: Kind
+    text: str
+    span: Span
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "end":
+                return "the end of the query"
+            case "variable":
+                return f"'?{self.text}'"
+            case _:
+                return repr(self.text)
+
+
+def is_bare_character(character: str) -> bool:
+    """Whether a name may hold this character without quotes.
+
+    Letters, marks and digits of any script, and the signs `_ - / : # @ $ % + ~`.
+    """
+    return character in _BARE_SIGNS or unicodedata.category(character)[0] in "LMN"
+
+
+def is_bare_name(name: str) -> bool:
+    """Whether a name can be written without quotes; it must not begin with a colon."""
+    return bool(name) and name[0] != ":" and all(map(is_bare_character, name))
+
+
+def quote(name: str) -> str:
+    """The name between double quotes, on one line."""
+    body = "".join(
+        f"\\{c}" if c in '"\\' else f"\\{_ESCAPED[c]}" if c in _ESCAPED else c for c in name
+    )
+    return f'"{body}"'
+
+
+def tokenize(text: str, max_length: int) -> list[Token]:
+    """The tokens of a query, the last one marking its end."""
+    if len(text) > max_length:
+        raise QueryTooLargeError(
+            f"the query has {len(text):,} characters; at most {max_length:,} are allowed"
+        )
+    for place, character in enumerate(text):
+        if unicodedata.category(character) == "Cs":  # undecodable bytes of a command line
+            raise QuerySyntaxError(
+                "this character is not valid Unicode", text=text, span=(place, place + 1)
+            )
+    tokens: list[Token] = []
+    place = 0
+    while True:
+        while place < len(text) and text[place].isspace():
+            place += 1
+        if place == len(text):
+            return [*tokens, Token("end", "", (place, place))]
+        token = _read_token(text, place)
+        tokens.append(token)
+        place = token.span[1]
+
+
+def _read_token(text: str, start: int) -> Token:
+    character = text[start]
+    if character in "\"'":
+        return _read_quoted(text, start)
+    if character == "?":
+        stop = _run(text, start + 1, lambda c: c == "_" or c.isalnum())
+        if stop == start + 1:
+            raise QuerySyntaxError(
+                "a variable needs a name after '?'", text=text, span=(start, stop)
+            )
+        return Token("variable", text[start + 1 : stop], (start, stop))
+    if character in _SIGNS:
+        return Token(_SIGNS[character], character, (start, start + 1))
+    if character == "∃":
+        return Token("name", "exists", (start, start + 1))
+    stop = _run(text, start, is_bare_character)
+    if stop == start:
+        raise QuerySyntaxError(
+            f"unexpected character {character!r}",
+            text=text,
+            span=(start, start + 1),
+            hint="put names that contain it in quotes",
+        )
+    return Token("name", text[start:stop], (start, stop))
+
+
+def _run(text: str, start: int, accepts: Callable[[str], bool]) -> int:
+    """Where the longest run of accepted characters from `start` ends."""
+    stop = start
+    while stop < len(text) and accepts(text[stop]):
+        stop += 1
+    return stop
+
+
+def _read_quoted(text: str, start: int) -> Token:
+    mark = text[start]
+    body: list[str] = []
+    place = start + 1
+    while place < len(text) and text[place] != mark:
+        if text[place] != "\\":
+            body.append(text[place])
+            place += 1
+            continue
+        escaped = text[place + 1 : place + 2]
+        if escaped and escaped in "\"'\\":
+            body.append(escaped)
+        elif escaped in _ESCAPES:
+            body.append(_ESCAPES[escaped])
+        else:
+            raise QuerySyntaxError(
+                f"unknown escape {text[place : place + 2]!r}",
+                text=text,
+                span=(place, place + 2),
+                hint="""accepted: \\" \\' \\\\ \\n \\t \\r""",
+            )
+        place += 2
+    if place >= len(text):
+        raise QuerySyntaxError(
+            f"this quoted name has no closing {mark}", text=text, span=(start, len(text))
+        )
+    return Token("quoted", "".join(body), (start, place + 1))
+
+
+class TokenStream:
+    """Tokens read from left to right, with a bound on how deep their reader may nest."""
+
+    def __init__(self, text: str, *, max_length: int, max_depth: int) -> None:
+        self.text = text
+        self._tokens = tokenize(text, max_length)
+        self._place = 0
+        self._depth = 0
+        self.max_depth = max_depth
+
+    @property
+    def next(self) -> Token:
+        """The token that comes next, not yet consumed."""
+        return self._tokens[self._place]
+
+    @property
+    def after_next(self) -> Token:
+        """The token after the next one; the end marker where there is none."""
+        return self._tokens[min(self._place + 1, len(self._tokens) - 1)]
+
+    def take(self) -> Token:
+        """The next token, consumed."""
+        token = self.next
+        self._place = min(self._place + 1, len(self._tokens) - 1)
+        return token
+
+    def accept(self, kind: Kind) -> Token | None:
+        """The next token, consumed, if it is of this kind; otherwise nothing."""
+        return self.take() if self.next.kind == kind else None
+
+    def expect(self, kind: Kind, wanted: str) -> Token:
+        """The next token, consumed, which must be of this kind."""
+        if self.next.kind != kind:
+            raise self.surprise(wanted)
+        return self.take()
+
+    def surprise(self, wanted: str) -> QuerySyntaxError:
+        """The complaint that the next token is not what was wanted."""
+        hint = None
+        before = self._tokens[self._place - 1] if self._place else None
+        if self.next.kind == "name" and before is not None and before.kind == "name":
+            joined = quote(f"{before.text} {self.next.text}")
+            hint = f"a name with spaces needs quotes: {joined}"
+        return self.error(f"expected {wanted}, found {self.next}", self.next.span, hint=hint)
+
+    def error(self, message: str, span: Span, *, hint: str | None = None) -> QuerySyntaxError:
+        """A complaint about a range of this text."""
+        return QuerySyntaxError(message, text=self.text, span=span, hint=hint)
+
+    def enter(self) -> None:
+        """Note that the reader nests one level deeper; `leave` undoes it."""
+        self._depth += 1
+        check_depth(self._depth, self.max_depth)
+
+    def leave(self) -> None:
+        """Note that the reader is back one level up."""
+        self._depth -= 1
+
+    def look_up(self, table: NameTable, token: Token) -> int:
+        """The id of the name a token holds; an unknown name is reported where it stands."""
+        try:
+            return table.id_of(token.text)
+        except UnknownNameError as error:
+            raise UnknownNameError(
+                error.kind,
+                error.name,
+                suggestions=error.suggestions,
+                span=token.span,
+                text=self.text,
+                hint=error.extra_hint,
+                message=error.bare_message,
+            ) from None
+
+
+def check_depth(depth: int, max_depth: int) -> None:
+    """Refuse what is nested deeper than allowed."""
+    if depth > max_depth:
+        raise QueryTooLargeError(f"the query is nested more than {max_depth} levels deep")
