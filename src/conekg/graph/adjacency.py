@@ -8,6 +8,7 @@ relations leaving an entity are the inverses of those entering it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,17 +71,18 @@ def build_adjacency(edges: IntArray, num_entities: int, num_relations: int) -> A
     pair_heads = heads[pair_starts]
     pair_relations = relations[pair_starts]
     by_entity = np.argsort(pair_heads, kind="stable")  # relations stay sorted within an entity
-    return Adjacency(
-        num_entities=num_entities,
-        num_relations=num_relations,
-        relation_offsets=_offsets(pair_relations, num_relations),
-        pair_heads=pair_heads,
-        pair_offsets=np.append(pair_starts, len(tails)).astype(np.int64),
-        tails=tails,
-        entity_offsets=_offsets(pair_heads, num_entities),
-        entity_relations=pair_relations[by_entity],
-        entity_pairs=by_entity.astype(np.int32),
-    )
+    arrays: dict[str, NDArray[Any]] = {
+        "relation_offsets": _offsets(pair_relations, num_relations),
+        "pair_heads": pair_heads,
+        "pair_offsets": np.append(pair_starts, len(tails)).astype(np.int64),
+        "tails": tails,
+        "entity_offsets": _offsets(pair_heads, num_entities),
+        "entity_relations": pair_relations[by_entity],
+        "entity_pairs": by_entity.astype(np.int32),
+    }
+    for array in arrays.values():
+        array.flags.writeable = False
+    return Adjacency(num_entities=num_entities, num_relations=num_relations, **arrays)
 
 
 def _sorted_distinct(

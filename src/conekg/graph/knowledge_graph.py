@@ -7,27 +7,54 @@ a model has to predict.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
 
+from conekg.errors import DataError
 from conekg.graph.adjacency import Adjacency, IntArray, build_adjacency
-from conekg.graph.vocabulary import Vocabulary
+from conekg.graph.text_array import flat_bytes
+from conekg.graph.vocabulary import NameTable, Vocabulary
 
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
 
 class KnowledgeGraph:
-    """An immutable graph; edges hold both directions (relation 2k and its inverse 2k+1)."""
+    """An immutable graph; edges hold both directions (relation 2k and its inverse 2k+1).
 
-    def __init__(self, name: str, vocabulary: Vocabulary, edges: Mapping[Split, IntArray]) -> None:
+    `adjacency` and `fingerprint` are given by the store, which keeps them on disk;
+    otherwise they are computed when first asked for.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        vocabulary: Vocabulary,
+        edges: Mapping[Split, IntArray],
+        *,
+        adjacency: Mapping[Split, Adjacency] | None = None,
+        fingerprint: str | None = None,
+    ) -> None:
         self.name = name
         self.vocabulary = vocabulary
-        self._edges = dict(edges)
-        self._adjacency: dict[Split, Adjacency] = {}
+        self._edges = {split: _frozen(edges.get(split)) for split in SPLITS}
+        self._adjacency: dict[Split, Adjacency] = dict(adjacency or {})
+        if fingerprint is not None:
+            self.__dict__["fingerprint"] = fingerprint
+        else:
+            for split in SPLITS:
+                self._refuse_unknown_ids(split)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{len(self._edges[split]) // 2:,} {split}" for split in SPLITS)
+        return (
+            f"<KnowledgeGraph {self.name!r}: {self.num_entities:,} entities, "
+            f"{len(self.vocabulary.relations):,} relations, triples: {sizes}>"
+        )
 
     @property
     def num_entities(self) -> int:
@@ -40,8 +67,14 @@ class KnowledgeGraph:
         return self.vocabulary.num_relations
 
     def edges(self, split: Split) -> IntArray:
-        """[n, 3] the edges (head, relation, tail) that belong to this split alone."""
+        """[n, 3] the edges (head, relation, tail) that belong to this split alone; read-only."""
         return self._edges[split]
+
+    def triples(self, split: Split) -> IntArray:
+        """[n, 3] the edges of this split that walk forward, as they were told."""
+        edges = self._edges[split]
+        forward: IntArray = edges[(edges[:, 1] & 1) == 0]
+        return forward
 
     def adjacency(self, split: Split) -> Adjacency:
         """The nested graph of a split: its own edges and those of the splits before it."""
@@ -54,5 +87,67 @@ class KnowledgeGraph:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the names and edges, the same on every machine."""
-        raise NotImplementedError
+        """A hash of the names and edges, the same on every machine.
+
+        Labels and the order of edges do not matter: neither changes an answer. The order
+        of names does, because queries and embeddings refer to entities by id.
+        """
+        digest = hashlib.sha256(b"conekg graph 1\n")
+        for table in (self.vocabulary.entities, self.vocabulary.relations):
+            _digest_names(digest, table)
+        for split in SPLITS:
+            edges = self._edges[split].astype(np.int64)
+            size = max(1, self.num_entities)
+            key = (edges[:, 1] * size + edges[:, 0]) * size + edges[:, 2]
+            key.sort()
+            digest.update(f"{split} {len(key)}\n".encode())
+            digest.update(key.astype("<i8", copy=False).data)
+        return digest.hexdigest()
+
+    def _refuse_unknown_ids(self, split: Split) -> None:
+        edges = self._edges[split]
+        if not len(edges):
+            return
+        for column, kind, size in (
+            (0, "entity", self.num_entities),
+            (1, "relation", self.num_relations),
+            (2, "entity", self.num_entities),
+        ):
+            low, high = int(edges[:, column].min()), int(edges[:, column].max())
+            if low < 0 or high >= size:
+                raise DataError(
+                    f"{kind} id {low if low < 0 else high} in the {split} edges of graph "
+                    f"{self.name!r}; ids go from 0 to {size - 1}"
+                )
+
+
+def with_inverses(triples: IntArray) -> IntArray:
+    """[2n, 3] edges from `triples` [n, 3] of relation numbers k: each 2k followed by its 2k+1."""
+    edges = np.empty((2 * len(triples), 3), dtype=np.int32)
+    edges[0::2, 0] = edges[1::2, 2] = triples[:, 0]
+    edges[0::2, 1] = 2 * triples[:, 1]
+    edges[1::2, 1] = 2 * triples[:, 1] + 1
+    edges[0::2, 2] = edges[1::2, 0] = triples[:, 2]
+    return edges
+
+
+def _frozen(edges: IntArray | None) -> IntArray:
+    """The edges as a read-only [n, 3] array, copied only where they could be written to."""
+    if edges is None:
+        edges = np.empty((0, 3), dtype=np.int32)
+    if edges.ndim != 2 or edges.shape[1] != 3 or edges.dtype != np.int32:
+        raise DataError(
+            f"edges must be an [n, 3] array of int32, not {list(edges.shape)} of {edges.dtype}"
+        )
+    if edges.flags.writeable:
+        edges = edges.copy()
+        edges.flags.writeable = False
+    return edges
+
+
+def _digest_names(digest: hashlib._Hash, table: NameTable) -> None:
+    """Feed count, lengths and bytes of all names, so that no two tables look alike."""
+    offsets, data = flat_bytes(table.names)
+    digest.update(f"{table.kind} {len(table)}\n".encode())
+    digest.update(np.diff(offsets).astype("<i8", copy=False).data)
+    digest.update(data.data)

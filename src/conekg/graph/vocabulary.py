@@ -1,50 +1,219 @@
 """Names and ids: which entity or relation is number 17, and what did the user mean by "Frnce".
 
-Relation ids come in pairs: 2k is the k-th named relation, 2k+1 its inverse,
-written `^name`.
+Names live in Arrow string arrays and are found through one sorted index, both of
+which can be memory-mapped: a table of millions of names opens at once and costs no
+Python object per name. Relation ids come in pairs: 2k is the k-th named relation,
+2k+1 its inverse, written `^name`.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from conekg.errors import UnknownNameError
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from conekg.errors import DataError, UnknownNameError
+from conekg.graph.spelling import nearest
+from conekg.graph.text_array import as_texts
+
+PLURALS = {"entity": "entities", "relation": "relations"}
+"""What the command line calls many of a kind."""
+
+
+@dataclass(frozen=True)
+class NameIndex:
+    """Every name and label in lower case, sorted, with the id it belongs to."""
+
+    texts: pa.Array
+    """[entries] large strings in byte order, which for UTF-8 is the order of code points."""
+    ids: pa.Array
+    """[entries] int32; one id has one entry, or two where its label differs from its name."""
+
+    def range_of(self, text: str, *, prefix: bool = False) -> range:
+        """The entries equal to `text` (already in lower case), or starting with it."""
+        start = self._first(text.encode())
+        # No UTF-8 text contains the byte 0xff, so it sorts after every continuation.
+        stop = self._first(text.encode() + (b"\xff" if prefix else b"\0"))
+        return range(start, stop)
+
+    def _first(self, text: bytes) -> int:
+        """The first entry that is not smaller than `text`."""
+        low, high = 0, len(self.texts)
+        while low < high:
+            middle = (low + high) // 2
+            if self.texts[middle].as_buffer().to_pybytes() < text:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
 
 class NameTable:
-    """An immutable list of distinct names, each with an id (its place) and a readable label."""
+    """An immutable list of distinct names, each with an id (its place) and a readable label.
+
+    `labels` may hold `None` or an empty text where an id has no label of its own.
+    """
 
     def __init__(
-        self, kind: str, names: Sequence[str], labels: Sequence[str] | None = None
+        self,
+        kind: str,
+        names: Sequence[str] | pa.Array,
+        labels: Sequence[str | None] | pa.Array | None = None,
+        *,
+        index: NameIndex | None = None,
     ) -> None:
         self.kind = kind
-        self._names = list(names)
-        self._labels = self._names if labels is None else list(labels)
-        self._ids = {name: index for index, name in enumerate(self._names)}
+        self._names = as_texts(names)
+        self._labels = None if labels is None else _meaningful(as_texts(labels), self._names)
+        if self._labels is not None and len(self._labels) != len(self._names):
+            raise DataError(f"{len(self._labels)} labels for {len(self._names)} {kind} names")
+        if index is None:
+            self._refuse_bad_names()
+        else:
+            self.__dict__["index"] = index
 
     def __len__(self) -> int:
         return len(self._names)
 
+    def __iter__(self) -> Iterator[str]:
+        return (name.as_py() for name in self._names)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, NameTable)
+            and self.kind == other.kind
+            and self._names.equals(other._names)
+            and self.labels.equals(other.labels)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.kind, len(self)))
+
+    @property
+    def names(self) -> pa.Array:
+        """All names in id order, as Arrow large strings."""
+        return self._names
+
+    @property
+    def labels(self) -> pa.Array:
+        """All labels in id order, as Arrow large strings; the name where there is no label."""
+        return self._names if self._labels is None else pc.coalesce(self._labels, self._names)
+
+    @property
+    def own_labels(self) -> pa.Array | None:
+        """The labels that differ from the names, null elsewhere; `None` when there are none."""
+        return self._labels
+
+    @cached_property
+    def index(self) -> NameIndex:
+        """The sorted index behind look-ups; made on first use unless it was given."""
+        texts, ids = self._names, pa.array(np.arange(len(self), dtype=np.int32))
+        if self._labels is not None:
+            labelled = self._labels.is_valid()
+            texts = pa.concat_arrays([texts, self._labels.filter(labelled)])
+            ids = pa.concat_arrays([ids, ids.filter(labelled)])
+        texts = pc.utf8_lower(texts)
+        order = pc.sort_indices(texts)
+        return NameIndex(texts.take(order), ids.take(order))
+
     def name(self, index: int) -> str:
         """The unique name of an id."""
-        return self._names[index]
+        return str(self._names[index].as_py())
 
     def label(self, index: int) -> str:
         """The readable label of an id; its name where it has no label."""
-        return self._labels[index]
+        label = None if self._labels is None else self._labels[index].as_py()
+        return self.name(index) if label is None else str(label)
+
+    def find(self, text: str) -> int | None:
+        """The id whose name is exactly `text`, if there is one."""
+        return next((i for i in self._spelled_like(text) if self.name(i) == text), None)
 
     def id_of(self, text: str) -> int:
-        """The id of a name, or of a label that only one id has."""
-        index = self._ids.get(text)
-        if index is None:
-            raise UnknownNameError(self.kind, text, suggestions=self.suggest(text))
-        return index
+        """The id of a name, or of a label that only one id has; case matters in both.
+
+        >>> NameTable("entity", ["/m/0f8l9c"], ["France"]).id_of("France")
+        0
+        """
+        alike = self._spelled_like(text)
+        for index in alike:
+            if self.name(index) == text:
+                return index
+        labelled = [index for index in alike if self.label(index) == text]
+        if len(labelled) == 1:
+            return labelled[0]
+        if labelled:
+            raise UnknownNameError(
+                self.kind,
+                text,
+                suggestions=tuple(self.name(index) for index in labelled[:5]),
+                hint="use the unique name",
+                message=f"{self.kind} label {text!r} is ambiguous: "
+                f"{len(labelled)} {PLURALS.get(self.kind, self.kind)} have it",
+            )
+        raise UnknownNameError(
+            self.kind, text, suggestions=self.suggest(text), hint=self._where_to_look()
+        )
 
     def suggest(self, text: str, limit: int = 3) -> tuple[str, ...]:
-        """Names close to `text`, nearest first."""
-        return tuple(difflib.get_close_matches(text, self._names, n=limit))
+        """Names or labels close to `text`, nearest first; completions where none is close."""
+        folded = _lower(text)
+        entries = nearest(folded, self.index.texts, 4 * limit)
+        if not entries and folded:
+            entries = list(self.index.range_of(folded, prefix=True)[: 4 * limit])
+        if not entries and len(folded) >= 3:
+            contained = pc.match_substring(self.index.texts, folded)
+            entries = np.flatnonzero(contained.to_numpy(zero_copy_only=False)).tolist()
+            entries = sorted(entries, key=lambda entry: len(self.index.texts[entry].as_py()))
+        written = (self._as_written(entry) for entry in entries[: 4 * limit])
+        return tuple(dict.fromkeys(written))[:limit]
+
+    def with_prefix(self, prefix: str, limit: int = 10) -> tuple[int, ...]:
+        """Ids whose name or label starts with `prefix` in any case, in alphabetical order."""
+        found: dict[int, None] = {}
+        for entry in self.index.range_of(_lower(prefix), prefix=True):
+            found[self.index.ids[entry].as_py()] = None
+            if len(found) == limit:
+                break
+        return tuple(found)
+
+    def containing(self, text: str, limit: int | None = None) -> tuple[int, ...]:
+        """Ids whose name or label contains `text` in any case, in id order."""
+        contained = pc.match_substring(self.index.texts, _lower(text))
+        ids = np.unique(self.index.ids.filter(contained).to_numpy())
+        return tuple(ids[:limit].tolist())
+
+    def _spelled_like(self, text: str) -> list[int]:
+        """Ids whose name or label equals `text` but for case, ascending, each once."""
+        entries = self.index.range_of(_lower(text))
+        return sorted({self.index.ids[entry].as_py() for entry in entries})
+
+    def _as_written(self, entry: int) -> str:
+        """The name or the unique label behind an index entry, in its own case."""
+        index, folded = self.index.ids[entry].as_py(), self.index.texts[entry].as_py()
+        name, label = self.name(index), self.label(index)
+        if (
+            _lower(name) == folded
+            or sum(self.label(i) == label for i in self._spelled_like(label)) > 1
+        ):
+            return name
+        return label
+
+    def _where_to_look(self) -> str:
+        plural = PLURALS.get(self.kind, self.kind)
+        return f"`conekg graph {plural}` lists all {len(self):,}"
+
+    def _refuse_bad_names(self) -> None:
+        if self._names.null_count or pc.any(pc.equal(self._names, "")).as_py():
+            raise DataError(f"empty {self.kind} name; every name needs one character at least")
+        if pc.count_distinct(self._names).as_py() != len(self._names):
+            counts = pc.value_counts(self._names)
+            twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"].as_py()
+            raise DataError(f"{self.kind} name {twice!r} occurs twice; names must be unique")
 
 
 @dataclass(frozen=True)
@@ -53,6 +222,14 @@ class Vocabulary:
 
     entities: NameTable
     relations: NameTable
+
+    def __post_init__(self) -> None:
+        marked = next((name for name in self.relations if name.startswith("^")), None)
+        if marked is not None:
+            raise DataError(
+                f"relation name {marked!r} starts with '^', which marks an inverse",
+                hint="leave inverse triples out, or rename the relation",
+            )
 
     @property
     def num_relations(self) -> int:
@@ -64,7 +241,27 @@ class Vocabulary:
         name = self.relations.name(relation_id >> 1)
         return f"^{name}" if relation_id & 1 else name
 
+    def relation_label(self, relation_id: int) -> str:
+        """The readable label of a relation id, `^label` for an inverse."""
+        label = self.relations.label(relation_id >> 1)
+        return f"^{label}" if relation_id & 1 else label
+
     def relation_id(self, text: str) -> int:
-        """The id of `name` or `^name`."""
+        """The id of `name` or `^name`; a unique label does as well as a name."""
         inverse = text.startswith("^")
         return 2 * self.relations.id_of(text[inverse:]) + inverse
+
+
+def _meaningful(labels: pa.Array, names: pa.Array) -> pa.Array | None:
+    """The labels with null in place of empty ones and of those that repeat the name."""
+    if len(labels) != len(names):
+        return labels
+    idle = pc.fill_null(pc.or_(pc.equal(labels, ""), pc.equal(labels, names)), True)
+    if pc.all(idle).as_py():
+        return None
+    return pc.if_else(idle, pa.scalar(None, pa.large_string()), labels)
+
+
+def _lower(text: str) -> str:
+    """Lower case by Arrow's rules, which the index was made with (Python's differ on ς and İ)."""
+    return str(pc.utf8_lower(pa.scalar(text)).as_py())

@@ -1,0 +1,237 @@
+"""The store: a graph as one folder on disk, memory-mapped when it is opened.
+
+`graph.json` names the format, its version and every other file with size and
+checksum; names are Arrow files, integer arrays `.npy` files. A store is written
+beside its final place and moved there when complete, so that a folder with that
+name is always a whole graph.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from conekg.errors import StoreError
+from conekg.graph.adjacency import Adjacency
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.vocabulary import NameIndex, NameTable, Vocabulary
+
+FORMAT = "conekg graph"
+VERSION = 1
+HEADER = "graph.json"
+VERIFIED_BYTES = 256 << 20
+"""Stores up to this size are checked byte for byte whenever they are opened."""
+
+_ADJACENCY_ARRAYS = tuple(field.name for field in fields(Adjacency) if "Array" in str(field.type))
+
+
+def is_store(folder: Path) -> bool:
+    """Whether `folder` looks like a graph store."""
+    return (folder / HEADER).is_file()
+
+
+def save_graph(graph: KnowledgeGraph, folder: str | Path) -> Path:
+    """Write `graph` as a store and return its folder; a store already there is replaced.
+
+    The old store is moved aside only when the new one is complete, and back if that fails.
+    """
+    folder = Path(folder)
+    if folder.exists() and not is_store(folder) and not _is_empty_folder(folder):
+        raise StoreError(
+            "exists and is not a graph store, so it is left alone",
+            path=str(folder),
+            hint="choose another folder, or remove this one first",
+        )
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise StoreError(f"cannot be written: {error.strerror}", path=str(folder)) from error
+    try:
+        _write(graph, draft)
+        draft.chmod(0o755)
+        _move_into_place(draft, folder)
+    except OSError as error:
+        raise StoreError(f"cannot be written: {error.strerror}", path=str(folder)) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return folder
+
+
+def load_graph(folder: str | Path, *, verify: bool | None = None) -> KnowledgeGraph:
+    """The graph of a store; its arrays stay on disk until they are touched.
+
+    Sizes are always checked. Checksums are when `verify` is true or, by default, when
+    the store is not larger than `VERIFIED_BYTES`.
+    """
+    folder = Path(folder)
+    header = _read_header(folder)
+    files: Mapping[str, Mapping[str, Any]] = header["files"]
+    total = sum(entry["bytes"] for entry in files.values())
+    for name, entry in files.items():
+        _check_size(folder / name, entry["bytes"])
+        if verify or (verify is None and total <= VERIFIED_BYTES):
+            _check_sum(folder / name, entry["sha256"])
+    vocabulary = Vocabulary(
+        _read_names(folder, "entity", "entities"), _read_names(folder, "relation", "relations")
+    )
+    return KnowledgeGraph(
+        header["name"],
+        vocabulary,
+        {split: _read_array(folder / "edges" / f"{split}.npy") for split in SPLITS},
+        adjacency={split: _read_adjacency(folder, split, vocabulary) for split in SPLITS},
+        fingerprint=header["fingerprint"],
+    )
+
+
+def _write(graph: KnowledgeGraph, folder: Path) -> None:
+    _write_names(graph.vocabulary.entities, folder, "entities")
+    _write_names(graph.vocabulary.relations, folder, "relations")
+    (folder / "edges").mkdir()
+    for split in SPLITS:
+        np.save(folder / "edges" / f"{split}.npy", graph.edges(split), allow_pickle=False)
+        adjacency = graph.adjacency(split)
+        (folder / "adjacency" / split).mkdir(parents=True)
+        for name in _ADJACENCY_ARRAYS:
+            path = folder / "adjacency" / split / f"{name}.npy"
+            np.save(path, getattr(adjacency, name), allow_pickle=False)
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": graph.name,
+        "fingerprint": graph.fingerprint,
+        "files": {
+            path.relative_to(folder).as_posix(): {
+                "bytes": path.stat().st_size,
+                "sha256": _sum_of(path),
+            }
+            for path in paths
+        },
+    }
+    text = json.dumps(header, indent=1, ensure_ascii=False) + "\n"
+    (folder / HEADER).write_text(text, encoding="utf-8")
+
+
+def _move_into_place(draft: Path, folder: Path) -> None:
+    """Put `draft` where `folder` is; the old folder leaves only after the new one is whole."""
+    old = None
+    if folder.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
+        folder.replace(old / "store")
+    try:
+        draft.replace(folder)
+    except OSError:
+        if old is not None:
+            (old / "store").replace(folder)
+        raise
+    finally:
+        if old is not None:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _read_header(folder: Path) -> dict[str, Any]:
+    path = folder / HEADER
+    try:
+        header = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise StoreError(
+            f"is not a graph store: it has no {HEADER}",
+            path=str(folder),
+            hint="`conekg graph build SOURCE --out FOLDER` makes one",
+        ) from None
+    except (OSError, ValueError) as error:
+        raise StoreError(f"cannot be read: {error}", path=str(path), hint=_REBUILD) from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise StoreError(f"is not the header of a {FORMAT}", path=str(path), hint=_REBUILD)
+    if header.get("version") != VERSION:
+        raise StoreError(
+            f"has format version {header.get('version')}; this conekg reads version {VERSION}",
+            path=str(path),
+            hint="use the conekg that wrote it, or build the graph again",
+        )
+    return header
+
+
+_REBUILD = "the store is damaged; build the graph again with `conekg graph build`"
+
+
+def _check_size(path: Path, expected: int) -> None:
+    try:
+        found = path.stat().st_size
+    except OSError as error:
+        raise StoreError("is missing from the store", path=str(path), hint=_REBUILD) from error
+    if found != expected:
+        raise StoreError(
+            f"has {found:,} bytes instead of {expected:,}", path=str(path), hint=_REBUILD
+        )
+
+
+def _check_sum(path: Path, expected: str) -> None:
+    if _sum_of(path) != expected:
+        raise StoreError("does not match its checksum", path=str(path), hint=_REBUILD)
+
+
+def _sum_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_names(table: NameTable, folder: Path, stem: str) -> None:
+    own_labels = table.own_labels
+    if own_labels is None:
+        own_labels = pa.nulls(len(table), pa.large_string())
+    names = pa.record_batch({"name": table.names, "label": own_labels})
+    index = pa.record_batch({"text": table.index.texts, "id": table.index.ids})
+    for batch, path in ((names, f"{stem}.arrow"), (index, f"{stem}-index.arrow")):
+        with (
+            pa.OSFile(str(folder / path), "wb") as file,
+            pa.ipc.new_file(file, batch.schema) as writer,
+        ):
+            writer.write_batch(batch)
+
+
+def _read_names(folder: Path, kind: str, stem: str) -> NameTable:
+    names = _read_batch(folder / f"{stem}.arrow")
+    index = _read_batch(folder / f"{stem}-index.arrow")
+    return NameTable(
+        kind, names["name"], names["label"], index=NameIndex(index["text"], index["id"])
+    )
+
+
+def _read_batch(path: Path) -> pa.RecordBatch:
+    try:
+        return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise StoreError(f"cannot be read: {error}", path=str(path), hint=_REBUILD) from error
+
+
+def _read_array(path: Path) -> NDArray[Any]:
+    try:
+        # A plain view of the mapped file: compiled code does not know the memmap class.
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        return np.asarray(array).view(np.ndarray)
+    except (OSError, ValueError) as error:
+        raise StoreError(f"cannot be read: {error}", path=str(path), hint=_REBUILD) from error
+
+
+def _read_adjacency(folder: Path, split: Split, vocabulary: Vocabulary) -> Adjacency:
+    arrays = {
+        name: _read_array(folder / "adjacency" / split / f"{name}.npy")
+        for name in _ADJACENCY_ARRAYS
+    }
+    return Adjacency(len(vocabulary.entities), vocabulary.num_relations, **arrays)
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())

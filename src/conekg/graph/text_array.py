@@ -1,0 +1,30 @@
+"""Texts as flat arrays: Arrow strings seen as one run of bytes with offsets, without a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+def as_texts(values: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The values as one Arrow array of large strings."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return values if values.type == pa.large_string() else values.cast(pa.large_string())
+    return pa.array(values, type=pa.large_string())
+
+
+def flat_bytes(texts: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Offsets [n + 1] into the bytes of all texts, and those bytes; views where possible."""
+    assert texts.type == pa.large_string()
+    if len(texts) == 0:
+        return np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)
+    _, offset_buffer, data_buffer = texts.buffers()
+    offsets = np.frombuffer(offset_buffer, dtype=np.int64, count=len(texts) + 1 + texts.offset)
+    offsets = offsets[texts.offset :]
+    data = np.frombuffer(data_buffer, dtype=np.uint8) if data_buffer else np.empty(0, np.uint8)
+    return offsets - offsets[0], data[offsets[0] : offsets[-1]]
