@@ -1,0 +1,139 @@
+"""Plans, run by an interpreter whose values are query trees: what a plan computes is exact."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import strategies
+from conekg.errors import QueryTooLargeError
+from conekg.query.plan import (
+    AnchorStep,
+    IntersectStep,
+    NegateStep,
+    ProjectStep,
+    UniverseStep,
+    plan_shapes,
+)
+from conekg.query.rewrite import union_free_branches
+from conekg.query.shape import STRUCTURES, Shape
+from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, fold, subtrees
+
+BATCHES = st.lists(
+    st.tuples(strategies.shapes(), st.integers(0, 3)), min_size=1, max_size=4
+).filter(lambda batch: all(shape.num_anchors + shape.num_relations for shape, _ in batch))
+
+
+def run(plan, anchors, relations):
+    """The tree each root row denotes: the steps carried out on trees instead of tensors."""
+    values = []
+
+    def ids(columns, slots):
+        return [row[slot.column] for slot in slots for row in columns[slot.group]]
+
+    def take(rows):
+        return [value for r in rows for value in values[r.step][r.start : r.stop]]
+
+    for step in plan.steps:
+        match step:
+            case AnchorStep(entities):
+                values.append([Anchor(e) for e in ids(anchors, entities)])
+            case UniverseStep(count):
+                values.append([Universe()] * count)
+            case ProjectStep(operands, slots):
+                pairs = zip(take(operands), ids(relations, slots), strict=True)
+                values.append([Project(operand, r) for operand, r in pairs])
+            case IntersectStep(operand_lists):
+                columns = zip(*map(take, operand_lists), strict=True)
+                values.append([And(operands) for operands in columns])
+            case NegateStep(operands):
+                values.append([Not(operand) for operand in take(operands)])
+    return [[take([branch]) for branch in branches] for branches in plan.roots]
+
+
+def made_up_ids(shape, count, group):
+    """Ids that differ in every row and slot, so that no mix-up can go unseen."""
+    anchors = [
+        [1000 * group + 10 * row + k for k in range(shape.num_anchors)] for row in range(count)
+    ]
+    relations = [
+        [5000 * group + 10 * row + k for k in range(shape.num_relations)] for row in range(count)
+    ]
+    return anchors, relations
+
+
+@given(BATCHES, st.sampled_from(["dnf", "demorgan"]))
+def test_a_plan_computes_every_branch_of_every_query(batch, union):
+    plan = plan_shapes(batch, union=union, cap=10_000)
+    ids = [made_up_ids(shape, count, g) for g, (shape, count) in enumerate(batch)]
+    results = run(plan, [a for a, _ in ids], [r for _, r in ids])
+    for (shape, count), (anchors, relations), branches in zip(batch, ids, results, strict=True):
+        templates = union_free_branches(shape.template, union, cap=10_000)
+        assert len(branches) == len(templates)
+        for template, rows in zip(templates, branches, strict=True):
+            assert rows == [
+                Shape(template).ground(anchors[row], relations[row]) for row in range(count)
+            ]
+    assert plan.num_queries == sum(count for _, count in batch)
+
+
+def projection_depth(query):
+    return fold(query, lambda node, below: max(below, default=0) + isinstance(node, Project))
+
+
+@given(BATCHES)
+def test_projections_of_one_depth_are_one_step(batch):
+    plan = plan_shapes(batch, cap=10_000)
+    deepest = max(projection_depth(b) for group in plan.groups for b in group.branches)
+    assert sum(isinstance(step, ProjectStep) for step in plan.steps) == deepest
+
+
+@given(BATCHES)
+def test_equal_subtrees_of_a_group_are_computed_once(batch):
+    plan = plan_shapes(batch, cap=10_000)
+    distinct = sum(
+        group.count * len({node for branch in group.branches for node in subtrees(branch)})
+        for group in plan.groups
+    )
+    computed = 0
+    for step in plan.steps:
+        match step:
+            case AnchorStep(slots):
+                computed += sum(plan.groups[slot.group].count for slot in slots)
+            case UniverseStep(count):
+                computed += count
+            case ProjectStep(rows, _) | NegateStep(rows):
+                computed += sum(r.stop - r.start for r in rows)
+            case IntersectStep(operand_lists):
+                computed += sum(r.stop - r.start for r in operand_lists[0])
+    assert computed == distinct
+
+
+def test_all_structures_share_three_projections():
+    plan = plan_shapes([(shape, 5) for shape in STRUCTURES.values()])
+    kinds = [type(step).__name__ for step in plan.steps]
+    assert kinds.count("AnchorStep") == 1
+    assert kinds.count("ProjectStep") == 3
+    assert kinds.index("AnchorStep") == 0
+
+
+def test_branches_of_a_union_are_separate_roots():
+    plan = plan_shapes([(STRUCTURES["2u"], 2), (STRUCTURES["1p"], 1)])
+    assert [len(branches) for branches in plan.roots] == [2, 1]
+    plan = plan_shapes([(STRUCTURES["2u"], 2)], union="demorgan")
+    assert [len(branches) for branches in plan.roots] == [1]
+
+
+def test_intersections_of_equal_arity_are_one_step():
+    plan = plan_shapes([(STRUCTURES["2i"], 2), (STRUCTURES["2in"], 2), (STRUCTURES["3i"], 2)])
+    assert sum(isinstance(step, IntersectStep) for step in plan.steps) == 2
+
+
+def test_plans_are_cached():
+    assert plan_shapes([(STRUCTURES["3p"], 7)]) is plan_shapes(((STRUCTURES["3p"], 7),))
+
+
+def test_too_many_branches_are_refused():
+    union = Or((Project(Anchor(0), 0), Project(Anchor(0), 0)))
+    shape = Shape(And((union, union, union)))
+    with pytest.raises(QueryTooLargeError, match="8 union-free branches; at most 4"):
+        plan_shapes([(shape, 1)], cap=4)

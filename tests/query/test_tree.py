@@ -1,0 +1,80 @@
+import pytest
+from hypothesis import given
+
+import strategies
+from conekg.query.tree import (
+    Anchor,
+    And,
+    Not,
+    Or,
+    Project,
+    Universe,
+    children,
+    depth,
+    fold,
+    has_negation,
+    has_union,
+    inverse_of,
+    rebuild,
+    relabel,
+    subtrees,
+)
+
+A, B = Anchor(0), Anchor(1)
+QUERY = Project(And((Project(A, 2), Not(Or((B, Universe()))))), 5)
+
+
+def test_operators_build_the_nodes_they_look_like():
+    assert (A.project(2) & ~(B | Universe())).project(5) == QUERY
+
+
+def test_nodes_are_hashable_and_equal_by_value():
+    assert len({QUERY, Project(And((Project(A, 2), Not(B | Universe()))), 5)}) == 1
+
+
+def test_an_intersection_of_one_is_our_mistake():
+    with pytest.raises(AssertionError):
+        And((A,))
+    with pytest.raises(AssertionError):
+        Or((A,))
+
+
+def test_fold_visits_bottom_up_left_to_right():
+    seen = []
+    total = fold(QUERY, lambda node, below: seen.append(type(node).__name__) or 1 + sum(below))
+    assert seen == ["Anchor", "Project", "Anchor", "Universe", "Or", "Not", "And", "Project"]
+    assert total == 8
+
+
+def test_fold_is_not_bounded_by_the_stack():
+    query = A
+    for _ in range(5_000):
+        query = Project(query, 0)
+    assert depth(query) == 5_001
+
+
+def test_relabel_replaces_ids_in_reading_order():
+    relabelled = relabel(QUERY, entity=lambda e: e + 10, relation=lambda r: r + 100)
+    assert relabelled == Project(
+        And((Project(Anchor(10), 102), Not(Or((Anchor(11), Universe()))))), 105
+    )
+
+
+def test_predicates():
+    assert depth(A) == 1
+    assert depth(QUERY) == 5
+    assert has_negation(QUERY)
+    assert has_union(QUERY)
+    assert not has_negation(A | B)
+    assert not has_union(A & B)
+
+
+def test_inverses_pair_up():
+    assert [inverse_of(r) for r in range(4)] == [1, 0, 3, 2]
+
+
+@given(strategies.queries())
+def test_rebuilding_a_node_over_its_own_operands_changes_nothing(query):
+    assert fold(query, rebuild) == query
+    assert subtrees(query)[-1] == query
+    assert all(child in subtrees(query) for child in children(query))

@@ -1,0 +1,62 @@
+"""The strategies themselves: they make what they promise, and reach what tests rely on."""
+
+import numpy as np
+from hypothesis import find, given, settings
+
+import strategies
+from conekg.graph.knowledge_graph import SPLITS
+from conekg.query.shape import STRUCTURES, shape_of, slots_of
+from conekg.query.tree import Not, Or, Universe, has_negation, has_union, subtrees
+
+SEARCH = settings(max_examples=20_000, deadline=None)
+
+
+@given(strategies.graphs())
+def test_graphs_hold_both_directions_of_distinct_edges(graph):
+    for split in SPLITS:
+        edges = {tuple(edge) for edge in graph.edges(split).tolist()}
+        assert len(edges) == len(graph.edges(split))
+        assert {(t, r ^ 1, h) for h, r, t in edges} == edges
+        assert all(max(h, t) < graph.num_entities and r < graph.num_relations for h, r, t in edges)
+
+
+@given(strategies.graphs())
+def test_splits_do_not_overlap(graph):
+    together = np.concatenate([graph.edges(split) for split in SPLITS])
+    assert len(np.unique(together, axis=0)) == len(together)
+
+
+@given(strategies.graphs_with_queries())
+def test_queries_use_ids_of_their_graph(pair):
+    graph, query = pair
+    entity_ids, relation_ids = slots_of(query)
+    assert all(0 <= e < graph.num_entities for e in entity_ids)
+    assert all(0 <= r < graph.num_relations for r in relation_ids)
+
+
+@given(strategies.queries(universe=False, union=False, negation=False))
+def test_operators_can_be_left_out(query):
+    assert not any(isinstance(node, Universe | Or | Not) for node in subtrees(query))
+
+
+@given(strategies.vocabularies())
+def test_vocabularies_have_the_size_asked_for(vocabulary):
+    assert len(vocabulary.entities) == strategies.MAX_ENTITIES
+    assert vocabulary.num_relations == 2 * strategies.MAX_RELATION_NAMES
+
+
+def test_queries_reach_unions_negations_and_literature_shapes():
+    find(strategies.queries(), lambda q: has_union(q) and has_negation(q), settings=SEARCH)
+    find(
+        strategies.queries(universe=False),
+        lambda q: shape_of(q) == STRUCTURES["ip"],
+        settings=SEARCH,
+    )
+
+
+def test_graphs_reach_edges_in_every_split():
+    find(
+        strategies.graphs(),
+        lambda graph: all(len(graph.edges(split)) for split in SPLITS),
+        settings=SEARCH,
+    )
