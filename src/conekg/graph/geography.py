@@ -73,8 +73,8 @@ _FOREIGN_PROVINCES: dict[str, frozenset[str] | None] = {
     "IOT": None,  # the British Virgin Islands'
     "TLS": None,  # Tobago
     "AGO": frozenset(  # Andorra's parishes
-        ("Andorra la Vella", "Canillo", "Encamp", "Escaldes-Engordany")
-        + ("La Massana", "Ordino", "Sant Julia de Loria")
+        {"Andorra la Vella", "Canillo", "Encamp", "Escaldes-Engordany"}
+        | {"La Massana", "Ordino", "Sant Julia de Loria"}
     ),
 }
 

@@ -1,0 +1,190 @@
+"""What commands say and how: results to standard output, everything else to standard error.
+
+Progress is a bar with rate and time left on a terminal, and a plain line now and then
+elsewhere, so that logs stay readable. `--json` output is one JSON document.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, Protocol
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from conekg.errors import ConeKGError
+
+PLAIN_INTERVAL_S = 10.0
+"""Seconds between progress lines when standard error is not a terminal."""
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+
+
+def results() -> Console:
+    """The console for results, on standard output; made anew so that redirection is respected."""
+    return Console(highlight=False, soft_wrap=True)
+
+
+def messages() -> Console:
+    """The console for status, progress and errors, on standard error."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """Tell the user what is going on, on standard error."""
+    messages().print(Text(text))
+
+
+def warn(text: str) -> None:
+    """Tell the user about something they should know but that stops nothing."""
+    messages().print(Text.assemble(("warning: ", "bold yellow"), text))
+
+
+def print_error(error: ConeKGError) -> None:
+    """One clear message on standard error: what was wrong, and below it what to do."""
+    console = messages()
+    console.print(Text.assemble(("error: ", "bold red"), error.message))
+    if error.hint:
+        console.print(Text(error.hint, style="cyan"))
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output, names unescaped."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def print_text(text: str) -> None:
+    """A line of result on standard output, exactly as it is."""
+    typer.echo(text)
+
+
+def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    """A table on standard output; columns of numbers are aligned to the right."""
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for index, column in enumerate(columns):
+        numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console(highlight=False).print(table)
+
+
+class ProgressReport(Protocol):
+    """What long work is handed to report through."""
+
+    def update(self, done: float, total: float | None = None, note: str = "") -> None:
+        """Say how much is done, of how much, and what is going on now."""
+
+    def advance(self, amount: float = 1) -> None:
+        """Say that some more is done."""
+
+
+@contextmanager
+def progress(
+    description: str, total: float | None = None, unit: str = "items"
+) -> Iterator[ProgressReport]:
+    """A progress report that lasts as long as the block."""
+    console = messages()
+    if not console.is_terminal:
+        report = _PlainReport(description, total, unit)
+        yield report
+        report.finish()
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _RateColumn(unit),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", style="dim"),
+    )
+    with Progress(*columns, console=console) as bars:
+        yield _BarReport(bars, bars.add_task(description, total=total, note=""))
+
+
+class _RateColumn(ProgressColumn):
+    """Work per second."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self.unit = unit
+
+    def render(self, task: Task) -> Text:
+        """The current rate, or a dash before there is one."""
+        speed = task.finished_speed or task.speed
+        return Text("–" if speed is None else f"{speed:,.4g} {self.unit}/s")
+
+
+class _BarReport:
+    def __init__(self, bars: Progress, task: TaskID) -> None:
+        self._bars, self._task = bars, task
+
+    def update(self, done: float, total: float | None = None, note: str = "") -> None:
+        if total is not None:
+            self._bars.update(self._task, total=total)
+        self._bars.update(self._task, completed=done, note=note)
+
+    def advance(self, amount: float = 1) -> None:
+        self._bars.advance(self._task, amount)
+
+
+class _PlainReport:
+    """Progress as plain lines, at most one every `PLAIN_INTERVAL_S` and one at the end."""
+
+    def __init__(self, description: str, total: float | None, unit: str) -> None:
+        self._description, self._total, self._unit = description, total, unit
+        self._started = self._last_line = time.monotonic()
+        self._done, self._note = 0.0, ""
+
+    def update(self, done: float, total: float | None = None, note: str = "") -> None:
+        self._done, self._note = done, note
+        self._total = self._total if total is None else total
+        if time.monotonic() - self._last_line >= PLAIN_INTERVAL_S:
+            self._line()
+
+    def advance(self, amount: float = 1) -> None:
+        self.update(self._done + amount, note=self._note)
+
+    def finish(self) -> None:
+        self._line()
+
+    def _line(self) -> None:
+        self._last_line = time.monotonic()
+        elapsed = max(self._last_line - self._started, 1e-9)
+        rate = self._done / elapsed
+        parts = [f"{self._done:,.0f}"]
+        if self._total:
+            parts[0] += f" of {self._total:,.0f} ({self._done / self._total:.0%})"
+        parts.append(f"{rate:,.4g} {self._unit}/s")
+        if self._total and rate > 0 and self._done < self._total:
+            parts.append(f"{_duration((self._total - self._done) / rate)} left")
+        else:
+            parts.append(f"{_duration(elapsed)} elapsed")
+        if self._note:
+            parts.append(self._note)
+        say(f"{self._description}: {', '.join(parts)}")
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _is_number(cell: str) -> bool:
+    return cell.replace(",", "").replace(".", "").replace("%", "").strip("-+ ").isdigit()

@@ -1,0 +1,79 @@
+"""The command `conekg`: its first page, its commands, and the one place that reports errors.
+
+A command lives in a module of its own and imports heavy libraries inside its function,
+so that `conekg --help` is quick. To add one: write `cli/<name>.py`, import it here, and
+add one line to the registrations below.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from conekg.cli import demo, graph
+from conekg.cli.console import print_error, print_text
+from conekg.errors import ConeKGError
+
+
+class ReportingGroup(TyperGroup):
+    """A group whose commands end user-caused failures with one message and exit code 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command."""
+        try:
+            return super().invoke(ctx)
+        except ConeKGError as error:
+            print_error(error)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(
+    cls=ReportingGroup,
+    name="conekg",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""Start with `conekg demo`. A graph is the name of the embedded one
+(geography), the name of a public benchmark (nell995, fb15k, fb15k-237, wn18rr-qa), a folder,
+or a file of triples. Every command explains itself with --help.""",
+)
+
+# One line a command or a group of commands, in the order of the help page.
+app.command("demo", rich_help_panel="Start here")(demo.demo)
+app.add_typer(graph.app, name="graph", rich_help_panel="Graphs and queries")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print_text(f"conekg {version('conekg')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _conekg(
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            "-V",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version and exit.",
+        ),
+    ] = False,
+) -> None:
+    """Answer logical questions over incomplete knowledge graphs.
+
+    conekg learns cone embeddings of a graph of facts and answers questions made of
+    and, or, not and "there is": with answers that follow from known facts, and answers
+    that are only predicted, ranked and told apart.
+    """
+
+
+def main() -> None:
+    """Entry point of the command line."""
+    app()

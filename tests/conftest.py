@@ -1,0 +1,96 @@
+"""What all tests share: hypothesis profiles, small graphs, the benchmark data if present."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
+from conekg.graph.vocabulary import NameTable, Vocabulary
+
+_RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile("local", max_examples=50, deadline=None, suppress_health_check=_RELAXED)
+settings.register_profile("ci", parent=settings.get_profile("local"), max_examples=100)
+settings.register_profile("thorough", parent=settings.get_profile("local"), max_examples=3000)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") == "true" else "local")
+)
+
+
+def _benchmark_root() -> Path | None:
+    """The folder of the benchmark graphs: from the environment, or beside the checkout."""
+    named = os.environ.get("CONEKG_BENCHMARK_DATA")
+    root = Path(named) if named else Path(__file__).parents[2] / "shared" / "data"
+    return root if root.is_dir() else None
+
+
+@pytest.fixture(scope="session")
+def benchmark_data() -> Path:
+    """The folder with `NELL`, `FB15k-237` and `FB15k`; the test is skipped where it is absent."""
+    root = _benchmark_root()
+    if root is None:
+        pytest.skip("no benchmark data; set CONEKG_BENCHMARK_DATA to the folder with NELL in it")
+    return root
+
+
+@pytest.fixture(scope="session")
+def film_graph() -> KnowledgeGraph:
+    """A graph of a dozen facts about films, two of them held out, with labels.
+
+    Entities: awards a1; films f1 f2 f3; directors d1 d2; countries c1 c2.
+    """
+    entities = ["a1", "f1", "f2", "f3", "d1", "d2", "c1", "c2"]
+    labels = ["Academy Award", "Argo", "Alien", "Amour", "Ben Affleck", "Ridley Scott"]
+    labels += ["United States", "France"]
+    relations = ["won_by", "directed_by", "produced"]
+    facts = {
+        "train": [
+            ("a1", "won_by", "f1"),
+            ("a1", "won_by", "f3"),
+            ("f1", "directed_by", "d1"),
+            ("f2", "directed_by", "d2"),
+            ("c1", "produced", "f1"),
+            ("c1", "produced", "f2"),
+            ("c2", "produced", "f3"),
+        ],
+        "valid": [("a1", "won_by", "f2")],
+        "test": [("f3", "directed_by", "d2"), ("c2", "produced", "f1")],
+    }
+    vocabulary = Vocabulary(NameTable("entity", entities, labels), NameTable("relation", relations))
+    return KnowledgeGraph(
+        "films",
+        vocabulary,
+        {
+            split: with_inverses(
+                np.array(
+                    [
+                        (entities.index(h), relations.index(r), entities.index(t))
+                        for h, r, t in told
+                    ],
+                    dtype=np.int32,
+                )
+            )
+            for split, told in facts.items()
+        },
+    )
+
+
+@pytest.fixture(scope="session")
+def random_graph() -> KnowledgeGraph:
+    """A graph of 60 entities, 5 relations and 400 random facts, a fifth of them held out."""
+    generator = np.random.default_rng(7)
+    triples = np.unique(generator.integers(0, (60, 5, 60), size=(400, 3)), axis=0)
+    triples = generator.permutation(triples).astype(np.int32)
+    first, second = int(0.8 * len(triples)), int(0.9 * len(triples))
+    parts = {"train": triples[:first], "valid": triples[first:second], "test": triples[second:]}
+    vocabulary = Vocabulary(
+        NameTable("entity", [f"e{i}" for i in range(60)]),
+        NameTable("relation", [f"r{i}" for i in range(5)]),
+    )
+    return KnowledgeGraph(
+        "random", vocabulary, {split: with_inverses(part) for split, part in parts.items()}
+    )
