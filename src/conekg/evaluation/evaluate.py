@@ -1,0 +1,169 @@
+"""Evaluation: ranks the hard answers of a query set and reports the metrics per structure.
+
+Anything that can score all entities for a block of queries can be evaluated: a model on
+any device, or a baseline without parameters.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from conekg.evaluation.metrics import metrics_of
+from conekg.evaluation.ranks import Ties, filtered_ranks
+from conekg.evaluation.report import Report, StructureResult
+from conekg.graph.ragged import Ragged
+from conekg.model.embed import best_over_branches, embed
+from conekg.model.interface import QueryModel
+from conekg.model.support import missing_operators
+from conekg.query.plan import plan_shapes
+from conekg.query.rewrite import UnionForm, union_free_branches
+from conekg.query.shape import Shape
+from conekg.sampling.query_set import QueryBlock, QuerySet
+
+_SCORES_AT_ONCE = {"cpu": 1 << 22, "cuda": 1 << 26}
+"""How many scores, branches counted, are in memory at a time."""
+
+
+class Scorer(Protocol):
+    """What can be evaluated."""
+
+    @property
+    def name(self) -> str:
+        """What the report calls it."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where the scores are."""
+        ...
+
+    def why_not(self, shape: Shape) -> str | None:
+        """Why queries of this shape cannot be answered; None when they can."""
+        ...
+
+    def scores(self, block: QueryBlock) -> Tensor:
+        """[queries, num_entities] larger for likelier answers."""
+        ...
+
+
+class ModelScorer:
+    """Scores of a trained model."""
+
+    def __init__(self, model: QueryModel, union: UnionForm = "dnf") -> None:
+        self._model = model
+        self._union: UnionForm = union
+
+    @property
+    def name(self) -> str:
+        """The model's name in the catalog."""
+        return self._model.name
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model's parameters are."""
+        return next(self._model.parameters()).device
+
+    def why_not(self, shape: Shape) -> str | None:
+        """Which operators the model lacks for this shape."""
+        missing = missing_operators(self._model, shape, self._union)
+        return f"{self.name} has no {' and no '.join(missing)}" if missing else None
+
+    def scores(self, block: QueryBlock) -> Tensor:
+        """[queries, num_entities] the logits; of a union, those of its best branch."""
+        plan = plan_shapes([(block.shape, len(block))], self._union)
+        anchors = torch.from_numpy(block.anchors.astype(np.int64)).to(self.device)
+        relations = torch.from_numpy(block.relations.astype(np.int64)).to(self.device)
+        region = embed(self._model, plan, [anchors], [relations])
+        return best_over_branches(plan, self._model.logits_of_all(region))
+
+
+def evaluate(
+    model: QueryModel | Scorer,
+    query_set: QuerySet,
+    *,
+    num_entities: int,
+    ties: Ties = "mean",
+    union: UnionForm = "dnf",
+    max_queries: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Report:
+    """The metrics of every structure of a query set, and their averages.
+
+    Structures that the model cannot answer are reported as such, not skipped. At most the
+    first `max_queries` queries of each structure are ranked. `progress` hears how many
+    queries are done, of how many.
+    """
+    scorer = ModelScorer(model, union) if isinstance(model, QueryModel) else model
+    blocks = [_with_hard_answers(block, max_queries) for block in query_set]
+    total, done = sum(map(len, blocks)), 0
+    results, started = [], time.monotonic()
+    was_training = isinstance(model, QueryModel) and model.training
+    if isinstance(model, QueryModel):
+        model.eval()
+    with torch.inference_mode():
+        for block in blocks:
+            reason = scorer.why_not(block.shape)
+            if reason is None and len(block):
+                at = done  # bound now: the block's progress adds to what was done before it
+
+                def advance(rows: int, at: int = at) -> None:
+                    progress(at + rows, total)
+
+                results.append(_evaluate_block(scorer, block, num_entities, ties, advance))
+            else:
+                why = reason or "the query set has no query of this structure with a hard answer"
+                results.append(StructureResult(block.shape.name, len(block), 0, None, why))
+            done += len(block)
+    if isinstance(model, QueryModel):
+        model.train(was_training)
+    return Report(
+        model=scorer.name,
+        split=query_set.split,
+        ties=ties,
+        union=union,
+        seconds=time.monotonic() - started,
+        structures=tuple(results),
+    )
+
+
+def _evaluate_block(
+    scorer: Scorer,
+    block: QueryBlock,
+    num_entities: int,
+    ties: Ties,
+    progress: Callable[[int], None],
+) -> StructureResult:
+    """One structure, in batches whose scores fit the memory set aside for them."""
+    branches = len(union_free_branches(block.shape.template))
+    budget = _SCORES_AT_ONCE.get(scorer.device.type, _SCORES_AT_ONCE["cpu"])
+    batch_size = max(1, budget // (branches * max(1, num_entities)))
+    ranks: list[NDArray[np.float64]] = []
+    for start in range(0, len(block), batch_size):
+        rows = np.arange(start, min(start + batch_size, len(block)))
+        batch = block.take(rows)
+        hard, easy = _to_device(batch.hard, scorer.device), _to_device(batch.easy, scorer.device)
+        ranks.append(filtered_ranks(scorer.scores(batch), *hard, *easy, ties).cpu().numpy())
+        progress(int(rows[-1]) + 1)
+    lengths = block.hard.lengths
+    metrics = metrics_of(np.concatenate(ranks), lengths)
+    return StructureResult(block.shape.name, len(block), int(lengths.sum()), metrics)
+
+
+def _with_hard_answers(block: QueryBlock, max_queries: int | None) -> QueryBlock:
+    """The queries that ask for a prediction at all, the first `max_queries` of them."""
+    rows = np.flatnonzero(block.hard.lengths)[:max_queries]
+    return block if len(rows) == len(block) else block.take(rows)
+
+
+def _to_device(answers: Ragged, device: torch.device) -> tuple[Tensor, Tensor]:
+    return (
+        torch.from_numpy(answers.offsets.astype(np.int64)).to(device),
+        torch.from_numpy(answers.values.astype(np.int64)).to(device),
+    )

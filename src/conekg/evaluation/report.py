@@ -1,0 +1,179 @@
+"""Reports: the result of an evaluation as data, as Markdown and as a table in a terminal.
+
+Percentages, columns and their order are those of the paper's tables, so that a row of
+ours can stand beside a row of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from rich.table import Table
+
+from conekg.evaluation.metrics import AVERAGES, METRICS, Metrics, averages_of
+from conekg.query.shape import STRUCTURES
+
+_TITLES = {"mrr": "MRR", "hits_at_1": "Hits@1", "hits_at_3": "Hits@3", "hits_at_10": "Hits@10"}
+_ABSENT = "–"
+
+
+@dataclass(frozen=True)
+class StructureResult:
+    """What was measured on the queries of one structure, or why nothing was."""
+
+    structure: str
+    num_queries: int
+    num_answers: int
+    """Hard answers ranked."""
+    metrics: Metrics | None
+    reason: str | None = None
+    """Why there are no metrics."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of one evaluation."""
+
+    model: str
+    split: str
+    ties: str
+    """The policy for equal scores."""
+    union: str
+    """How unions were answered: `dnf` or `demorgan`."""
+    seconds: float
+    structures: tuple[StructureResult, ...]
+
+    @cached_property
+    def measured(self) -> dict[str, Metrics]:
+        """The metrics by structure, in the paper's order."""
+        known = {r.structure: r.metrics for r in self.structures if r.metrics is not None}
+        order = [name for names in AVERAGES.values() for name in names]
+        return {name: known[name] for name in (*order, *known) if name in known}
+
+    @cached_property
+    def averages(self) -> dict[str, Metrics]:
+        """avg_p and avg_n, over those of their structures that were measured."""
+        return averages_of(self.measured)
+
+    @property
+    def unanswered(self) -> dict[str, str]:
+        """The reason, by structure, for those without metrics."""
+        return {r.structure: r.reason for r in self.structures if r.reason is not None}
+
+    def mean(self, metric: str = "mrr") -> float:
+        """The mean over all measured structures: one number to compare models by."""
+        values = [getattr(metrics, metric) for metrics in self.measured.values()]
+        return sum(values) / len(values) if values else 0.0
+
+    def row(self, metric: str = "mrr") -> dict[str, float]:
+        """One metric in percent: the averages and every structure, by name."""
+        return {
+            name: 100.0 * getattr(metrics, metric)
+            for name, metrics in (self.averages | self.measured).items()
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain data; fractions, not percentages."""
+        return {
+            "model": self.model,
+            "split": self.split,
+            "ties": self.ties,
+            "union": self.union,
+            "seconds": round(self.seconds, 3),
+            "averages": {
+                name: asdict(metrics) | {"structures": self._covered(name)}
+                for name, metrics in self.averages.items()
+            },
+            "structures": {
+                r.structure: {"queries": r.num_queries, "hard_answers": r.num_answers}
+                | (asdict(r.metrics) if r.metrics else {"reason": r.reason})
+                for r in self.structures
+            },
+        }
+
+    def to_markdown(self, beside: Mapping[str, Mapping[str, float]] | None = None) -> str:
+        """Markdown with one table a metric, the counts, and the policies it depends on.
+
+        `beside` adds rows of MRR in percent from elsewhere, by label, such as the paper's.
+        """
+        parts = [f"# {self.model} on {self.split} queries", ""]
+        parts += [comparison_markdown({self.model: self.row()} | dict(beside or {})), ""]
+        others = {_TITLES[metric]: self.row(metric) for metric in METRICS[1:]}
+        parts += [comparison_markdown(others), ""]
+        counts = {
+            "queries": {r.structure: float(r.num_queries) for r in self.structures},
+            "hard answers": {r.structure: float(r.num_answers) for r in self.structures},
+        }
+        parts += [comparison_markdown(counts, digits=0), "", *self.notes()]
+        return "\n".join(parts) + "\n"
+
+    def to_table(self, beside: Mapping[str, Mapping[str, float]] | None = None) -> Table:
+        """A table for a terminal: one row a structure, percentages, the averages last."""
+        table = Table(title=f"{self.model} on {self.split} queries (filtered, percent)")
+        table.add_column("structure")
+        for title in ("queries", "hard", *_TITLES.values(), *(beside or {})):
+            table.add_column(title, justify="right")
+        by_name = {result.structure: result for result in self.structures}
+        for name in dict.fromkeys((*self.measured, *by_name)):
+            result = by_name[name]
+            table.add_row(
+                name,
+                f"{result.num_queries:,}",
+                f"{result.num_answers:,}",
+                *_cells(result.metrics),
+                *_others(name, beside),
+            )
+        table.add_section()
+        for name, metrics in self.averages.items():
+            table.add_row(name, "", "", *_cells(metrics), *_others(name, beside))
+        table.caption = " ".join(self.notes())
+        return table
+
+    def notes(self) -> list[str]:
+        """Sentences without which the numbers could be misread."""
+        notes = [f"MRR is filtered; equal scores: {self.ties} rank; unions: {self.union}."]
+        for name in self.averages:
+            covered, all_of = self._covered(name), AVERAGES[name]
+            if len(covered) < len(all_of):
+                notes.append(f"{name} is over {len(covered)} of {len(all_of)} structures.")
+        for reason in dict.fromkeys(self.unanswered.values()):
+            names = [name for name, why in self.unanswered.items() if why == reason]
+            notes.append(f"Not answered: {', '.join(names)} ({reason}).")
+        return notes
+
+    def _covered(self, average: str) -> list[str]:
+        return [name for name in AVERAGES[average] if name in self.measured]
+
+
+def comparison_markdown(rows: Mapping[str, Mapping[str, float]], digits: int = 1) -> str:
+    """A Markdown table: one row a label, one column a structure, in the paper's order."""
+    columns = column_order([name for row in rows.values() for name in row])
+    lines = [
+        "| | " + " | ".join(columns) + " |",
+        "|---" * (len(columns) + 1) + "|",
+    ]
+    for label, row in rows.items():
+        cells = [f"{row[name]:.{digits}f}" if name in row else _ABSENT for name in columns]
+        lines.append(f"| {label} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def column_order(names: Sequence[str]) -> list[str]:
+    """The given columns: each average before its structures, then whatever else there is."""
+    preferred = [column for average, group in AVERAGES.items() for column in (average, *group)]
+    preferred += list(STRUCTURES)
+    present = set(names)
+    return [name for name in dict.fromkeys((*preferred, *names)) if name in present]
+
+
+def _cells(metrics: Metrics | None) -> list[str]:
+    if metrics is None:
+        return [_ABSENT] * len(METRICS)
+    return [f"{100.0 * getattr(metrics, name):.1f}" for name in METRICS]
+
+
+def _others(name: str, beside: Mapping[str, Mapping[str, float]] | None) -> list[str]:
+    return [f"{row[name]:.1f}" if name in row else _ABSENT for row in (beside or {}).values()]

@@ -1,0 +1,236 @@
+"""Training data on the device, and the batches drawn from it there.
+
+All queries and answers live on the device as flat tensors; a batch has a fixed
+composition, so nothing but random numbers changes from step to step. Randomness
+is a function of (seed, step, update) alone: a resumed run draws what the unbroken
+one would have drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from conekg.errors import ConfigError
+from conekg.query.shape import Shape
+from conekg.sampling.query_set import QueryBlock, QuerySet
+from conekg.training.loss import subsampling_weights
+from conekg.training.recipe import NegativeSampling, Pool
+
+
+@dataclass(frozen=True)
+class DeviceBlock:
+    """The training queries of one shape, as tensors."""
+
+    shape: Shape
+    anchors: Tensor
+    """[queries, shape.num_anchors] int64"""
+    relations: Tensor
+    """[queries, shape.num_relations] int64"""
+    answer_offsets: Tensor
+    """[queries + 1] int64: query i's answers are `answer_values[offsets[i] : offsets[i + 1]]`."""
+    answer_values: Tensor
+    """Sorted answers, int32; one tensor, shared by all blocks of the data."""
+
+    def __len__(self) -> int:
+        return len(self.anchors)
+
+
+@dataclass(frozen=True)
+class DeviceData:
+    """Every training query of a run, by shape name."""
+
+    num_entities: int
+    blocks: Mapping[str, DeviceBlock]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors are."""
+        return next(iter(self.blocks.values())).anchors.device
+
+    @property
+    def max_answers(self) -> int:
+        """The number of answers of the query that has most."""
+        return max(int(block.answer_offsets.diff().max()) for block in self.blocks.values())
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One update's queries: groups of equal shape, with a positive and negatives each."""
+
+    anchors: tuple[Tensor, ...]
+    """One [count, anchor slots] a group."""
+    relations: tuple[Tensor, ...]
+    """One [count, relation slots] a group."""
+    positives: Tensor
+    """[rows] one known answer of each query."""
+    negatives: Tensor
+    """[rows, negatives]"""
+    weights: Tensor
+    """[rows] the subsampling weights."""
+
+
+def move_to_device(
+    query_set: QuerySet, num_entities: int, shapes: Sequence[str], device: torch.device
+) -> DeviceData:
+    """The queries of the given shapes on `device`.
+
+    Queries that every entity answers are left out: they have no negative to learn from.
+    """
+    chosen = {block.shape.name: block for block in query_set if block.shape.name in shapes}
+    chosen = {name: _learnable(block, num_entities) for name, block in chosen.items()}
+    for name in shapes:
+        if not len(chosen.get(name, ())):
+            present = [block.shape.name for block in query_set if len(block)]
+            raise ConfigError(
+                f"the recipe trains on {name}, but the training queries have no usable one; "
+                f"they have {', '.join(present) or 'none at all'}",
+                key="training.pools",
+            )
+    values = np.concatenate([chosen[name].hard.values for name in shapes])
+    shared = torch.from_numpy(values.astype(np.int32, copy=False)).to(device)
+    blocks: dict[str, DeviceBlock] = {}
+    start = 0
+    for name in shapes:
+        block = chosen[name]
+        blocks[name] = DeviceBlock(
+            shape=block.shape,
+            anchors=_as_long(block.anchors, device),
+            relations=_as_long(block.relations, device),
+            answer_offsets=_as_long(block.hard.offsets + start, device),
+            answer_values=shared,
+        )
+        start += len(block.hard.values)
+    return DeviceData(num_entities, blocks)
+
+
+class BatchSampler:
+    """Draws the batches of one pool; constant shapes, no transfer between host and device."""
+
+    def __init__(
+        self,
+        data: DeviceData,
+        pool: Pool,
+        batch_size: int,
+        negatives: int,
+        negative_sampling: NegativeSampling,
+    ) -> None:
+        self.composition: dict[str, int] = pool.composition(batch_size)
+        self._data = data
+        self._blocks = [data.blocks[name] for name in self.composition]
+        self._answer_values = self._blocks[0].answer_values
+        self._negatives = negatives
+        self._filtered = negative_sampling == "uniform-filtered"
+        self._search_rounds = data.max_answers.bit_length()
+
+    @property
+    def groups(self) -> list[tuple[Shape, int]]:
+        """(shape, count) of each group of a batch, in order: what its plan is made from."""
+        counts = self.composition.values()
+        return [(block.shape, count) for block, count in zip(self._blocks, counts, strict=True)]
+
+    def draw(self, generator: torch.Generator) -> Batch:
+        """The next batch the generator leads to."""
+        anchors, relations, starts, stops = [], [], [], []
+        for block, count in zip(self._blocks, self.composition.values(), strict=True):
+            rows = torch.randint(
+                len(block), (count,), generator=generator, device=self._data.device
+            )
+            anchors.append(block.anchors[rows])
+            relations.append(block.relations[rows])
+            starts.append(block.answer_offsets[rows])
+            stops.append(block.answer_offsets[rows + 1])
+        start = torch.cat(starts)
+        num_answers = torch.cat(stops) - start
+        return Batch(
+            tuple(anchors),
+            tuple(relations),
+            self._draw_positives(start, num_answers, generator),
+            self._draw_negatives(start, num_answers, generator),
+            subsampling_weights(num_answers),
+        )
+
+    def _draw_positives(
+        self, start: Tensor, num_answers: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        """[rows] for each query one of its answers, uniformly."""
+        place = start + _below(num_answers, generator)
+        return self._answer_values[place].long()
+
+    def _draw_negatives(
+        self, start: Tensor, num_answers: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        """[rows, negatives] entities, uniformly; filtered, each query's non-answers only."""
+        size = (len(start), self._negatives)
+        num_entities = self._data.num_entities
+        if not self._filtered:
+            return torch.randint(num_entities, size, generator=generator, device=self._data.device)
+        free = (num_entities - num_answers).unsqueeze(1).expand(size)
+        return nth_outside(
+            _below(free, generator),
+            self._answer_values,
+            start.unsqueeze(1),
+            num_answers.unsqueeze(1),
+            self._search_rounds,
+        )
+
+
+def nth_outside(index: Tensor, values: Tensor, start: Tensor, count: Tensor, rounds: int) -> Tensor:
+    """The `index`-th (from 0) whole number that is not among `values[start : start + count]`.
+
+    The slice is sorted and distinct, so value j of it has `values[j] - j` free numbers before
+    it: as many values are skipped as have no more than `index`. A binary search of `rounds`
+    fixed rounds (2^rounds > count) finds how many, without rejection and for all rows at once.
+    """
+    low = torch.zeros_like(index)
+    high = count.expand_as(index)
+    last = len(values) - 1
+    for _ in range(rounds):
+        middle = (low + high) >> 1
+        value = values[(start + middle).clamp(max=last)].long()
+        skipped = (value - middle <= index) & (middle < high)
+        low = torch.where(skipped, middle + 1, low)
+        high = torch.where(skipped, high, middle)
+    return index + low
+
+
+def generator_at(
+    seed: int, step: int, update: int, device: torch.device, *, stream: int = 0
+) -> torch.Generator:
+    """The generator of one update of one step: a function of its arguments only.
+
+    `stream` separates independent uses within an update, such as batches and dropout.
+    """
+    generator = torch.Generator(device)
+    generator.manual_seed(seed_at(seed, step, update, stream))
+    return generator
+
+
+def seed_at(seed: int, step: int, update: int, stream: int) -> int:
+    """A well-mixed 63-bit seed from four counters."""
+    mixed = np.random.SeedSequence((seed, step, update, stream)).generate_state(1, np.uint64)
+    return int(mixed[0] >> np.uint64(1))
+
+
+def _below(limit: Tensor, generator: torch.Generator) -> Tensor:
+    """Uniform whole numbers from 0 to limit − 1, one for each limit.
+
+    Double precision keeps every number reachable, and equally often to one part in 2^29 for
+    16-million-entity graphs.
+    """
+    uniform = torch.rand(limit.shape, generator=generator, device=limit.device, dtype=torch.float64)
+    return (uniform * limit).long()
+
+
+def _learnable(block: QueryBlock, num_entities: int) -> QueryBlock:
+    num_answers = block.hard.lengths
+    usable = (num_answers > 0) & (num_answers < num_entities)
+    return block if usable.all() else block.take(np.flatnonzero(usable))
+
+
+def _as_long(array: np.typing.NDArray[np.integer], device: torch.device) -> Tensor:
+    return torch.from_numpy(array.astype(np.int64)).to(device)

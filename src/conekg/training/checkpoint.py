@@ -1,0 +1,189 @@
+"""Checkpoints: parameters and optimizer state on disk, whole or not at all.
+
+A checkpoint is a folder whose `checkpoint.json` names its two tensor files and their
+checksums. New tensor files are written under new names first; replacing the JSON file
+is the commit. Whatever happens in between, the folder still holds the older checkpoint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from conekg.errors import CheckpointError
+
+FORMAT_VERSION = 1
+_MANIFEST = "checkpoint.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model and its training at one moment."""
+
+    step: int
+    """How many steps are done."""
+    parameters: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    best_score: float | None = None
+    """The best validation score so far."""
+    seconds: float = 0.0
+    """Training time so far, interruptions not counted."""
+
+
+@dataclass(frozen=True)
+class _File:
+    """A tensor file as the manifest describes it."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
+    """Replace the checkpoint in `folder`, which keeps the older one until the new is complete."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        files = {
+            kind: _write_tensors(folder, kind, checkpoint.step, tensors)
+            for kind, tensors in (
+                ("parameters", checkpoint.parameters),
+                ("optimizer", checkpoint.optimizer),
+            )
+        }
+        manifest = {
+            "format": FORMAT_VERSION,
+            "step": checkpoint.step,
+            "best_score": checkpoint.best_score,
+            "seconds": checkpoint.seconds,
+            "files": {kind: asdict(file) for kind, file in files.items()},
+        }
+        write_atomically(folder / _MANIFEST, json.dumps(manifest, indent=2).encode())
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot write the checkpoint of step {checkpoint.step} to {folder}: {error.strerror}",
+            hint="the checkpoint before it is untouched; make room or repair the folder, "
+            "then continue with `conekg train --resume`",
+        ) from error
+    _remove_all_but(folder, {file.name for file in files.values()})
+
+
+def load_checkpoint(folder: Path) -> Checkpoint:
+    """The checkpoint in `folder`, its checksums verified."""
+    manifest = _read_manifest(folder)
+    return Checkpoint(
+        step=manifest["step"],
+        parameters=_read_tensors(folder, _File(**manifest["files"]["parameters"])),
+        optimizer=_read_tensors(folder, _File(**manifest["files"]["optimizer"])),
+        best_score=manifest["best_score"],
+        seconds=manifest["seconds"],
+    )
+
+
+def load_parameters(folder: Path) -> dict[str, Tensor]:
+    """The parameters alone, their checksum verified: all that answering needs."""
+    return _read_tensors(folder, _File(**_read_manifest(folder)["files"]["parameters"]))
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Whether a checkpoint was ever completed in `folder`."""
+    return (folder / _MANIFEST).exists()
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that a reader finds the old content or the new, never a part.
+
+    The content reaches the disk before the name does; on failure nothing is left behind.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename survive a power failure, where the system lets folders be opened."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _write_tensors(folder: Path, kind: str, step: int, tensors: dict[str, Tensor]) -> _File:
+    content = safetensors.torch.save({name: t.contiguous() for name, t in tensors.items()})
+    digest = hashlib.sha256(content).hexdigest()
+    # Part of the checksum in the name: a file of that name either is this one or is damaged.
+    name = f"{kind}-{step:09d}-{digest[:8]}.safetensors"
+    write_atomically(folder / name, content)
+    return _File(name, len(content), digest)
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / _MANIFEST
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_bytes())
+        version = manifest["format"]
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"{folder} holds no checkpoint: {_MANIFEST} is missing",
+            hint="the run stopped before its first checkpoint; train it again from the start",
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}", hint=_OTHER_CHECKPOINT) from error
+    if version != FORMAT_VERSION:
+        raise CheckpointError(
+            f"{path} has format {version}; this version of conekg reads format {FORMAT_VERSION}",
+            hint="use the version of conekg that run.json names",
+        )
+    return manifest
+
+
+def _read_tensors(folder: Path, file: _File) -> dict[str, Tensor]:
+    path = folder / file.name
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot read {path}: {error.strerror}", hint=_OTHER_CHECKPOINT
+        ) from error
+    if len(content) != file.size:
+        raise CheckpointError(
+            f"{path} is truncated: {len(content)} bytes where {file.size} were written",
+            hint=_OTHER_CHECKPOINT,
+        )
+    if hashlib.sha256(content).hexdigest() != file.sha256:
+        raise CheckpointError(
+            f"{path} is damaged: its checksum differs from the one written",
+            hint=_OTHER_CHECKPOINT,
+        )
+    return safetensors.torch.load(content)
+
+
+_OTHER_CHECKPOINT = (
+    "a run keeps two checkpoints, `last` and `best`: delete the damaged folder to continue "
+    "from the other, or restore it from a copy"
+)
+
+
+def _remove_all_but(folder: Path, names: set[str]) -> None:
+    """Remove the tensor files of older checkpoints, and parts left by a killed process."""
+    for path in folder.iterdir():
+        stale = path.suffix == ".safetensors" or path.suffix == ".part"
+        if stale and path.name not in names:
+            path.unlink(missing_ok=True)

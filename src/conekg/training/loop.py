@@ -1,0 +1,221 @@
+"""The training loop, to be read from top to bottom.
+
+It knows steps, checkpoints and when to stop; what a step does to the parameters is the
+updater's, what a validation measures is the caller's.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import torch
+
+from conekg.errors import CheckpointError, TrainingDivergedError
+from conekg.model.interface import QueryModel
+from conekg.training.batches import move_to_device
+from conekg.training.checkpoint import (
+    Checkpoint,
+    has_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
+from conekg.training.interrupt import StopRequest
+from conekg.training.loss import UNINFORMED_LOSS
+from conekg.training.run import Run
+from conekg.training.schedule import forgets_moments_at, learning_rate_at
+from conekg.training.tracking import Tracker
+from conekg.training.updater import Updater, make_updater
+
+logger = logging.getLogger(__name__)
+
+Validate = Callable[[QueryModel], Mapping[str, float]]
+"""Measures a model on validation queries; `score` decides which checkpoint is best."""
+
+SCORE = "score"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands, for whoever watches it."""
+
+    step: int
+    steps: int
+    losses: Mapping[str, float]
+    """The mean loss of each pool since the last report."""
+    steps_per_second: float
+    validation: Mapping[str, float] = field(default_factory=dict)
+    """What the last validation measured."""
+
+    @property
+    def seconds_left(self) -> float:
+        """How long the rest takes at this rate."""
+        return (self.steps - self.step) / max(self.steps_per_second, 1e-9)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How training ended."""
+
+    step: int
+    finished: bool
+    """False when it was interrupted or ran out of time; `--resume` continues it."""
+    reason: Literal["finished", "interrupted", "time is up"]
+    seconds: float
+    best_score: float | None
+
+
+def train(
+    run: Run,
+    *,
+    device: torch.device | None = None,
+    validate: Validate | None = None,
+    max_minutes: float | None = None,
+    report: Callable[[Progress], None] = lambda _: None,
+) -> Outcome:
+    """Train the run's model from its last checkpoint, or from nothing, to the recipe's end.
+
+    Checkpoints, metrics and the best model go to the run's folder. Ctrl-C and `max_minutes`
+    end it early, saved and ready to be resumed.
+    """
+    recipe = run.recipe.training
+    device = device or pick_device()
+    data = move_to_device(
+        run.queries("train"), run.graph.num_entities, recipe.trained_shapes(), device
+    )
+    model = run.new_model().to(device)
+    updater = make_updater(model, data, recipe, device)
+    state = _restore(run, model, updater)
+    watch = LossWatch(UNINFORMED_LOSS if model.own_loss is None else None)
+    started, first_step = time.monotonic(), state.step
+    deadline = math.inf if max_minutes is None else started + 60.0 * max_minutes
+    last_report, losses, validation = started, dict[str, float](), dict[str, float]()
+
+    with StopRequest() as stop, Tracker(run.folder, from_step=state.step) as tracker:
+        while state.step < recipe.steps:
+            if forgets_moments_at(recipe, state.step):
+                updater.reset_moments()
+            learning_rate = learning_rate_at(recipe, state.step)
+            updater.step(learning_rate)
+            now = time.monotonic()
+            state = replace(state, step=state.step + 1)
+            is_last = state.step == recipe.steps
+            stopping = is_last or stop.requested or now > deadline
+
+            if stopping or _due(state.step, recipe.log_every, recipe.checkpoint_every):
+                losses = updater.take_loss()
+                watch.check(losses, state.step, learning_rate)  # before anything is overwritten
+                tracker.log("train", state.step, losses | {"learning_rate": learning_rate})
+            if now - last_report > 0.2 or stopping:
+                last_report = now
+                rate = (state.step - first_step) / (now - started)
+                report(Progress(state.step, recipe.steps, losses, rate, validation))
+            if validate and (is_last or _due(state.step, recipe.validate_every)):
+                validation = _validate(model, validate)
+                tracker.log("valid", state.step, validation)
+                if state.best_score is None or validation[SCORE] > state.best_score:
+                    state = replace(state, best_score=validation[SCORE])
+                    _save(run, "best", state, model, updater, started)
+            if stopping or _due(state.step, recipe.checkpoint_every):
+                _save(run, "last", state, model, updater, started)
+            if stopping:
+                break
+
+    finished = state.step >= recipe.steps
+    reason: Literal["finished", "interrupted", "time is up"] = (
+        "finished" if finished else "interrupted" if stop.requested else "time is up"
+    )
+    seconds = state.seconds + time.monotonic() - started
+    return Outcome(state.step, finished, reason, seconds, state.best_score)
+
+
+def pick_device() -> torch.device:
+    """The first GPU where there is one, otherwise the CPU."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+class LossWatch:
+    """Stops a run whose loss says that nothing is being learnt any more."""
+
+    patience = 5
+    """Reports in a row that must look collapsed; one bad batch is no reason to stop."""
+
+    def __init__(self, uninformed_loss: float | None) -> None:
+        """`uninformed_loss` is what a model that knows nothing pays; None: not known."""
+        self._uninformed_loss = uninformed_loss
+        self._has_learnt = False
+        self._collapsed = 0
+
+    def check(self, losses: Mapping[str, float], step: int, learning_rate: float) -> None:
+        """Raise TrainingDivergedError when the loss is not finite or has collapsed."""
+        advice = (
+            f"lower the learning rate, now {learning_rate:g} (--set training.learning_rate=...), "
+            "or raise the margin (--set model.gamma=...); the last checkpoint is from before this"
+        )
+        for pool, loss in losses.items():
+            if not math.isfinite(loss):
+                raise TrainingDivergedError(
+                    f"the loss of pool {pool!r} is {loss} at step {step}", hint=advice
+                )
+        if self._uninformed_loss is None or not losses:
+            return
+        mean = sum(losses.values()) / len(losses)
+        self._has_learnt |= mean < 0.9 * self._uninformed_loss
+        is_collapsed = self._has_learnt and mean > 0.99 * self._uninformed_loss
+        self._collapsed = self._collapsed + 1 if is_collapsed else 0
+        if self._collapsed >= self.patience:
+            raise TrainingDivergedError(
+                f"the loss has collapsed: {mean:.4f} at step {step}, after it had been lower; "
+                f"log 2 = {self._uninformed_loss:.4f} is what a model pays that tells no answer "
+                "from any other entity",
+                hint=advice,
+            )
+
+
+def _restore(run: Run, model: QueryModel, updater: Updater) -> Checkpoint:
+    """Where the run stands: its last checkpoint, else its best, else the start."""
+    for which in ("last", "best"):
+        folder = run.checkpoint_folder(which)
+        if has_checkpoint(folder):
+            checkpoint = load_checkpoint(folder)
+            try:
+                model.load_state_dict(checkpoint.parameters)
+                updater.load_state(checkpoint.optimizer)
+            except (RuntimeError, KeyError) as error:
+                raise CheckpointError(
+                    f"the checkpoint in {folder} is of another model than recipe.toml says: {error}"
+                ) from error
+            logger.info("continuing from step %d (%s)", checkpoint.step, folder)
+            return replace(checkpoint, parameters={}, optimizer={})
+    return Checkpoint(0, {}, {})
+
+
+def _save(
+    run: Run,
+    which: Literal["last", "best"],
+    state: Checkpoint,
+    model: QueryModel,
+    updater: Updater,
+    started: float,
+) -> None:
+    parameters = {name: value.detach() for name, value in model.state_dict().items()}
+    seconds = state.seconds + time.monotonic() - started
+    complete = replace(state, parameters=parameters, optimizer=updater.state(), seconds=seconds)
+    save_checkpoint(run.checkpoint_folder(which), complete)
+
+
+def _validate(model: QueryModel, validate: Validate) -> dict[str, float]:
+    model.eval()
+    with torch.no_grad():
+        measured = dict(validate(model))
+    model.train()
+    assert SCORE in measured, "a validation reports the score that decides which model is best"
+    return measured
+
+
+def _due(step: int, *periods: int | None) -> bool:
+    return any(period is not None and step % period == 0 for period in periods)

@@ -1,0 +1,205 @@
+"""The recipe: every hyper-parameter of a training run, typed, documented and checked.
+
+A recipe is frozen and is stored with the run it made. Reading and writing it as
+TOML is in `recipe_file`, the recipes that come with the package are in `recipes`;
+each model's own parameters are documented beside the model.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from conekg.errors import ConfigError
+from conekg.training.precision import Precision
+from conekg.model.config import ModelConfig
+
+NegativeSampling = Literal["uniform-filtered", "uniform-published"]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Shapes that share a batch, each with its share of the batch."""
+
+    name: str
+    """What the update cycle calls this pool."""
+    shares: tuple[tuple[str, float], ...]
+    """(shape name, relative share) in batch order; `("2i", 10.0)` is ten times `("2in", 1.0)`."""
+
+    def __post_init__(self) -> None:
+        where = f"training.pools.{self.name}"
+        if not self.shares:
+            raise ConfigError(f"{where} is empty: a pool has one shape at least", key=where)
+        for shape, share in self.shares:
+            if not (share > 0 and math.isfinite(share)):
+                key = f"{where}.{shape}"
+                raise ConfigError(f"{key} = {share}: a share is a positive number", key=key)
+
+    @property
+    def shapes(self) -> tuple[str, ...]:
+        """The names of the shapes, in batch order."""
+        return tuple(shape for shape, _ in self.shares)
+
+    def composition(self, batch_size: int) -> dict[str, int]:
+        """How many queries of each shape a batch of `batch_size` holds.
+
+        Shares are rounded by largest remainder, the earlier shape first among equals, and
+        no shape is left out, so that every step of a run has the same composition.
+
+        >>> Pool("path", (("1p", 1.0), ("2p", 1.0), ("3p", 1.0))).composition(512)
+        {'1p': 171, '2p': 171, '3p': 170}
+        """
+        if batch_size < len(self.shares):
+            raise ConfigError(
+                f"training.batch_size = {batch_size} is less than the {len(self.shares)} "
+                f"shapes of pool {self.name!r}",
+                key="training.batch_size",
+            )
+        spare = batch_size - len(self.shares)  # each shape has one query for certain
+        total = sum(share for _, share in self.shares)
+        wanted = [max(0.0, batch_size * share / total - 1.0) for _, share in self.shares]
+        scale = spare / sum(wanted) if sum(wanted) > spare else 1.0
+        exact = [want * scale for want in wanted]
+        counts = [int(value) for value in exact]
+        by_remainder = sorted(range(len(exact)), key=lambda i: (counts[i] - exact[i], i))
+        for place in range(spare - sum(counts)):
+            counts[by_remainder[place % len(counts)]] += 1
+        return {shape: 1 + count for (shape, _), count in zip(self.shares, counts, strict=True)}
+
+
+PATH_POOL = Pool("path", (("1p", 1.0), ("2p", 1.0), ("3p", 1.0)))
+"""Chains of projections, as the published code pools them."""
+
+OTHER_POOL = Pool(
+    "other",
+    (
+        ("2i", 10.0),
+        ("3i", 10.0),
+        ("2in", 1.0),
+        ("3in", 1.0),
+        ("inp", 1.0),
+        ("pin", 1.0),
+        ("pni", 1.0),
+    ),
+)
+"""Intersections and negations; the release has ten times as many queries of 2i and 3i."""
+
+INTERSECTION_POOL = Pool("other", (("2i", 1.0), ("3i", 1.0)))
+"""What is left of `OTHER_POOL` for a model that cannot negate."""
+
+
+@dataclass(frozen=True)
+class TrainingRecipe:
+    """How a model is trained, whichever model it is. A step is one round of the update cycle."""
+
+    steps: int
+    """How many steps the run has."""
+    batch_size: int = 512
+    """Queries an update."""
+    negatives: int = 128
+    """Entities drawn against each query's positive answer."""
+    negative_sampling: NegativeSampling = "uniform-filtered"
+    """`uniform-filtered` never draws a known answer of the query; `uniform-published` may, as
+    the published code does, whose filter has no effect."""
+    pools: tuple[Pool, ...] = (PATH_POOL, OTHER_POOL)
+    """Which shapes share a batch, and in which proportion."""
+    cycle: tuple[str, ...] = ("path", "other", "path")
+    """The pools of the updates that make one step, in order."""
+    learning_rate: float = 1e-4
+    """Adam's step size until the first drop."""
+    drops_at: tuple[float, ...] = (0.5, 0.75)
+    """Fractions of the run after which the learning rate drops."""
+    drop_factor: float = 5.0
+    """What the learning rate is divided by at each drop."""
+    fresh_moments: bool = True
+    """Whether Adam forgets its moments at each drop, as the published code does."""
+    precision: Precision = "float32"
+    """Of matrix products on a GPU: `float32`, `tf32` (ten bits of mantissa) or `bfloat16` (seven),
+    sums always in float32; on a CPU all three mean float32."""
+    seed: int = 0
+    """Determines the initial parameters, every batch and every dropout mask."""
+    log_every: int = 100
+    """Steps between lines of `metrics.jsonl`."""
+    validate_every: int | None = None
+    """Steps between validations; without one the model is validated at the end only."""
+    validate_queries: int = 500
+    """At most so many validation queries a shape are ranked during training."""
+    checkpoint_every: int = 1000
+    """Steps between checkpoints."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "negatives", "log_every", "checkpoint_every"):
+            _require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number above 0")
+        _require(self.validate_queries >= 1, "validate_queries", self.validate_queries, "1 or more")
+        _require(
+            self.validate_every is None or self.validate_every >= 1,
+            "validate_every",
+            self.validate_every,
+            "a whole number above 0, or left out",
+        )
+        _require(0 < self.learning_rate < 1, "learning_rate", self.learning_rate, "between 0 and 1")
+        _require(self.drop_factor >= 1, "drop_factor", self.drop_factor, "1 or more")
+        _require(
+            all(0 < at < 1 for at in self.drops_at)
+            and all(a < b for a, b in zip(self.drops_at, self.drops_at[1:], strict=False)),
+            "drops_at",
+            list(self.drops_at),
+            "fractions between 0 and 1, increasing",
+        )
+        _require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2**63 - 1")
+        self._check_pools()
+
+    def _check_pools(self) -> None:
+        names = [pool.name for pool in self.pools]
+        _require(len(set(names)) == len(names), "pools", names, "pools of distinct names")
+        _require(len(self.cycle) >= 1, "cycle", list(self.cycle), "one pool name or more")
+        for name in self.cycle:
+            _require(name in names, "cycle", name, f"one of the pools {', '.join(names)}")
+        for pool in self.pools:
+            pool.composition(self.batch_size)
+
+    def pool(self, name: str) -> Pool:
+        """The pool of that name."""
+        return next(pool for pool in self.pools if pool.name == name)
+
+    def trained_shapes(self) -> tuple[str, ...]:
+        """Every shape that some update of the cycle trains on, once each."""
+        shapes = (shape for pool in self.pools if pool.name in self.cycle for shape in pool.shapes)
+        return tuple(dict.fromkeys(shapes))
+
+    def restricted_to(self, shapes: frozenset[str]) -> TrainingRecipe:
+        """This recipe with only those shapes left in its pools; emptied pools leave the cycle."""
+        pools = tuple(
+            Pool(pool.name, tuple(share for share in pool.shares if share[0] in shapes))
+            for pool in self.pools
+            if any(name in shapes for name in pool.shapes)
+        )
+        names = {pool.name for pool in pools}
+        cycle = tuple(name for name in self.cycle if name in names)
+        if not cycle:
+            raise ConfigError(
+                f"none of the shapes to train on ({', '.join(self.trained_shapes())}) has a query; "
+                f"the training queries have {', '.join(sorted(shapes)) or 'none at all'}",
+                key="training.pools",
+            )
+        return replace(self, pools=pools, cycle=cycle)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that determines a run beside its graph and its queries."""
+
+    name: str
+    """Which of the package's recipes this one started from."""
+    model: str
+    """A key of `model.catalog.MODELS`."""
+    config: ModelConfig
+    """The model's own parameters; see its configuration class."""
+    training: TrainingRecipe
+
+
+def _require(condition: bool, field: str, value: object, accepted: str) -> None:
+    if not condition:
+        key = f"training.{field}"
+        raise ConfigError(f"{key} = {value!r} is not accepted: it must be {accepted}", key=key)

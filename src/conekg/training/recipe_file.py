@@ -1,0 +1,239 @@
+"""Recipes as text: TOML in and out, and `key=value` changes from the command line.
+
+Keys are checked against the dataclasses that hold them, so a misspelt key or a
+value of the wrong type fails here, with a suggestion, before any work starts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from conekg.errors import ConfigError
+from conekg.model.catalog import find_model
+from conekg.training.recipe import Pool, Recipe, TrainingRecipe
+
+Table = dict[str, Any]
+
+
+def recipe_to_table(recipe: Recipe) -> Table:
+    """The recipe as nested plain dictionaries, as TOML and JSON hold them; None is left out."""
+    training = _plain(recipe.training)
+    training["pools"] = {pool.name: dict(pool.shares) for pool in recipe.training.pools}
+    return {
+        "recipe": recipe.name,
+        "model": {"name": recipe.model} | _plain(recipe.config),
+        "training": training,
+    }
+
+
+def recipe_from_table(table: Mapping[str, Any]) -> Recipe:
+    """The recipe that `recipe_to_table` wrote, every key checked."""
+    _check_keys(table, ("recipe", "model", "training"), "")
+    model = dict(_require_table(table.get("model", {}), "model"))
+    name = str(model.pop("name", "cone"))
+    training = dict(_require_table(table.get("training", {}), "training"))
+    pools = training.pop("pools", None)
+    if pools is not None:
+        training["pools"] = _pools(pools)
+    return Recipe(
+        name=str(table.get("recipe", "custom")),
+        model=name,
+        config=_build(find_model(name).config, model, "model"),
+        training=_build(TrainingRecipe, training, "training"),
+    )
+
+
+def dump_recipe(recipe: Recipe) -> str:
+    """The recipe as TOML text."""
+    lines: list[str] = []
+    _write_table(recipe_to_table(recipe), (), lines)
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def parse_recipe(text: str, source: str = "recipe") -> Recipe:
+    """The recipe of TOML text; `source` names the text in errors."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{source} is not TOML: {error}") from error
+    return recipe_from_table(table)
+
+
+def read_config(path: Path) -> Table:
+    """The keys of a TOML file that changes some values of a recipe, as nested dictionaries."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from error
+
+
+def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable[str]) -> Recipe:
+    """The recipe with a configuration table merged in, then `key=value` settings, in order.
+
+    A pool given in `changes` replaces the pool of that name; other tables are merged.
+    """
+    table = _merged(recipe_to_table(recipe), changes, ())
+    for setting in settings:
+        keys, value = _parse_setting(setting)
+        _assign(table, keys, value)
+    return recipe_from_table(table)
+
+
+def _parse_setting(setting: str) -> tuple[list[str], Any]:
+    key, equals, text = setting.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(
+            f"--set {setting!r} is not key=value; for example: --set training.steps=1000"
+        )
+    try:  # a TOML value; a bare word is a string, so that nobody has to quote twice in a shell
+        value = tomllib.loads(f"value = {text.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    return key.strip().split("."), value
+
+
+def _assign(table: Table, keys: list[str], value: Any) -> None:
+    *folders, last = keys
+    for depth, folder in enumerate(folders):
+        table = table.setdefault(folder, {})
+        if not isinstance(table, dict):
+            where = ".".join(keys[: depth + 1])
+            raise ConfigError(f"{'.'.join(keys)}: {where} is a value and has no keys", key=where)
+    if value == "none":  # TOML has no null; in a file the key is left out instead
+        table.pop(last, None)
+    else:
+        table[last] = value
+
+
+def _merged(base: Mapping[str, Any], changes: Mapping[str, Any], path: tuple[str, ...]) -> Table:
+    result = dict(base)
+    for key, value in changes.items():
+        old = result.get(key)
+        replaces = len(path) >= 2  # below training.pools a table is one value
+        if isinstance(old, dict) and isinstance(value, Mapping) and not replaces:
+            result[key] = _merged(old, value, (*path, key))
+        else:
+            result[key] = value
+    return result
+
+
+def _plain(value: Any) -> Table:
+    """The fields of a dataclass as TOML values; unset ones are left out."""
+    table: Table = {}
+    for field in dataclasses.fields(value):
+        item = getattr(value, field.name)
+        if item is not None:
+            table[field.name] = list(item) if isinstance(item, tuple) else item
+    return table
+
+
+def _pools(table: Any) -> tuple[Pool, ...]:
+    pools = []
+    for name, shares in _require_table(table, "training.pools").items():
+        where = f"training.pools.{name}"
+        for shape, share in _require_table(shares, where).items():
+            if isinstance(share, bool) or not isinstance(share, int | float):
+                key = f"{where}.{shape}"
+                raise ConfigError(f"{key} = {share!r}: a share is a number", key=key)
+        pools.append(Pool(name, tuple((shape, float(s)) for shape, s in shares.items())))
+    return tuple(pools)
+
+
+def _build(cls: Any, table: Mapping[str, Any], where: str) -> Any:
+    """An instance of a dataclass from a table; unknown keys and wrong types fail."""
+    hints = get_type_hints(cls)
+    names = [field.name for field in dataclasses.fields(cls)]
+    _check_keys(table, names, where)
+    missing = [
+        field.name
+        for field in dataclasses.fields(cls)
+        if field.name not in table
+        and field.default is dataclasses.MISSING
+        and field.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        key = f"{where}.{missing[0]}"
+        raise ConfigError(f"{key} is missing and has no default", key=key)
+    values = {
+        key: value if key == "pools" else _convert(value, hints[key], f"{where}.{key}")
+        for key, value in table.items()
+    }
+    return cls(**values)
+
+
+def _convert(value: Any, hint: Any, key: str) -> Any:
+    """`value` as the annotated type, without guessing: an int may stand for a float only."""
+    origin = get_origin(hint)
+    if origin is Literal:
+        choices = get_args(hint)
+        if value not in choices:
+            raise ConfigError(
+                f"{key} = {value!r} is not accepted: choose {' or '.join(map(str, choices))}",
+                key=key,
+                suggestions=tuple(difflib.get_close_matches(str(value), map(str, choices))),
+            )
+        return value
+    if origin is UnionType:
+        (inner,) = [choice for choice in get_args(hint) if choice is not NoneType]
+        return _convert(value, inner, key)
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise ConfigError(f"{key} = {value!r}: a list is needed", key=key)
+        return tuple(_convert(item, get_args(hint)[0], key) for item in value)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
+        words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+        raise ConfigError(f"{key} = {value!r}: {words.get(hint, hint)} is needed", key=key)
+    return value
+
+
+def _check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+    known = list(known)
+    for key in table:
+        if key not in known:
+            full = f"{where}.{key}" if where else key
+            near = difflib.get_close_matches(key, known)
+            raise ConfigError(
+                f"unknown key {full!r}; {where or 'a recipe'} has {', '.join(known)}",
+                key=full,
+                suggestions=tuple(f"{where}.{name}" if where else name for name in near),
+            )
+
+
+def _require_table(value: Any, key: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{key} = {value!r}: a table of keys is needed", key=key)
+    return value
+
+
+def _write_table(table: Table, path: tuple[str, ...], lines: list[str]) -> None:
+    values = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    if path and values:
+        lines.extend(("", f"[{'.'.join(path)}]"))
+    lines.extend(f"{_key(key)} = {_value(value)}" for key, value in values.items())
+    for key, value in table.items():
+        if isinstance(value, dict):
+            _write_table(value, (*path, _key(key)), lines)
+
+
+def _key(key: str) -> str:
+    bare = key.replace("-", "").replace("_", "")
+    return key if bare.isalnum() and bare.isascii() else _value(key)
+
+
+def _value(value: Any) -> str:
+    """A string, number, boolean or list as TOML: as JSON writes it, but for two matters of text.
+
+    TOML wants no surrogate escapes and does want the delete character escaped.
+    """
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

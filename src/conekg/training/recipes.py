@@ -1,0 +1,142 @@
+"""The recipes that come with the package: `paper`, `fast` and `small`.
+
+`paper` repeats the runs behind the published numbers, per model and per data set; `fast`
+is for a GPU and a shorter wait; `small` makes a graph of a few thousand entities useful
+within a minute on two CPU cores.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import replace
+
+from conekg.errors import ConfigError
+from conekg.model.beta import BetaConfig
+from conekg.model.box import BoxConfig
+from conekg.model.catalog import find_model
+from conekg.model.cone import ConeConfig
+from conekg.model.config import ModelConfig
+from conekg.model.gqe import GqeConfig
+from conekg.training.recipe import (
+    INTERSECTION_POOL,
+    OTHER_POOL,
+    PATH_POOL,
+    Recipe,
+    TrainingRecipe,
+)
+
+RECIPES = ("paper", "fast", "small")
+"""Names that `find_recipe` knows."""
+
+DATA_SETS = ("fb15k", "fb15k-237", "nell995")
+"""Graphs that the paper has hyper-parameters of its own for."""
+
+_ALIASES = {"fb237": "fb15k-237", "fb15k237": "fb15k-237", "nell": "nell995"}
+
+_PUBLISHED = TrainingRecipe(
+    steps=450_001,
+    batch_size=512,
+    negatives=128,
+    negative_sampling="uniform-published",
+    learning_rate=1e-4,
+    log_every=500,
+    validate_every=30_000,
+    checkpoint_every=10_000,
+)
+"""What all published runs share (reference facts, Sections 2 and 4)."""
+
+
+def find_recipe(name: str, model: str, graph_name: str = "") -> Recipe:
+    """The recipe called `name` for a model; `paper` also looks at which graph it is.
+
+    A graph that the paper does not have is trained as FB15k-237 is.
+    """
+    find_model(model)
+    if name not in RECIPES:
+        raise ConfigError(
+            f"unknown recipe {name!r}: there are {', '.join(RECIPES)}",
+            key="recipe",
+            suggestions=tuple(difflib.get_close_matches(name, RECIPES)),
+        )
+    if name == "paper":
+        config, training = _paper(model, data_set_of(graph_name) or "fb15k-237")
+    else:
+        config, training = _fast(model, graph_name) if name == "fast" else _small(model)
+    return Recipe(name, model, config, _without_negation(training, model))
+
+
+def data_set_of(graph_name: str) -> str | None:
+    """Which of the paper's data sets a graph is, by its name; None for any other."""
+    name = graph_name.lower().replace("_", "-")
+    name = _ALIASES.get(name, name)
+    return name if name in DATA_SETS else None
+
+
+def _paper(model: str, data_set: str) -> tuple[ModelConfig, TrainingRecipe]:
+    match model:
+        case "cone":
+            gamma, rate, steps, dropout = {
+                "fb15k": (30.0, 5e-5, 450_001, 0.05),
+                "fb15k-237": (30.0, 5e-5, 300_001, 0.1),
+                "nell995": (20.0, 1e-4, 300_001, 0.2),
+            }[data_set]
+            config = ConeConfig(
+                dim=800, gamma=gamma, hidden=1600, dropout=dropout, arctangent="published"
+            )
+            return config, replace(_PUBLISHED, steps=steps, learning_rate=rate)
+        case "gqe":
+            return GqeConfig(dim=800, gamma=24.0), _PUBLISHED
+        case "box":
+            return BoxConfig(dim=400, gamma=24.0), _PUBLISHED
+        case "beta":
+            return BetaConfig(dim=400, gamma=60.0, hidden=1600), _PUBLISHED
+        case _:
+            return find_model(model).config(), replace(_PUBLISHED, learning_rate=1e-3)
+
+
+def _fast(model: str, graph_name: str) -> tuple[ModelConfig, TrainingRecipe]:
+    """The paper's model with a fifth of its steps, honest negatives, fewer bits in products."""
+    config, training = _paper(model, data_set_of(graph_name) or "fb15k-237")
+    if isinstance(config, ConeConfig):
+        config = replace(config, arctangent="exact")
+    return config, replace(
+        training,
+        steps=training.steps // 5,
+        negative_sampling="uniform-filtered",
+        precision="bfloat16",
+        validate_every=10_000,
+    )
+
+
+def _small(model: str) -> tuple[ModelConfig, TrainingRecipe]:
+    """Narrow regions, small batches, a large learning rate; measured on the geography graph."""
+    training = TrainingRecipe(
+        steps=1500,
+        batch_size=128,
+        negatives=32,
+        learning_rate=2e-3,
+        log_every=50,
+        validate_every=500,
+        validate_queries=100,
+        checkpoint_every=500,
+    )
+    match model:
+        case "cone":
+            return ConeConfig(dim=128, gamma=12.0, hidden=256, dropout=0.05), training
+        case "gqe":
+            return GqeConfig(dim=128, gamma=12.0), training
+        case "box":
+            return BoxConfig(dim=128, gamma=12.0), training
+        case "beta":
+            return BetaConfig(dim=64, gamma=24.0, hidden=256), training
+        case _:
+            return find_model(model).config(), training
+
+
+def _without_negation(training: TrainingRecipe, model: str) -> TrainingRecipe:
+    """The recipe without the shapes that the model has no operator for."""
+    if find_model(model).model.can_negate:
+        return training
+    pools = tuple(INTERSECTION_POOL if pool is OTHER_POOL else pool for pool in training.pools)
+    assert PATH_POOL in pools
+    return replace(training, pools=pools)

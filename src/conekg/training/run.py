@@ -1,0 +1,185 @@
+"""A run is a folder: recipe, graph, queries, checkpoints, metrics.
+
+It holds all that is needed to continue it, to evaluate it and to ask it, and names the
+graph and the package version it was made with. Writers of other parts (evaluation,
+calibration) put their file beside these.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from conekg.errors import CheckpointError
+from conekg.graph.knowledge_graph import KnowledgeGraph, Split
+from conekg.graph.store import load_graph, save_graph
+from conekg.model.catalog import build_model
+from conekg.model.interface import QueryModel
+from conekg.sampling.query_set import QuerySet, load_query_set, save_query_set
+from conekg.training.checkpoint import has_checkpoint, load_parameters, write_atomically
+from conekg.training.recipe import Recipe
+from conekg.training.recipe_file import dump_recipe, parse_recipe
+
+FORMAT_VERSION = 1
+_INFO = "run.json"
+_RECIPE = "recipe.toml"
+
+Which = Literal["best", "last"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training run on disk; what it holds is read when it is first asked for."""
+
+    folder: Path
+
+    @cached_property
+    def info(self) -> dict[str, Any]:
+        """The contents of `run.json`: versions, model, recipe, seed, graph fingerprint."""
+        return _read_info(self.folder)
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """The resolved recipe the run was started with."""
+        path = self.folder / _RECIPE
+        try:
+            return parse_recipe(path.read_text(encoding="utf-8"), str(path))
+        except OSError as error:
+            raise CheckpointError(f"cannot read {path}: {error.strerror}") from error
+
+    @cached_property
+    def graph(self) -> KnowledgeGraph:
+        """The run's own copy of its graph, checked to be the one it was started with."""
+        graph = load_graph(self.folder / "graph")
+        expected = self.info["graph"]["fingerprint"]
+        if graph.fingerprint != expected:
+            raise CheckpointError(
+                f"{self.folder / 'graph'} is not the graph this run was trained on: its "
+                f"fingerprint is {graph.fingerprint}, run.json says {expected}"
+            )
+        return graph
+
+    def queries(self, split: Split) -> QuerySet:
+        """The queries of a split that belong to the run."""
+        return load_query_set(self.folder / "queries" / f"{split}.arrow")
+
+    def has_queries(self, split: Split) -> bool:
+        """Whether the run has queries of that split."""
+        return (self.folder / "queries" / f"{split}.arrow").exists()
+
+    def checkpoint_folder(self, which: Which) -> Path:
+        """Where that checkpoint is, or will be."""
+        return self.folder / "checkpoints" / which
+
+    def new_model(self) -> QueryModel:
+        """The run's model before the first step, on the CPU."""
+        return build_model(
+            self.recipe.model,
+            self.graph.num_entities,
+            self.graph.num_relations,
+            self.recipe.config,
+            self.recipe.training.seed,
+        )
+
+    def load_model(self, which: Which = "best", device: torch.device | str = "cpu") -> QueryModel:
+        """The trained model, ready to answer; without a best checkpoint the last is taken."""
+        if which == "best" and not has_checkpoint(self.checkpoint_folder("best")):
+            which = "last"
+        parameters = load_parameters(self.checkpoint_folder(which))
+        model = self.new_model()
+        try:
+            model.load_state_dict(parameters)
+        except RuntimeError as error:
+            raise CheckpointError(
+                f"{self.checkpoint_folder(which)} does not fit the model of recipe.toml: {error}"
+            ) from error
+        return model.to(device).eval()
+
+    def write_json(self, name: str, content: Mapping[str, Any]) -> None:
+        """Put a JSON file beside the others, replacing it as a whole."""
+        write_atomically(self.folder / name, json.dumps(content, indent=2).encode())
+
+
+def create_run(
+    folder: Path,
+    graph: KnowledgeGraph,
+    recipe: Recipe,
+    queries: Mapping[Split, QuerySet],
+) -> Run:
+    """A new run in `folder`, which must not exist or be empty; it appears complete or not at all.
+
+    `queries` has the training queries at least.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise CheckpointError(
+            f"{folder} already exists and is not empty",
+            hint="give another --out, or continue the run that is there with --resume"
+            if (folder / _INFO).exists()
+            else "give another --out",
+        )
+    part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    try:
+        part.mkdir(parents=True)
+        save_graph(graph, part / "graph")
+        (part / "queries").mkdir()
+        for split, query_set in queries.items():
+            save_query_set(part / "queries" / f"{split}.arrow", query_set)
+        (part / _RECIPE).write_text(dump_recipe(recipe), encoding="utf-8")
+        info = {
+            "format": FORMAT_VERSION,
+            "conekg": importlib.metadata.version("conekg"),
+            "torch": torch.__version__,
+            "model": recipe.model,
+            "recipe": recipe.name,
+            "seed": recipe.training.seed,
+            "graph": {"name": graph.name, "fingerprint": graph.fingerprint},
+        }
+        (part / _INFO).write_text(json.dumps(info, indent=2), encoding="utf-8")
+        os.replace(part, folder)  # an empty folder may be replaced
+    except OSError as error:
+        raise CheckpointError(f"cannot create the run {folder}: {error.strerror}") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return open_run(folder)
+
+
+def open_run(folder: Path | str) -> Run:
+    """The run in `folder`; CheckpointError when there is none, or one of another format."""
+    folder = Path(folder)
+    _read_info(folder)
+    return Run(folder)
+
+
+def is_run(folder: Path) -> bool:
+    """Whether `folder` holds a run."""
+    return (folder / _INFO).is_file()
+
+
+def _read_info(folder: Path) -> dict[str, Any]:
+    path = folder / _INFO
+    try:
+        info: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        version = info["format"]
+    except FileNotFoundError as error:
+        what = "does not exist" if not folder.exists() else f"is not a run: it has no {_INFO}"
+        raise CheckpointError(
+            f"{folder} {what}",
+            hint="`conekg fit TRIPLES --out RUN` makes a run; `conekg demo` makes one to try",
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+    if version != FORMAT_VERSION:
+        raise CheckpointError(
+            f"{folder} was made by conekg {info.get('conekg')} in run format {version}; "
+            f"this version reads format {FORMAT_VERSION}"
+        )
+    return info

@@ -1,0 +1,25 @@
+"""The learning rate of each step: constant, then divided at fixed fractions of the run."""
+
+from __future__ import annotations
+
+from conekg.training.recipe import TrainingRecipe
+
+
+def drop_steps(recipe: TrainingRecipe) -> tuple[int, ...]:
+    """The steps that start with a lower learning rate than the one before."""
+    return tuple(int(recipe.steps * fraction) for fraction in recipe.drops_at)
+
+
+def learning_rate_at(recipe: TrainingRecipe, step: int) -> float:
+    """The learning rate of a step; the first step is 0."""
+    drops = sum(step >= drop for drop in drop_steps(recipe))
+    return float(recipe.learning_rate / recipe.drop_factor**drops)
+
+
+def forgets_moments_at(recipe: TrainingRecipe, step: int) -> bool:
+    """Whether Adam starts afresh before this step.
+
+    Every published drop builds a new optimizer; doing so twice at one step changes nothing,
+    so a run resumed exactly there equals the unbroken one.
+    """
+    return recipe.fresh_moments and step in drop_steps(recipe)

@@ -1,0 +1,154 @@
+"""Updaters: what turns one recipe step into changed parameters.
+
+An updater owns the model's parameters, the data and the optimizer for the length of a
+run; the loop around it never touches a tensor. `make_updater` is the one place that
+chooses an implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from conekg.model.embed import embed
+from conekg.model.interface import QueryModel
+from conekg.query.plan import Plan, plan_shapes
+from conekg.training.batches import Batch, BatchSampler, DeviceData, generator_at, seed_at
+from conekg.training.loss import negative_sampling_loss
+from conekg.training.precision import matrix_precision
+from conekg.training.recipe import TrainingRecipe
+
+_BATCHES, _DROPOUT = 0, 1
+"""Streams of random numbers within an update."""
+
+
+class Updater(Protocol):
+    """Runs recipe steps, remembers how many, and can be stopped and continued exactly."""
+
+    def step(self, learning_rate: float) -> None:
+        """Run one round of the update cycle."""
+
+    def take_loss(self) -> dict[str, float]:
+        """The mean loss of each pool since the last call; the only wait for the device."""
+
+    def reset_moments(self) -> None:
+        """Forget Adam's moments and its count of updates."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything beside the parameters that the next step depends on."""
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Continue from what `state` returned."""
+
+
+def make_updater(
+    model: QueryModel, data: DeviceData, recipe: TrainingRecipe, device: torch.device
+) -> Updater:
+    """The fastest updater for this model on this device."""
+    return EagerUpdater(model.to(device), data, recipe)
+
+
+class EagerUpdater:
+    """Plain PyTorch, for every model and every device."""
+
+    def __init__(self, model: QueryModel, data: DeviceData, recipe: TrainingRecipe) -> None:
+        self._model = model.train()
+        self._recipe = recipe
+        self._device = data.device
+        self._samplers = {
+            name: BatchSampler(
+                data,
+                recipe.pool(name),
+                recipe.batch_size,
+                recipe.negatives,
+                recipe.negative_sampling,
+            )
+            for name in dict.fromkeys(recipe.cycle)
+        }
+        self._plans: dict[str, Plan] = {
+            name: plan_shapes(sampler.groups) for name, sampler in self._samplers.items()
+        }
+        self._optimizer = self._new_optimizer()
+        self._steps = 0
+        self._losses: dict[str, list[Tensor]] = {name: [] for name in self._samplers}
+
+    def step(self, learning_rate: float) -> None:
+        """Run one round of the update cycle."""
+        self._model.train()
+        for group in self._optimizer.param_groups:
+            group["lr"] = learning_rate
+        with matrix_precision(self._recipe.precision, self._device):
+            for update, pool in enumerate(self._recipe.cycle):
+                loss = self._update(pool, update)
+                self._losses[pool].append(loss)
+        self._steps += 1
+
+    def _update(self, pool: str, update: int) -> Tensor:
+        """The loss of one batch, whose gradient has been applied."""
+        counters = (self._recipe.seed, self._steps, update)
+        batch = self._samplers[pool].draw(generator_at(*counters, self._device, stream=_BATCHES))
+        with _seeded(seed_at(*counters, _DROPOUT), self._device):
+            loss = batch_loss(self._model, self._plans[pool], batch)
+        self._optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self._optimizer.step()
+        return loss.detach()
+
+    def take_loss(self) -> dict[str, float]:
+        """The mean loss of each pool since the last call; the only wait for the device."""
+        means = {
+            pool: float(torch.stack(losses).mean())
+            for pool, losses in self._losses.items()
+            if losses
+        }
+        for losses in self._losses.values():
+            losses.clear()
+        return means
+
+    def reset_moments(self) -> None:
+        """Forget Adam's moments and its count of updates."""
+        self._optimizer = self._new_optimizer()
+
+    def state(self) -> dict[str, Tensor]:
+        """Adam's moments by parameter name, and the number of steps done."""
+        state = {"steps": torch.tensor(self._steps)}
+        for name, parameter in self._model.named_parameters():
+            for key, value in self._optimizer.state.get(parameter, {}).items():
+                state[f"{name}:{key}"] = value.detach().clone()
+        return state
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Continue from what `state` returned."""
+        self._steps = int(state["steps"])
+        self._optimizer = self._new_optimizer()
+        parameters = dict(self._model.named_parameters())
+        for entry, value in state.items():
+            name, separator, key = entry.rpartition(":")
+            if separator:
+                # Adam keeps its own count where the parameter is; it accepts either place.
+                self._optimizer.state[parameters[name]][key] = value.to(self._device)
+
+    def _new_optimizer(self) -> torch.optim.Adam:
+        # One pass over each table instead of a dozen; the sparse gradients of embedding
+        # rows would save nothing, as Adam's moments move every row.
+        return torch.optim.Adam(self._model.parameters(), lr=self._recipe.learning_rate, fused=True)
+
+
+def batch_loss(model: QueryModel, plan: Plan, batch: Batch) -> Tensor:
+    """The loss of a batch, a scalar that can be differentiated."""
+    region = embed(model, plan, batch.anchors, batch.relations)
+    candidates = torch.cat([batch.positives.unsqueeze(1), batch.negatives], dim=1)
+    logits = model.logits(region, candidates)
+    return negative_sampling_loss(logits[:, 0], logits[:, 1:], batch.weights)
+
+
+@contextmanager
+def _seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Make torch's own generators start from `seed` inside, and as they were outside."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,128 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.errors import ConfigError
+from conekg.graph.ragged import Ragged
+from conekg.query.shape import STRUCTURES
+from conekg.sampling.query_set import QueryBlock, QuerySet
+from conekg.training.batches import (
+    BatchSampler,
+    generator_at,
+    move_to_device,
+    nth_outside,
+    seed_at,
+)
+from conekg.training.recipe import Pool
+
+CPU = torch.device("cpu")
+POOL = Pool("mixed", (("1p", 2.0), ("2i", 1.0)))
+
+
+def block(name, answers):
+    shape, rows = STRUCTURES[name], len(answers)
+    return QueryBlock(
+        shape,
+        np.arange(rows * shape.num_anchors, dtype=np.int32).reshape(rows, -1),
+        np.arange(rows * shape.num_relations, dtype=np.int32).reshape(rows, -1),
+        Ragged.from_rows([[]] * rows),
+        Ragged.from_rows(answers),
+    )
+
+
+def query_set(*blocks):
+    return QuerySet("train", blocks)
+
+
+@pytest.fixture
+def data():
+    queries = query_set(
+        block("1p", [[0], [1, 3], [0, 1, 2, 3, 4, 5], []]), block("2i", [[2, 4], [5]])
+    )
+    return move_to_device(queries, 6, ("1p", "2i"), CPU)
+
+
+def test_queries_without_an_answer_or_without_a_negative_are_left_out(data):
+    assert len(data.blocks["1p"]) == 2
+    assert data.max_answers == 2
+
+
+def test_a_shape_without_queries_is_refused():
+    with pytest.raises(ConfigError, match="3i"):
+        move_to_device(query_set(block("1p", [[0]])), 6, ("1p", "3i"), CPU)
+    with pytest.raises(ConfigError, match="no usable"):
+        move_to_device(query_set(block("1p", [[0, 1]])), 2, ("1p",), CPU)
+
+
+@pytest.mark.parametrize("sampling", ["uniform-filtered", "uniform-published"])
+def test_batches_have_their_composition_and_true_positives(data, sampling):
+    sampler = BatchSampler(data, POOL, 9, 50, sampling)
+    assert [count for _, count in sampler.groups] == [6, 3]
+    batch = sampler.draw(generator_at(0, 0, 0, CPU))
+    assert [len(part) for part in batch.anchors] == [6, 3]
+    assert batch.negatives.shape == (9, 50)
+    assert batch.negatives.min() >= 0
+    assert batch.negatives.max() < 6
+    known = {("1p", 0): {0}, ("1p", 1): {1, 3}, ("2i", 0): {2, 4}, ("2i", 2): {5}}
+    names = ["1p"] * 6 + ["2i"] * 3
+    first_anchor = torch.cat([part[:, 0] for part in batch.anchors]).tolist()
+    hit_an_answer = False
+    for row, key in enumerate(zip(names, first_anchor, strict=True)):
+        answers = known[key]
+        assert int(batch.positives[row]) in answers
+        assert float(batch.weights[row]) == pytest.approx((4 + len(answers)) ** -0.5)
+        hit_an_answer |= bool(answers & set(batch.negatives[row].tolist()))
+    assert hit_an_answer == (sampling == "uniform-published")
+
+
+def test_filtered_negatives_are_uniform_over_the_non_answers(data):
+    sampler = BatchSampler(data, Pool("p", (("2i", 1.0),)), 1, 60_000, "uniform-filtered")
+    drawn = None
+    for step in range(20):
+        batch = sampler.draw(generator_at(1, step, 0, CPU))
+        if int(batch.anchors[0][0, 0]) == 0:
+            drawn = Counter(batch.negatives[0].tolist())
+            break
+    assert drawn is not None
+    assert set(drawn) == {0, 1, 3, 5}
+    for count in drawn.values():
+        assert abs(count - 15_000) < 6 * (15_000 * 0.75) ** 0.5  # six standard deviations
+
+
+@given(
+    rows=st.lists(st.sets(st.integers(0, 30), max_size=31), min_size=1, max_size=6),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_nth_outside_counts_past_every_value(rows, seed):
+    ragged = Ragged.from_rows([sorted(row) for row in rows])
+    if not len(ragged.values):
+        return
+    rng = np.random.default_rng(seed)
+    index = torch.from_numpy(rng.integers(0, 40, (len(rows), 7)))
+    found = nth_outside(
+        index,
+        torch.from_numpy(ragged.values),
+        torch.from_numpy(ragged.offsets[:-1, None].copy()),
+        torch.from_numpy(ragged.lengths[:, None].copy()),
+        rounds=int(ragged.lengths.max()).bit_length(),
+    )
+    for row, values in enumerate(rows):
+        outside = [number for number in range(100) if number not in values]
+        assert found[row].tolist() == [outside[i] for i in index[row].tolist()]
+
+
+def test_randomness_is_a_function_of_the_counters(data):
+    sampler = BatchSampler(data, POOL, 9, 5, "uniform-filtered")
+
+    def draw(*counters):
+        batch = sampler.draw(generator_at(*counters, CPU))
+        return torch.cat([batch.positives, batch.negatives.flatten()]).tolist()
+
+    assert draw(3, 5, 1) == draw(3, 5, 1)
+    counters = [(a, b, c, d) for a in range(3) for b in range(3) for c in range(3) for d in (0, 1)]
+    assert len({seed_at(*each) for each in counters}) == len(counters)
+    assert draw(3, 5, 1) != draw(3, 5, 2)

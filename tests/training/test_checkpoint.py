@@ -1,0 +1,117 @@
+import errno
+import json
+import os
+
+import pytest
+import torch
+
+from conekg.errors import CheckpointError
+from conekg.training import checkpoint as module
+from conekg.training.checkpoint import (
+    Checkpoint,
+    has_checkpoint,
+    load_checkpoint,
+    load_parameters,
+    save_checkpoint,
+)
+
+
+def checkpoint(step, value=1.0):
+    return Checkpoint(
+        step,
+        {"entity": torch.full((3, 2), value), "scale": torch.tensor(0.5)},
+        {"steps": torch.tensor(step), "entity:exp_avg": torch.full((3, 2), -value)},
+        best_score=0.25,
+        seconds=1.5,
+    )
+
+
+def assert_same(one, other):
+    assert (one.step, one.best_score, one.seconds) == (other.step, other.best_score, other.seconds)
+    for mine, theirs in ((one.parameters, other.parameters), (one.optimizer, other.optimizer)):
+        assert mine.keys() == theirs.keys()
+        assert all(torch.equal(mine[name], theirs[name]) for name in mine)
+
+
+def test_a_checkpoint_comes_back_and_replaces_the_older(tmp_path):
+    assert not has_checkpoint(tmp_path)
+    save_checkpoint(tmp_path, checkpoint(1))
+    save_checkpoint(tmp_path, checkpoint(2, value=3.0))
+    assert_same(load_checkpoint(tmp_path), checkpoint(2, value=3.0))
+    assert torch.equal(load_parameters(tmp_path)["entity"], torch.full((3, 2), 3.0))
+    assert len(list(tmp_path.iterdir())) == 3  # nothing of the older one is left
+
+
+def test_a_truncated_file_is_named(tmp_path):
+    save_checkpoint(tmp_path, checkpoint(1))
+    (weights,) = tmp_path.glob("parameters-*.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-10])
+    with pytest.raises(CheckpointError, match="truncated") as error:
+        load_checkpoint(tmp_path)
+    assert weights.name in error.value.message
+    assert "best" in error.value.hint
+
+
+def test_a_flipped_bit_is_found(tmp_path):
+    save_checkpoint(tmp_path, checkpoint(1))
+    (weights,) = tmp_path.glob("optimizer-*.safetensors")
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(bytes(content))
+    with pytest.raises(CheckpointError, match="checksum"):
+        load_checkpoint(tmp_path)
+    load_parameters(tmp_path)  # the other file is whole
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'{"step": 1}'])
+def test_a_damaged_manifest_is_an_error_of_its_own(tmp_path, content):
+    save_checkpoint(tmp_path, checkpoint(1))
+    (tmp_path / "checkpoint.json").write_bytes(content)
+    with pytest.raises(CheckpointError, match="damaged"):
+        load_checkpoint(tmp_path)
+
+
+def test_missing_pieces(tmp_path):
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        load_checkpoint(tmp_path)
+    save_checkpoint(tmp_path, checkpoint(1))
+    next(tmp_path.glob("parameters-*")).unlink()
+    with pytest.raises(CheckpointError, match="cannot read"):
+        load_checkpoint(tmp_path)
+
+
+def test_a_newer_format_is_refused(tmp_path):
+    save_checkpoint(tmp_path, checkpoint(1))
+    path = tmp_path / "checkpoint.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
+    with pytest.raises(CheckpointError, match="format 99"):
+        load_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("failing_call", [0, 1, 2])
+def test_a_full_disk_loses_nothing_older(tmp_path, monkeypatch, failing_call):
+    """The disk fills up at the first, second or third file of the new checkpoint."""
+    save_checkpoint(tmp_path, checkpoint(1))
+    calls = iter(range(10))
+
+    def fsync(descriptor):
+        if next(calls) == 2 * failing_call:  # a file, then its folder, then the next file
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module.os, "fsync", fsync)
+    with pytest.raises(CheckpointError, match="No space left on device") as error:
+        save_checkpoint(tmp_path, checkpoint(2))
+    assert "--resume" in error.value.hint
+    monkeypatch.undo()
+    assert_same(load_checkpoint(tmp_path), checkpoint(1))
+    assert not list(tmp_path.glob("*.part"))
+    save_checkpoint(tmp_path, checkpoint(3))
+    assert_same(load_checkpoint(tmp_path), checkpoint(3))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_an_unwritable_place_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(CheckpointError, match="cannot write"):
+        save_checkpoint(tmp_path / "file" / "last", checkpoint(1))
+    assert os.listdir(tmp_path) == ["file"]

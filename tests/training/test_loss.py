@@ -1,0 +1,45 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.training.loss import UNINFORMED_LOSS, negative_sampling_loss, subsampling_weights
+
+logit = st.floats(-30, 30)
+
+
+def log_sigmoid(x):
+    return -math.log1p(math.exp(-x)) if x > 0 else x - math.log1p(math.exp(x))
+
+
+@given(
+    st.integers(1, 4).flatmap(
+        lambda k: st.lists(
+            st.tuples(logit, st.lists(logit, min_size=k, max_size=k), st.floats(0.1, 1)),
+            min_size=1,
+            max_size=5,
+        )
+    )
+)
+def test_equals_the_formula_written_out(rows):
+    total = sum(weight for *_, weight in rows)
+    positive = -sum(w * log_sigmoid(p) for p, _, w in rows) / total
+    negative = -sum(w * sum(log_sigmoid(-n) for n in ns) / len(ns) for _, ns, w in rows) / total
+    loss = negative_sampling_loss(
+        torch.tensor([p for p, _, _ in rows], dtype=torch.float64),
+        torch.tensor([n for _, n, _ in rows], dtype=torch.float64),
+        torch.tensor([w for *_, w in rows], dtype=torch.float64),
+    )
+    assert float(loss) == pytest.approx((positive + negative) / 2, rel=1e-12)
+
+
+def test_a_model_that_knows_nothing_pays_log_two():
+    loss = negative_sampling_loss(torch.zeros(3), torch.zeros(3, 2), torch.ones(3))
+    assert float(loss) == pytest.approx(UNINFORMED_LOSS)
+
+
+def test_weights_fall_with_the_number_of_answers():
+    weights = subsampling_weights(torch.tensor([0, 5, 96]))
+    assert weights.tolist() == pytest.approx([0.5, 1 / 3, 0.1])

@@ -1,0 +1,80 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.errors import ConfigError
+from conekg.training.recipe import OTHER_POOL, PATH_POOL, Pool, TrainingRecipe
+
+
+def test_compositions_of_the_published_pools():
+    assert PATH_POOL.composition(512) == {"1p": 171, "2p": 171, "3p": 170}
+    assert OTHER_POOL.composition(500) == {
+        "2i": 200, "3i": 200, "2in": 20, "3in": 20, "inp": 20, "pin": 20, "pni": 20,
+    }  # fmt: skip
+    counts = OTHER_POOL.composition(512)
+    assert counts["2i"] == counts["3i"] == 205
+    assert {counts[name] for name in ("2in", "3in", "inp", "pin", "pni")} == {20, 21}
+
+
+@given(
+    shares=st.lists(st.floats(0.001, 1000), min_size=1, max_size=12),
+    extra=st.integers(0, 600),
+)
+def test_a_composition_fills_the_batch_and_leaves_no_shape_out(shares, extra):
+    pool = Pool("p", tuple((f"s{i}", share) for i, share in enumerate(shares)))
+    size = len(shares) + extra
+    counts = pool.composition(size)
+    assert sum(counts.values()) == size
+    assert min(counts.values()) >= 1
+    assert list(counts) == list(pool.shapes)
+
+
+@given(shares=st.lists(st.floats(1, 3), min_size=2, max_size=6))
+def test_shares_are_kept_to_within_one_query(shares):
+    pool = Pool("p", tuple((f"s{i}", share) for i, share in enumerate(shares)))
+    for share, count in zip(shares, pool.composition(600).values(), strict=True):
+        assert abs(count - 600 * share / sum(shares)) < 1.0 + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"steps": 0}, "training.steps"),
+        ({"batch_size": 2}, "training.batch_size"),
+        ({"negatives": 0}, "training.negatives"),
+        ({"learning_rate": 0.0}, "training.learning_rate"),
+        ({"learning_rate": 1.5}, "training.learning_rate"),
+        ({"drops_at": (0.75, 0.5)}, "training.drops_at"),
+        ({"drops_at": (1.0,)}, "training.drops_at"),
+        ({"drop_factor": 0.5}, "training.drop_factor"),
+        ({"cycle": ()}, "training.cycle"),
+        ({"cycle": ("path", "others")}, "training.cycle"),
+        ({"pools": (PATH_POOL, PATH_POOL)}, "training.pools"),
+        ({"seed": -1}, "training.seed"),
+        ({"validate_every": 0}, "training.validate_every"),
+        ({"validate_queries": 0}, "training.validate_queries"),
+    ],
+)
+def test_values_out_of_range_are_refused_by_name(change, key):
+    with pytest.raises(ConfigError) as error:
+        replace(TrainingRecipe(steps=10), **change)
+    assert error.value.key == key
+
+
+def test_pools_need_positive_shares():
+    with pytest.raises(ConfigError, match="positive"):
+        Pool("p", (("1p", 0.0),))
+    with pytest.raises(ConfigError, match="empty"):
+        Pool("p", ())
+
+
+def test_restriction_drops_shapes_then_pools_then_updates():
+    recipe = TrainingRecipe(steps=10)
+    assert recipe.trained_shapes()[:4] == ("1p", "2p", "3p", "2i")
+    only_paths = recipe.restricted_to(frozenset({"1p", "3p"}))
+    assert only_paths.cycle == ("path", "path")
+    assert only_paths.trained_shapes() == ("1p", "3p")
+    with pytest.raises(ConfigError, match="4p"):
+        recipe.restricted_to(frozenset({"4p"}))

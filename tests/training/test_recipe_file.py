@@ -1,0 +1,128 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.errors import ConfigError
+from conekg.model.catalog import MODELS
+from conekg.training.recipe import Pool
+from conekg.training.recipe_file import change_recipe, dump_recipe, parse_recipe, read_config
+from conekg.training.recipes import DATA_SETS, RECIPES, find_recipe
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_survives_toml(name, model):
+    for graph in (*DATA_SETS, "geography"):
+        recipe = find_recipe(name, model, graph)
+        assert parse_recipe(dump_recipe(recipe)) == recipe
+
+
+@given(
+    rate=st.floats(1e-12, 0.99),
+    seed=st.integers(0, 2**63 - 1),
+    shape=st.text(st.characters(blacklist_categories=("Cs",)), min_size=1, max_size=12),
+    validate=st.none() | st.integers(1, 10**9),
+)
+def test_any_values_survive_toml(rate, seed, shape, validate):
+    recipe = find_recipe("small", "cone")
+    training = replace(
+        recipe.training,
+        learning_rate=rate,
+        seed=seed,
+        validate_every=validate,
+        pools=(Pool("path", ((shape, 1.5),)), Pool("other", (("2i", 1.0),))),
+    )
+    changed = replace(recipe, training=training)
+    assert parse_recipe(dump_recipe(changed)) == changed
+
+
+def test_settings_change_values_of_every_type():
+    recipe = change_recipe(
+        find_recipe("small", "cone"),
+        {},
+        [
+            "training.steps=7",
+            "training.learning_rate=1e-3",
+            "training.negative_sampling=uniform-published",
+            "training.drops_at=[0.25, 0.5]",
+            "training.fresh_moments=false",
+            "training.validate_every=none",
+            "training.pools.path.2p=3",
+            "model.dim=16",
+            "model.gamma=9",
+        ],
+    )
+    assert recipe.training.steps == 7
+    assert recipe.training.learning_rate == 1e-3
+    assert recipe.training.negative_sampling == "uniform-published"
+    assert recipe.training.drops_at == (0.25, 0.5)
+    assert recipe.training.fresh_moments is False
+    assert recipe.training.validate_every is None
+    assert recipe.training.pool("path").shares == (("1p", 1.0), ("2p", 3.0), ("3p", 1.0))
+    assert recipe.config.dim == 16
+    assert recipe.config.gamma == 9.0
+
+
+@pytest.mark.parametrize(
+    ("setting", "suggestion"),
+    [
+        ("training.step=7", "training.steps"),
+        ("training.learning_rat=0.1", "training.learning_rate"),
+        ("trainin.steps=7", "training"),
+        ("model.dims=7", "model.dim"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_a_suggestion(setting, suggestion):
+    with pytest.raises(ConfigError, match="unknown key") as error:
+        change_recipe(find_recipe("small", "cone"), {}, [setting])
+    assert suggestion in error.value.suggestions
+    assert error.value.key == setting.partition("=")[0] or setting.startswith("trainin.")
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("training.steps=many", "whole number"),
+        ("training.steps=1.5", "whole number"),
+        ("training.steps=true", "whole number"),
+        ("training.learning_rate=fast", "a number"),
+        ("training.fresh_moments=1", "true or false"),
+        ("training.drops_at=0.5", "list"),
+        ("training.precision=half", "float32 or tf32 or bfloat16"),
+        ("training.pools.path=1", "table"),
+        ("training.pools.path.1p=true", "number"),
+        ("training.steps.more=1", "has no keys"),
+        ("training=1", "table"),
+        ("model.name=con", "unknown model"),
+        ("training.steps", "key=value"),
+        ("=3", "key=value"),
+    ],
+)
+def test_values_of_the_wrong_type_are_refused(setting, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        change_recipe(find_recipe("small", "cone"), {}, [setting])
+
+
+def test_a_configuration_file_is_merged_and_settings_come_last(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        '[model]\ndim = 24\n[training]\nsteps = 5\nseed = 3\ncycle = ["path"]\n'
+        "[training.pools.path]\n1p = 1\n"
+    )
+    recipe = change_recipe(find_recipe("small", "cone"), read_config(path), ["training.seed=4"])
+    assert (recipe.config.dim, recipe.training.steps, recipe.training.seed) == (24, 5, 4)
+    assert recipe.training.pool("path").shares == (("1p", 1.0),)  # a pool is replaced as a whole
+    assert recipe.training.pool("other").shapes[0] == "2i"
+
+
+def test_unreadable_configurations_say_which_file(tmp_path):
+    with pytest.raises(ConfigError, match="nowhere.toml"):
+        read_config(tmp_path / "nowhere.toml")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("steps = = 3")
+    with pytest.raises(ConfigError, match=r"broken\.toml is not TOML"):
+        read_config(broken)
+    with pytest.raises(ConfigError, match="is not TOML"):
+        parse_recipe("steps = = 3")

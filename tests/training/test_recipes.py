@@ -1,0 +1,48 @@
+import pytest
+
+from conekg.errors import ConfigError
+from conekg.model.catalog import MODELS
+from conekg.training.recipes import data_set_of, find_recipe
+
+
+@pytest.mark.parametrize(
+    ("graph", "gamma", "rate", "steps", "dropout"),
+    [
+        ("FB15k", 30, 5e-5, 450_001, 0.05),
+        ("FB15k-237", 30, 5e-5, 300_001, 0.1),
+        ("NELL", 20, 1e-4, 300_001, 0.2),
+    ],
+)
+def test_the_paper_recipe_of_cone_is_the_published_schedule(graph, gamma, rate, steps, dropout):
+    recipe = find_recipe("paper", "cone", graph)
+    assert (recipe.config.gamma, recipe.config.dropout, recipe.config.dim) == (gamma, dropout, 800)
+    training = recipe.training
+    assert (training.learning_rate, training.steps) == (rate, steps)
+    assert (training.batch_size, training.negatives) == (512, 128)
+    assert training.negative_sampling == "uniform-published"
+    assert (training.drops_at, training.drop_factor) == ((0.5, 0.75), 5.0)
+    assert training.cycle == ("path", "other", "path")
+
+
+@pytest.mark.parametrize(("model", "dim", "gamma"), [("gqe", 800, 24), ("box", 400, 24), ("beta", 400, 60)])  # fmt: skip
+def test_the_paper_recipes_of_the_baselines(model, dim, gamma):
+    recipe = find_recipe("paper", model, "NELL")
+    assert (recipe.config.dim, recipe.config.gamma) == (dim, gamma)
+    assert (recipe.training.learning_rate, recipe.training.steps) == (1e-4, 450_001)
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+def test_models_without_negation_are_not_trained_on_it(model):
+    trained = find_recipe("small", model).training.trained_shapes()
+    assert ("2in" in trained) == MODELS[model].model.can_negate
+    assert "2i" in trained
+
+
+def test_names():
+    assert data_set_of("nell") == "nell995"
+    assert data_set_of("geography") is None
+    with pytest.raises(ConfigError) as error:
+        find_recipe("papper", "cone")
+    assert error.value.suggestions == ("paper",)
+    with pytest.raises(ConfigError, match="unknown model"):
+        find_recipe("paper", "coin")

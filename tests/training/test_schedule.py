@@ -1,0 +1,22 @@
+from dataclasses import replace
+
+from conekg.training.recipe import TrainingRecipe
+from conekg.training.schedule import drop_steps, forgets_moments_at, learning_rate_at
+
+
+def test_the_published_schedule_drops_twice_by_five():
+    recipe = TrainingRecipe(steps=300_001, learning_rate=1e-4)
+    assert drop_steps(recipe) == (150_000, 225_000)
+    rates = [learning_rate_at(recipe, step) for step in (0, 149_999, 150_000, 225_000, 300_000)]
+    assert rates == [1e-4, 1e-4, 1e-4 / 5, 1e-4 / 25, 1e-4 / 25]
+    assert [s for s in (0, 149_999, 150_000, 225_000) if forgets_moments_at(recipe, s)] == [
+        150_000,
+        225_000,
+    ]
+
+
+def test_moments_can_be_kept_and_drops_left_out():
+    recipe = TrainingRecipe(steps=100, learning_rate=1e-4, fresh_moments=False)
+    assert not any(forgets_moments_at(recipe, step) for step in range(100))
+    constant = replace(recipe, drops_at=())
+    assert {learning_rate_at(constant, step) for step in range(100)} == {1e-4}

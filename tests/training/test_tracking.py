@@ -1,0 +1,55 @@
+import importlib.util
+import json
+
+import pytest
+
+from conekg.training import tracking
+from conekg.training.tracking import Tracker, read_metrics
+
+
+def test_lines_are_events(tmp_path):
+    with Tracker(tmp_path) as tracker:
+        tracker.log("train", 1, {"path": 0.5})
+        tracker.log("valid", 2, {"score": 0.25})
+        assert len(read_metrics(tmp_path)) == 2  # flushed before it is closed
+    assert read_metrics(tmp_path) == [
+        {"step": 1, "kind": "train", "path": 0.5},
+        {"step": 2, "kind": "valid", "score": 0.25},
+    ]
+    assert list((tmp_path / "tensorboard").iterdir())
+
+
+def test_resuming_drops_what_will_be_run_again_and_a_line_cut_short(tmp_path):
+    with Tracker(tmp_path) as tracker:
+        for step in (1, 2, 3):
+            tracker.log("train", step, {"path": 1.0 / step})
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 4, "ki')
+    assert [line["step"] for line in read_metrics(tmp_path)] == [1, 2, 3]
+    with Tracker(tmp_path, from_step=2) as tracker:
+        tracker.log("train", 3, {"path": 9.0})
+    assert [line["path"] for line in read_metrics(tmp_path)] == [1.0, 0.5, 9.0]
+
+
+def test_tensorboard_is_optional(tmp_path, monkeypatch):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        tracking.importlib.util,
+        "find_spec",
+        lambda name: None if name == "tensorboard" else real(name),
+    )
+    with Tracker(tmp_path) as tracker:
+        tracker.log("train", 1, {"path": 0.5})
+    assert not (tmp_path / "tensorboard").exists()
+    assert json.loads((tmp_path / "metrics.jsonl").read_text())["path"] == 0.5
+
+
+def test_no_metrics_yet(tmp_path):
+    assert read_metrics(tmp_path) == []
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_numbers_that_are_not_finite_can_be_read_back(tmp_path, value):
+    with Tracker(tmp_path) as tracker:
+        tracker.log("train", 1, {"path": value})
+    assert repr(read_metrics(tmp_path)[0]["path"]) == repr(value)
