@@ -34,6 +34,8 @@ class Pool:
     """[batch] int32: where the shape of batch row b starts in the table"""
     row_counts: Tensor
     """[batch] int32: how many queries that shape has"""
+    most_answers: int
+    """The number of answers of the query that has most"""
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,8 @@ def draw(
 ) -> Drawn:
     """A batch: uniform queries of each row's shape, a uniform answer, uniform negatives.
 
-    `counter` [1] int64 is the number of the update. With `filtered`, a negative that is an
-    answer is drawn again, three times at most; without, negatives may be answers, as in the
-    published code.
+    `counter` [1] int64 is the number of the update. With `filtered`, negatives are drawn from
+    the entities that are not answers; without, they may be answers, as in the published code.
     """
     batch = len(pool.row_starts)
     device = pool.anchors.device
@@ -90,6 +91,7 @@ def draw(
         NUM_ANCHORS=pool.anchors.shape[1],
         NUM_RELATIONS=pool.relations.shape[1],
         FILTERED=filtered,
+        ROUNDS=pool.most_answers.bit_length(),
         BLOCK_NEGATIVES=triton.next_power_of_2(negatives),
         num_warps=1,
     )
@@ -97,19 +99,22 @@ def draw(
 
 
 @triton.jit
-def _is_answer(candidate, answers_ptr, start, stop, valid):
-    """Whether each candidate occurs in the sorted answers[start:stop]; binary search."""
-    low = tl.zeros_like(candidate).to(tl.int64) + start
-    high = tl.zeros_like(candidate).to(tl.int64) + stop
-    for _ in range(32):
+def _skip_answers(index, answers_ptr, start, count, ROUNDS: tl.constexpr):
+    """The `index`-th entity that is not among the sorted answers[start : start + count].
+
+    Answer j has `answers[j] - j` other entities before it, so as many answers are skipped
+    as have no more than `index`; a binary search finds how many, without rejection.
+    """
+    low = index * 0
+    high = low + count
+    for _ in tl.static_range(ROUNDS):
         middle = (low + high) // 2
-        open_ = valid & (low < high)
-        value = tl.load(answers_ptr + middle, mask=open_, other=0)
-        right = open_ & (value < candidate)
-        low = tl.where(right, middle + 1, low)
-        high = tl.where(open_ & (value >= candidate), middle, high)
-    value = tl.load(answers_ptr + low, mask=valid & (low < stop), other=-1)
-    return value == candidate
+        searching = low < high
+        answer = tl.load(answers_ptr + start + middle, mask=searching, other=0)
+        skipped = searching & (answer - middle <= index)
+        low = tl.where(skipped, middle + 1, low)
+        high = tl.where(searching & (answer - middle > index), middle, high)
+    return index + low
 
 
 @triton.jit
@@ -132,6 +137,7 @@ def _draw_kernel(
     NUM_ANCHORS: tl.constexpr,
     NUM_RELATIONS: tl.constexpr,
     FILTERED: tl.constexpr,
+    ROUNDS: tl.constexpr,
     BLOCK_NEGATIVES: tl.constexpr,
 ):
     row = tl.program_id(0)
@@ -161,14 +167,12 @@ def _draw_kernel(
     for slot in tl.static_range(NUM_RELATIONS):
         relation = tl.load(relations_ptr + query * NUM_RELATIONS + slot)
         tl.store(out_relations_ptr + row * NUM_RELATIONS + slot, relation)
-    n0, n1, n2, n3 = tl.philox(seed, lane32 + 1, row32, zero + low, zero + high)
-    entities = zero + num_entities.to(tl.uint32)
-    negative = tl.umulhi(n0, entities).to(tl.int32)
+    n0, _, _, _ = tl.philox(seed, lane32 + 1, row32, zero + low, zero + high)
     if FILTERED:
-        again = _is_answer(negative, answers_ptr, start, stop, valid)
-        negative = tl.where(again, tl.umulhi(n1, entities).to(tl.int32), negative)
-        again = _is_answer(negative, answers_ptr, start, stop, valid)
-        negative = tl.where(again, tl.umulhi(n2, entities).to(tl.int32), negative)
-        again = _is_answer(negative, answers_ptr, start, stop, valid)
-        negative = tl.where(again, tl.umulhi(n3, entities).to(tl.int32), negative)
+        answers = (stop - start).to(tl.int32)
+        free = zero + (num_entities - answers).to(tl.uint32)
+        negative = tl.umulhi(n0, free).to(tl.int32)
+        negative = _skip_answers(negative, answers_ptr, start, answers, ROUNDS)
+    else:
+        negative = tl.umulhi(n0, zero + num_entities.to(tl.uint32)).to(tl.int32)
     tl.store(out_candidates_ptr + out + 1 + lane, negative, mask=valid)

@@ -138,3 +138,28 @@ def _update_kernel(
     tl.store(entity_ptr + here, raw, mask=real)
     tl.store(first_moment_ptr + here, first_moment, mask=real)
     tl.store(second_moment_ptr + here, second_moment, mask=real)
+
+
+def advance(counters: Tensor, learning_rate: Tensor, adam: Tensor) -> None:
+    """Count one more update and renew Adam's bias corrections, in place.
+
+    `counters` [2] int64: updates since the run began, and since the moments were last
+    fresh; `learning_rate` [1]; `adam` [5] as `update_entities` takes it, β and ε kept.
+    """
+    _advance_kernel[(1,)](counters, learning_rate, adam)
+
+
+@triton.jit
+def _advance_kernel(counters_ptr, learning_rate_ptr, adam_ptr):
+    tl.store(counters_ptr, tl.load(counters_ptr) + 1)
+    count = tl.load(counters_ptr + 1) + 1
+    tl.store(counters_ptr + 1, count)
+    # 1 − β^t as −expm1(t·ln β) would need double precision for small t; the two powers are
+    # exact enough in float64.
+    beta1 = tl.load(adam_ptr + 2).to(tl.float64)
+    beta2 = tl.load(adam_ptr + 3).to(tl.float64)
+    steps = count.to(tl.float64)
+    correction1 = 1.0 - tl.exp(steps * tl.log(beta1))
+    correction2 = 1.0 - tl.exp(steps * tl.log(beta2))
+    tl.store(adam_ptr, (tl.load(learning_rate_ptr).to(tl.float64) / correction1).to(tl.float32))
+    tl.store(adam_ptr + 1, tl.sqrt(correction2).to(tl.float32))

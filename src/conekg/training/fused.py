@@ -1,0 +1,300 @@
+"""The updater for one GPU: sampling, operators, loss and Adam as one captured graph.
+
+A step's shapes never change, so the whole round of updates is recorded once and then
+replayed by a single launch. The operators are ordinary PyTorch through `embed`; what
+touches the entity table, which is nearly all of the memory traffic, is fused:
+`draw` samples, `contrast` reads each candidate's row once for loss and gradients, and
+`update_entities` adds up every row's gradient where it applies Adam.
+Needs CUDA and Triton (or Triton's interpreter, in tests, where nothing is captured).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from conekg.model.box import Box
+from conekg.model.cone import Cone
+from conekg.model.embed import embed
+from conekg.model.gqe import Gqe
+from conekg.model.interface import QueryModel, Region
+from conekg.model.kernels import geometry
+from conekg.model.kernels.contrast import contrast
+from conekg.model.kernels.draw import Pool, draw
+from conekg.model.kernels.entity_update import advance, find_occurrences, update_entities
+from conekg.query.plan import Plan, plan_shapes
+from conekg.training.batches import DeviceData, seed_at
+from conekg.training.loss import subsampling_weights
+from conekg.training.precision import matrix_precision
+from conekg.training.recipe import TrainingRecipe
+
+_BETAS, _EPSILON = (0.9, 0.999), 1e-8
+"""Adam's constants, PyTorch's defaults, as published."""
+_WARM_UP_STEPS = 3
+"""Steps run uncaptured first, so that libraries allocate and kernels compile outside the graph."""
+_DROPOUT_STREAM = 1
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What the kernels need to know of a model."""
+
+    code: int
+    inverse_range: float = 1.0
+    center_weight: float = 0.0
+
+
+def geometry_of(model: QueryModel) -> Geometry | None:
+    """The kernels' geometry of a model; None where there are no kernels for it."""
+    match model:
+        case Cone():
+            return Geometry(geometry.CONE, 1.0 / model.embedding_range, model.config.center_weight)
+        case Box():
+            return Geometry(geometry.BOX, center_weight=model.config.center_weight)
+        case Gqe():
+            return Geometry(geometry.POINT)
+        case _:
+            return None
+
+
+class FusedUpdater:
+    """Runs recipe steps on a GPU; see `updater.Updater` for the contract."""
+
+    def __init__(self, model: QueryModel, data: DeviceData, recipe: TrainingRecipe) -> None:
+        kind = geometry_of(model)
+        assert kind is not None, f"no kernels for {model.name}"
+        self._model = model.train()
+        self._recipe = recipe
+        self._device = data.device
+        self._geometry = kind
+        self._pools: dict[str, Pool] = {}
+        self._plans: dict[str, Plan] = {}
+        for name in dict.fromkeys(recipe.cycle):
+            composition = recipe.pool(name).composition(recipe.batch_size)
+            self._pools[name] = pack_pool(data, composition)
+            self._plans[name] = plan_shapes(
+                [(data.blocks[shape].shape, count) for shape, count in composition.items()]
+            )
+        self._counters = torch.zeros(2, dtype=torch.int64, device=self._device)
+        self._learning_rate = torch.zeros(1, device=self._device)
+        self._adam = torch.tensor([0.0, 0.0, *_BETAS, _EPSILON], device=self._device)
+        self._first_moment = torch.zeros_like(model.entity)
+        self._second_moment = torch.zeros_like(model.entity)
+        self._rest = {
+            name: parameter
+            for name, parameter in model.named_parameters()
+            if parameter is not model.entity
+        }
+        self._optimizer = torch.optim.Adam(
+            self._rest.values(),
+            lr=self._learning_rate,
+            betas=_BETAS,
+            eps=_EPSILON,
+            fused=True,
+            capturable=self._device.type == "cuda",
+        )
+        self._losses = {name: torch.zeros(2, device=self._device) for name in self._pools}
+        self._steps = 0
+        self._uncaptured = 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._seed_dropout()
+
+    def step(self, learning_rate: float) -> None:
+        """Run one round of the update cycle."""
+        self._learning_rate.fill_(learning_rate)
+        if self._graph is not None:
+            self._graph.replay()
+        elif self._device.type != "cuda":
+            self._run_cycle()
+        elif self._uncaptured < _WARM_UP_STEPS:
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                self._run_cycle()
+            torch.cuda.current_stream().wait_stream(stream)
+            self._uncaptured += 1
+        else:
+            self._graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._graph):
+                self._run_cycle()
+            self._graph.replay()
+        self._steps += 1
+
+    def _run_cycle(self) -> None:
+        for pool in self._recipe.cycle:
+            self._update(pool)
+
+    def _update(self, name: str) -> None:
+        """Draw a batch, embed it, and move every parameter once."""
+        model, pool, plan, kind = self._model, self._pools[name], self._plans[name], self._geometry
+        drawn = draw(
+            pool,
+            self._counters,
+            self._recipe.seed,
+            num_entities=model.num_entities,
+            negatives=self._recipe.negatives,
+            filtered=self._recipe.negative_sampling == "uniform-filtered",
+        )
+        leaves: list[tuple[Tensor, Tensor]] = []
+
+        def anchor(entity_ids: Tensor) -> Region:
+            # A leaf of its own: the table's gradient is never made, only these rows'.
+            rows = model.entity.detach()[entity_ids].requires_grad_()
+            leaves.append((entity_ids, rows))
+            return model.anchor_of_weights(rows)
+
+        for parameter in self._rest.values():
+            parameter.grad = None
+        with matrix_precision(self._recipe.precision, self._device):
+            region = embed(
+                model,
+                plan,
+                slice_groups(drawn.anchors, plan),
+                slice_groups(drawn.relations, plan),
+                anchor=anchor,
+            )
+            region = tuple(part.contiguous() for part in region)
+            first, second = region[0].detach(), region[-1].detach()
+            result = contrast(
+                model.entity.detach(),
+                first,
+                second,
+                drawn.candidates,
+                drawn.weights,
+                self._scale(),
+                None,
+                geometry=kind.code,
+                gamma=model.gamma,
+                inverse_range=kind.inverse_range,
+                center_weight=kind.center_weight,
+            )
+            gradients = (result.grad_first, result.grad_second)[: len(region)]
+            torch.autograd.backward(region, gradients)
+        if isinstance(model, Cone):
+            model.scale.grad = result.grad_scale.reshape(1)
+        advance(self._counters, self._learning_rate, self._adam)
+        ((anchor_ids, rows),) = leaves
+        assert rows.grad is not None
+        update_entities(
+            model.entity.detach(),
+            self._first_moment,
+            self._second_moment,
+            find_occurrences(drawn.candidates, anchor_ids, model.num_entities),
+            result.coefficients,
+            first,
+            second,
+            rows.grad.contiguous(),
+            self._adam,
+            geometry=kind.code,
+            inverse_range=kind.inverse_range,
+            center_weight=kind.center_weight,
+        )
+        self._optimizer.step()
+        self._losses[name] += torch.stack([result.loss.mean(), torch.ones_like(result.loss[0])])
+
+    def _scale(self) -> Tensor:
+        """[1] what distances are multiplied with."""
+        scale = self._model.distance_scale
+        if isinstance(scale, Tensor):
+            return scale.detach()
+        return torch.full((1,), scale, device=self._device)
+
+    def take_loss(self) -> dict[str, float]:
+        """The mean loss of each pool since the last call; the only wait for the device."""
+        means = {}
+        for name, sums in self._losses.items():
+            total, count = sums.tolist()
+            if count:
+                means[name] = total / count
+            sums.zero_()
+        return means
+
+    def reset_moments(self) -> None:
+        """Forget Adam's moments and its count of updates; in place, as the graph holds them."""
+        self._counters[1] = 0
+        self._first_moment.zero_()
+        self._second_moment.zero_()
+        for state in self._optimizer.state.values():
+            for value in state.values():
+                value.zero_()
+
+    def state(self) -> dict[str, Tensor]:
+        """Adam's moments by parameter name, its count of updates, and the steps done."""
+        state = {
+            "steps": torch.tensor(self._steps),
+            "entity:exp_avg": self._first_moment.clone(),
+            "entity:exp_avg_sq": self._second_moment.clone(),
+            "entity:step": self._counters[1].float(),
+        }
+        for name, parameter in self._rest.items():
+            for key, value in self._optimizer.state.get(parameter, {}).items():
+                state[f"{name}:{key}"] = value.detach().clone()
+        return state
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Continue from what `state` returned, whichever updater returned it."""
+        self._steps = int(state["steps"])
+        self._counters[0] = self._steps * len(self._recipe.cycle)
+        self._counters[1] = int(state["entity:step"]) if "entity:step" in state else 0
+        for moment, key in ((self._first_moment, "exp_avg"), (self._second_moment, "exp_avg_sq")):
+            stored = state.get(f"entity:{key}")
+            if stored is None:
+                moment.zero_()
+            else:
+                moment.copy_(stored)
+        for entry, value in state.items():
+            name, _, key = entry.rpartition(":")
+            if name in self._rest:
+                slot = self._optimizer.state[self._rest[name]]
+                slot[key] = value.to(self._device, torch.float32)
+        self._graph = None  # the optimizer's tensors are new: record again
+        self._uncaptured = 0
+        self._seed_dropout()
+
+    def _seed_dropout(self) -> None:
+        """Dropout draws from the device's own generator, which a captured graph advances."""
+        if self._device.type == "cuda":
+            torch.cuda.manual_seed(seed_at(self._recipe.seed, self._steps, 0, _DROPOUT_STREAM))
+
+
+def pack_pool(data: DeviceData, composition: dict[str, int]) -> Pool:
+    """The queries of a pool in one table, and each batch row's range in it."""
+    blocks = [data.blocks[shape] for shape in composition]
+    widest_anchors = max(block.anchors.shape[1] for block in blocks)
+    widest_relations = max(block.relations.shape[1] for block in blocks)
+    starts = [0]
+    for block in blocks:
+        starts.append(starts[-1] + len(block))
+    values = blocks[0].answer_values
+    bounds = [(int(b.answer_offsets[0]), int(b.answer_offsets[-1])) for b in blocks]
+    lengths = torch.cat([block.answer_offsets.diff() for block in blocks])
+    offsets = torch.zeros(len(lengths) + 1, dtype=torch.int64, device=data.device)
+    torch.cumsum(lengths, dim=0, out=offsets[1:])
+    counts = list(composition.values())
+
+    def per_row(numbers: list[int]) -> Tensor:
+        column = torch.tensor(numbers).repeat_interleave(torch.tensor(counts))
+        return column.to(data.device, torch.int32)
+
+    return Pool(
+        anchors=torch.cat([_padded(block.anchors, widest_anchors) for block in blocks]),
+        relations=torch.cat([_padded(block.relations, widest_relations) for block in blocks]),
+        answer_offsets=offsets,
+        answers=torch.cat([values[start:stop] for start, stop in bounds]),
+        weights=subsampling_weights(lengths).float(),
+        row_starts=per_row(starts[:-1]),
+        row_counts=per_row([len(block) for block in blocks]),
+        most_answers=int(lengths.max()),
+    )
+
+
+def slice_groups(table: Tensor, plan: Plan) -> list[Tensor]:
+    """The rows of each group of a batch; columns beyond a shape's slots are padding."""
+    return list(torch.split(table, [group.count for group in plan.groups]))
+
+
+def _padded(ids: Tensor, width: int) -> Tensor:
+    padded = torch.nn.functional.pad(ids, (0, width - ids.shape[1]))
+    return padded.to(torch.int32)

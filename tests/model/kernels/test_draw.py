@@ -1,0 +1,74 @@
+"""Drawn batches: every id from the right query, positives answer, filtered negatives do not."""
+
+import pytest
+import torch
+
+pytest.importorskip("triton")
+kernel = pytest.importorskip("conekg.model.kernels.draw")
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+NUM_ENTITIES = 9
+ANSWERS = [[0], [1, 2, 8], [0, 1, 2, 3, 4, 5, 6, 7], [3, 5], [4, 5, 6]]
+
+
+def pool() -> "kernel.Pool":
+    """Queries 0-2 are of one shape, 3-4 of another; a batch has three rows of each."""
+    lengths = torch.tensor([0, *map(len, ANSWERS)])
+    ids = torch.arange(10, dtype=torch.int32).reshape(5, 2)
+    return kernel.Pool(
+        anchors=ids.to(DEVICE),
+        relations=(ids + 100).to(DEVICE),
+        answer_offsets=lengths.cumsum(0).to(DEVICE),
+        answers=torch.tensor(sum(ANSWERS, []), dtype=torch.int32, device=DEVICE),
+        weights=torch.arange(1.0, 6.0, device=DEVICE),
+        row_starts=torch.tensor([0, 0, 0, 3, 3, 3], dtype=torch.int32, device=DEVICE),
+        row_counts=torch.tensor([3, 3, 3, 2, 2, 2], dtype=torch.int32, device=DEVICE),
+        most_answers=8,
+    )
+
+
+def batches(updates: int, *, filtered: bool, seed: int = 5) -> "list[kernel.Drawn]":
+    counter = torch.zeros(1, dtype=torch.int64, device=DEVICE)
+    drawn = []
+    for update in range(updates):
+        counter.fill_(update)
+        drawn.append(
+            kernel.draw(
+                pool(), counter, seed, num_entities=NUM_ENTITIES, negatives=5, filtered=filtered
+            )
+        )
+    return drawn
+
+
+def test_rows_are_whole_queries_of_their_shape_with_their_own_answers() -> None:
+    seen = set()
+    for drawn in batches(12, filtered=True):
+        queries = (drawn.anchors[:, 0] // 2).tolist()
+        weights = torch.tensor([1.0 + query for query in queries])
+        torch.testing.assert_close(drawn.weights.cpu(), weights / weights.sum())
+        for row, query in enumerate(queries):
+            assert query in ((0, 1, 2) if row < 3 else (3, 4))
+            assert drawn.anchors[row].tolist() == [2 * query, 2 * query + 1]
+            assert drawn.relations[row].tolist() == [2 * query + 100, 2 * query + 101]
+            positive, *negatives = drawn.candidates[row].tolist()
+            assert positive in ANSWERS[query]
+            assert not set(negatives) & set(ANSWERS[query])
+            assert all(0 <= entity < NUM_ENTITIES for entity in negatives)
+            seen.add((query, positive))
+    assert len(seen) > 12, "queries and answers vary"
+
+
+def test_every_entity_is_drawn_and_the_published_way_hits_answers() -> None:
+    negatives = torch.cat([drawn.candidates[:, 1:].flatten() for drawn in batches(8, filtered=False)])
+    assert set(negatives.tolist()) == set(range(NUM_ENTITIES))
+    row = [drawn for drawn in batches(8, filtered=False) if drawn.anchors[0, 0] == 4]
+    assert any(set(d.candidates[0, 1:].tolist()) & set(ANSWERS[2]) for d in row)
+
+
+def test_a_batch_depends_on_seed_and_update_alone() -> None:
+    first, again = batches(2, filtered=True), batches(2, filtered=True)
+    other = batches(2, filtered=True, seed=6)
+    for drawn, same in zip(first, again, strict=True):
+        assert torch.equal(drawn.candidates, same.candidates)
+    assert not torch.equal(first[0].candidates, first[1].candidates)
+    assert not torch.equal(first[0].candidates, other[0].candidates)

@@ -1,0 +1,156 @@
+"""The fused updater against the plain one: the same batch must move every parameter alike.
+
+Without a GPU the kernels run under Triton's interpreter (see `conftest.py`); on one, the
+same tests run the compiled kernels.
+"""
+
+import numpy as np
+import pytest
+import torch
+
+from conekg.graph.ragged import Ragged
+from conekg.model.catalog import build_model
+from conekg.model.interface import QueryModel
+from conekg.query.shape import STRUCTURES
+from conekg.sampling.query_set import QueryBlock, QuerySet
+from conekg.training.batches import Batch, DeviceData, move_to_device
+from conekg.training.recipe import Pool, TrainingRecipe
+from conekg.training.updater import EagerUpdater, batch_loss
+
+pytest.importorskip("triton")
+fused = pytest.importorskip("conekg.training.fused")
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+NUM_ENTITIES, NUM_RELATIONS, DIM = 13, 4, 5
+MODELS = {
+    "cone": {"dim": DIM, "hidden": 10, "dropout": 0.0, "gamma": 4.0},
+    "box": {"dim": DIM, "gamma": 4.0},
+    "gqe": {"dim": DIM, "gamma": 4.0},
+}
+POSITIVE = Pool("path", (("1p", 1.0), ("2p", 1.0), ("2i", 1.0)))
+WITH_NEGATION = Pool("path", (("1p", 1.0), ("3p", 1.0), ("3in", 1.0), ("inp", 1.0)))
+
+
+def random_queries(shapes: tuple[str, ...], rng: np.random.Generator) -> QuerySet:
+    blocks = []
+    for name in shapes:
+        shape, count = STRUCTURES[name], 9
+        rows = [np.sort(rng.choice(NUM_ENTITIES, size=rng.integers(1, 6), replace=False))] * count
+        blocks.append(
+            QueryBlock(
+                shape,
+                rng.integers(NUM_ENTITIES, size=(count, shape.num_anchors), dtype=np.int32),
+                rng.integers(NUM_RELATIONS, size=(count, shape.num_relations), dtype=np.int32),
+                Ragged.from_rows([[]] * count),
+                Ragged.from_rows(rows),
+            )
+        )
+    return QuerySet("train", tuple(blocks))
+
+
+def prepare(name: str) -> tuple[QueryModel, DeviceData, TrainingRecipe]:
+    pool = WITH_NEGATION if name == "cone" else POSITIVE
+    recipe = TrainingRecipe(
+        steps=10, batch_size=5, negatives=3, pools=(pool,), cycle=("path",), learning_rate=1e-2
+    )
+    queries = random_queries(pool.shapes, np.random.default_rng(0))
+    data = move_to_device(queries, NUM_ENTITIES, pool.shapes, DEVICE)
+    model = build_model(name, NUM_ENTITIES, NUM_RELATIONS, MODELS[name], seed=3).to(DEVICE)
+    return model, data, recipe
+
+
+def draw_next(updater: "fused.FusedUpdater", recipe: TrainingRecipe) -> Batch:
+    """The batch that the updater's next update will use."""
+    plan = updater._plans["path"]
+    drawn = fused.draw(
+        updater._pools["path"],
+        updater._counters,
+        recipe.seed,
+        num_entities=NUM_ENTITIES,
+        negatives=recipe.negatives,
+        filtered=True,
+    )
+    widths = [STRUCTURES[shape] for shape in recipe.pool("path").shapes]
+    anchors = fused.slice_groups(drawn.anchors.long(), plan)
+    relations = fused.slice_groups(drawn.relations.long(), plan)
+    return Batch(
+        tuple(ids[:, : s.num_anchors] for ids, s in zip(anchors, widths, strict=True)),
+        tuple(ids[:, : s.num_relations] for ids, s in zip(relations, widths, strict=True)),
+        drawn.candidates[:, 0].long(),
+        drawn.candidates[:, 1:].long(),
+        drawn.weights,
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_moves_every_parameter_by_the_plain_gradient(name: str) -> None:
+    """Adam restated in float64 on gradients from autograd must explain every change."""
+    model, data, recipe = prepare(name)
+    plain, _, _ = prepare(name)
+    updater = fused.FusedUpdater(model, data, recipe)
+    before = updater.state()
+    for count in (1, 2):
+        plain.load_state_dict(model.state_dict())
+        loss = batch_loss(plain, updater._plans["path"], draw_next(updater, recipe))
+        plain.zero_grad()
+        loss.backward()
+        updater.step(recipe.learning_rate)
+        assert updater.take_loss()["path"] == pytest.approx(float(loss.detach()), rel=1e-5)
+        after = updater.state()
+        largest = max(float(p.grad.abs().max()) for p in plain.parameters())
+        for key, old in plain.named_parameters():
+            first = after[f"{key}:exp_avg"].double()
+            second = after[f"{key}:exp_avg_sq"].double()
+            previous = before.get(f"{key}:exp_avg", torch.zeros_like(old)).double()
+            assert old.grad is not None
+            expected = 0.9 * previous + 0.1 * old.grad.double()
+            torch.testing.assert_close(first, expected, atol=1e-6 * largest, rtol=1e-4, msg=key)
+            step = recipe.learning_rate / (1 - 0.9**count) * first
+            move = step / ((second / (1 - 0.999**count)).sqrt() + 1e-8)
+            new = model.get_parameter(key).double()
+            torch.testing.assert_close(new, old.double() - move, atol=1e-6, rtol=1e-5, msg=key)
+            # A softmax ignores what is added to all its arguments.
+            assert key == "attention.2.bias" or move.abs().max() > 1e-3, f"{key} did not move"
+        before = after
+
+
+def test_state_continues_exactly() -> None:
+    name = "cone"
+    model, data, recipe = prepare(name)
+    updater = fused.FusedUpdater(model, data, recipe)
+    updater.step(1e-2)
+    weights = {key: value.clone() for key, value in model.state_dict().items()}
+    state = updater.state()
+    updater.step(1e-2)
+
+    resumed_model, _, _ = prepare(name)
+    resumed_model.load_state_dict(weights)
+    resumed = fused.FusedUpdater(resumed_model, data, recipe)
+    resumed.load_state(state)
+    resumed.step(1e-2)
+    for key, value in model.state_dict().items():
+        torch.testing.assert_close(resumed_model.state_dict()[key], value, msg=key)
+
+
+def test_continues_from_a_plain_run() -> None:
+    model, data, recipe = prepare("cone")
+    plain = EagerUpdater(model, data, recipe)
+    plain.step(1e-2)
+    updater = fused.FusedUpdater(model, data, recipe)
+    updater.load_state(plain.state())
+    assert updater.state()["entity:exp_avg"].abs().max() > 0
+    assert int(updater.state()["entity:step"]) == 1
+    updater.step(1e-2)
+    assert int(updater.state()["steps"]) == 2
+
+
+def test_fresh_moments_forget_everything() -> None:
+    model, data, recipe = prepare("cone")
+    updater = fused.FusedUpdater(model, data, recipe)
+    updater.step(1e-2)
+    assert updater.state()["entity:exp_avg"].abs().max() > 0
+    updater.reset_moments()
+    state = updater.state()
+    moments = [value for key, value in state.items() if ":" in key]
+    assert moments
+    assert all(value.abs().max() == 0 for value in moments)
