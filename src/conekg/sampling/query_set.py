@@ -1,19 +1,34 @@
-"""Query sets: queries of many shapes with their easy and hard answers.
+"""Query sets: queries of many shapes with their easy and hard answers, in memory and on disk.
 
 Queries of one shape form a block of plain integer matrices, which the symbolic
-engine, the planner and the device can take as they are.
+engine, the planner and the device can take as they are. On disk a set is one
+compressed Arrow file, a row a query, readable by any Arrow tool; a digest of its
+content tells a damaged file from a sound one.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from conekg.errors import StoreError
 from conekg.graph.adjacency import IntArray, LongArray
-from conekg.graph.knowledge_graph import Split
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.ragged import Ragged
-from conekg.query.shape import Shape
-from conekg.query.tree import Query
+from conekg.query.shape import Shape, shape_of
+from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
+
+FORMAT_VERSION = 1
+_MAGIC = b"conekg.query_set"
+_ROWS_A_BATCH = 65_536
 
 
 @dataclass(frozen=True)
@@ -57,6 +72,12 @@ class QuerySet:
 
     split: Split
     blocks: tuple[QueryBlock, ...]
+    graph_fingerprint: str | None = None
+    """The graph the ids and answers belong to; `None` when unknown."""
+    protocol: str | None = None
+    """The name of the sampling protocol, where the set was sampled."""
+    seed: int | None = None
+    """The seed the set was sampled with."""
 
     def __len__(self) -> int:
         return sum(map(len, self.blocks))
@@ -67,3 +88,228 @@ class QuerySet:
     def block(self, name: str) -> QueryBlock:
         """The block of the shape called `name`."""
         return next(block for block in self.blocks if block.shape.name == name)
+
+
+def save_query_set(path: str | Path, query_set: QuerySet) -> None:
+    """Write a set to one Arrow file; an older file at `path` is replaced whole or not at all."""
+    target = Path(path)
+    schema = _schema(query_set)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as sink:
+            options = pa.ipc.IpcWriteOptions(compression="zstd")
+            with pa.ipc.new_file(sink, schema, options=options) as writer:
+                for block in query_set.blocks:
+                    for start in range(0, len(block), _ROWS_A_BATCH):
+                        writer.write_batch(_encode(block, start, start + _ROWS_A_BATCH, schema))
+            sink.flush()
+            os.fsync(sink.fileno())
+        partial.replace(target)
+    except OSError as error:
+        raise StoreError(
+            f"the query set cannot be written: {error.strerror or error}", path=str(target)
+        ) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load_query_set(path: str | Path, graph: KnowledgeGraph | None = None) -> QuerySet:
+    """The set in an Arrow file; with `graph`, only if it was made for that graph."""
+    source = str(path)
+    try:
+        with pa.OSFile(source, "rb") as file, pa.ipc.open_file(file) as reader:
+            facts = _facts(reader.schema, source)
+            batches = [reader.get_batch(index) for index in range(reader.num_record_batches)]
+            query_set = _decode(facts, batches)
+    except FileNotFoundError as error:
+        raise StoreError(
+            "no such file", path=source, hint="`conekg sample` writes query sets"
+        ) from error
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowTypeError,
+        OSError,
+        LookupError,
+        ValueError,
+        TypeError,
+    ) as error:
+        raise StoreError(
+            f"not a readable query set: {error}", path=source, hint="sample or import it again"
+        ) from error
+    if _digest(query_set) != facts["digest"]:
+        raise StoreError(
+            "the content does not match its digest, so the file is damaged",
+            path=source,
+            hint="sample or import it again",
+        )
+    if graph is not None and query_set.graph_fingerprint not in (None, graph.fingerprint):
+        raise StoreError(
+            f"made for the graph {query_set.graph_fingerprint}, but this is {graph.fingerprint} "
+            f"({graph.name})",
+            path=source,
+            hint="sample queries from this graph, or open the graph they were sampled from",
+        )
+    return query_set
+
+
+# --- Arrow -----------------------------------------------------------------------------------
+
+
+def _schema(query_set: QuerySet) -> pa.Schema:
+    facts = {
+        "version": FORMAT_VERSION,
+        "split": query_set.split,
+        "graph": query_set.graph_fingerprint,
+        "protocol": query_set.protocol,
+        "seed": query_set.seed,
+        "shapes": [[block.shape.name, encode_shape(block.shape)] for block in query_set.blocks],
+        "digest": _digest(query_set),
+    }
+    ids = pa.list_(pa.int32())
+    answers = pa.large_list(pa.int32())
+    return pa.schema(
+        [
+            ("shape", pa.utf8()),
+            ("anchors", ids),
+            ("relations", ids),
+            ("easy", answers),
+            ("hard", answers),
+        ],
+        metadata={_MAGIC: json.dumps(facts)},
+    )
+
+
+def _facts(schema: pa.Schema, source: str) -> dict[str, Any]:
+    """The metadata of a file of ours, checked."""
+    found = (schema.metadata or {}).get(_MAGIC)
+    if found is None:
+        raise StoreError(
+            "an Arrow file, but not a query set", path=source, hint="`conekg sample` writes one"
+        )
+    facts: dict[str, Any] = json.loads(found)
+    if facts["version"] != FORMAT_VERSION:
+        raise StoreError(
+            f"query set format {facts['version']}; this version of conekg reads {FORMAT_VERSION}",
+            path=source,
+            hint="update conekg, or sample the queries again",
+        )
+    if facts["split"] not in SPLITS:
+        raise ValueError(f"unknown split {facts['split']!r}")
+    return facts
+
+
+def _encode(block: QueryBlock, start: int, stop: int, schema: pa.Schema) -> pa.RecordBatch:
+    rows = np.arange(start, min(stop, len(block)))
+    part = block.take(rows)
+    columns = [
+        pa.array([block.shape.name] * len(rows), pa.utf8()),
+        _matrix_column(part.anchors),
+        _matrix_column(part.relations),
+        pa.LargeListArray.from_arrays(part.easy.offsets, part.easy.values),
+        pa.LargeListArray.from_arrays(part.hard.offsets, part.hard.values),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _matrix_column(ids: IntArray) -> pa.ListArray:
+    offsets = np.arange(len(ids) + 1, dtype=np.int32) * np.int32(ids.shape[1])
+    return pa.ListArray.from_arrays(offsets, np.ascontiguousarray(ids).reshape(-1))
+
+
+def _decode(facts: dict[str, Any], batches: list[pa.RecordBatch]) -> QuerySet:
+    blocks = []
+    for name, text in facts["shapes"]:
+        # A batch holds one shape; an empty block has none.
+        own = [batch for batch in batches if batch.column("shape")[0].as_py() == name]
+        blocks.append(_decode_block(decode_shape(text), own))
+    return QuerySet(facts["split"], tuple(blocks), facts["graph"], facts["protocol"], facts["seed"])
+
+
+def _decode_block(shape: Shape, batches: list[pa.RecordBatch]) -> QueryBlock:
+    def matrix(column: str, width: int) -> IntArray:
+        parts = [batch.column(column).flatten().to_numpy() for batch in batches]
+        size = sum(batch.num_rows for batch in batches)
+        flat = np.concatenate([np.zeros(0, dtype=np.int32), *parts])
+        return flat.reshape(size, width)
+
+    def ragged(column: str) -> Ragged:
+        parts = [batch.column(column) for batch in batches]
+        lengths = [np.diff(part.offsets.to_numpy()) for part in parts]
+        values = [part.flatten().to_numpy() for part in parts]
+        return Ragged(
+            np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *lengths])),
+            np.concatenate([np.zeros(0, dtype=np.int32), *values]),
+        )
+
+    return QueryBlock(
+        shape,
+        matrix("anchors", shape.num_anchors),
+        matrix("relations", shape.num_relations),
+        ragged("easy"),
+        ragged("hard"),
+    )
+
+
+def _digest(query_set: QuerySet) -> str:
+    """A hash of every number in the set, in order."""
+    state = hashlib.blake2b(digest_size=16)
+    for block in query_set.blocks:
+        state.update(encode_shape(block.shape).encode())
+        for array in (
+            block.anchors,
+            block.relations,
+            block.easy.lengths,
+            block.easy.values,
+            block.hard.lengths,
+            block.hard.values,
+        ):
+            state.update(np.ascontiguousarray(array).data)
+    return state.hexdigest()
+
+
+# --- shapes as text --------------------------------------------------------------------------
+
+
+def encode_shape(shape: Shape) -> str:
+    """A shape in postfix words: `e r e r ! &2` is an intersection of a path and a negated one."""
+
+    def write(node: Query, parts: tuple[str, ...]) -> str:
+        match node:
+            case Anchor():
+                word = "e"
+            case Universe():
+                word = "*"
+            case Project():
+                word = "r"
+            case Not():
+                word = "!"
+            case And(operands):
+                word = f"&{len(operands)}"
+            case Or(operands):
+                word = f"|{len(operands)}"
+        return " ".join((*parts, word))
+
+    return fold(shape.template, write)
+
+
+def decode_shape(text: str) -> Shape:
+    """The shape that `encode_shape` wrote."""
+    stack: list[Query] = []
+    for word in text.split():
+        if word == "e":
+            stack.append(Anchor(0))
+        elif word == "*":
+            stack.append(Universe())
+        elif word == "r":
+            stack.append(Project(stack.pop(), 0))
+        elif word == "!":
+            stack.append(Not(stack.pop()))
+        elif word[0] in "&|" and word[1:].isdigit() and 2 <= int(word[1:]) <= len(stack):
+            operands = tuple(stack[-int(word[1:]) :])
+            del stack[-int(word[1:]) :]
+            stack.append(And(operands) if word[0] == "&" else Or(operands))
+        else:
+            raise ValueError(f"unknown word {word!r} in the shape {text!r}")
+    (template,) = stack
+    return shape_of(template)

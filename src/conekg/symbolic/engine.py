@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from conekg.errors import QueryError
-from conekg.graph.adjacency import Adjacency, IntArray, LongArray
+from conekg.graph.adjacency import Adjacency, IntArray
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import Shape, shape_of, slots_of
 from conekg.query.tree import Query
@@ -59,23 +59,24 @@ def answer_batch(
     anchors = np.ascontiguousarray(anchors, dtype=np.int32)
     relations = np.ascontiguousarray(relations, dtype=np.int32)
 
-    def answer_piece(start: int) -> tuple[LongArray, IntArray]:
+    def answer_piece(start: int) -> Ragged:
         piece = slice(start, start + _ROWS_A_PIECE)
-        lengths, values = answer_rows(
-            graph, workspaces.mine(), program.instructions, anchors[piece], relations[piece]
+        return Ragged(
+            *answer_rows(
+                graph, workspaces.mine(), program.instructions, anchors[piece], relations[piece]
+            )
         )
-        return lengths, values
 
     starts = range(0, len(anchors), _ROWS_A_PIECE)
     pieces = list(map_in_order(answer_piece, starts, workers if len(starts) > 1 else 1))
-    return ragged_from_pieces(pieces)
+    return concatenate_rows(pieces)
 
 
-def ragged_from_pieces(pieces: list[tuple[LongArray, IntArray]]) -> Ragged:
-    """Rows from consecutive pieces, each the lengths of its rows and all their values."""
-    lengths = np.concatenate([np.zeros(1, dtype=np.int64), *(piece[0] for piece in pieces)])
-    values = np.concatenate([np.zeros(0, dtype=np.int32), *(piece[1] for piece in pieces)])
-    return Ragged(np.cumsum(lengths), values)
+def concatenate_rows(parts: list[Ragged]) -> Ragged:
+    """The rows of all parts, in order."""
+    lengths = [np.zeros(1, dtype=np.int64), *(part.lengths for part in parts)]
+    values = [np.zeros(0, dtype=np.int32), *(part.values for part in parts)]
+    return Ragged(np.cumsum(np.concatenate(lengths)), np.concatenate(values))
 
 
 def check_queries(

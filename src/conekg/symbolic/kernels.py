@@ -205,26 +205,6 @@ def unite(left: IntArray, right: IntArray, out: IntArray) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
-def count_common(left: IntArray, right: IntArray) -> int:
-    """How many entities both sets hold."""
-    if len(left) > len(right):
-        left, right = right, left
-    count = 0
-    j = 0
-    far = len(left) * _GALLOP < len(right)
-    for value in left:
-        if far:
-            j = gallop(right, j, value)
-        else:
-            while j < len(right) and right[j] < value:
-                j += 1
-        if j == len(right):
-            break
-        count += right[j] == value
-    return count
-
-
 # --- the stack -------------------------------------------------------------------------------
 
 
@@ -244,13 +224,6 @@ def is_complement(work: Workspace, place: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def answer_size(graph: GraphArrays, work: Workspace) -> int:
-    """How many entities the set at the bottom of the stack holds."""
-    length = work.stack[0, _LENGTH]
-    return graph.num_entities - length if is_complement(work, 0) else length
-
-
-@njit(cache=True, nogil=True)
 def _put(work: Workspace, place: int, length: int, complement: int) -> None:
     """Declare what this place's own row now holds."""
     work.stack[place, _IS_VIEW] = 0
@@ -260,11 +233,20 @@ def _put(work: Workspace, place: int, length: int, complement: int) -> None:
 
 
 @njit(cache=True, nogil=True)
+def _keep_spare(work: Workspace, place: int, length: int, complement: int) -> None:
+    """Let the spare row be this place's own, and its former row the spare."""
+    spare = work.stack.shape[0] - 1
+    own = work.stack[place, _ROW]
+    work.stack[place, _ROW] = work.stack[spare, _ROW]
+    work.stack[spare, _ROW] = own
+    _put(work, place, length, complement)
+
+
+@njit(cache=True, nogil=True)
 def _combine(graph: GraphArrays, work: Workspace, place: int, is_union: bool) -> None:
     """Replace the sets at `place` and `place + 1` by their intersection or union."""
     left, right = stored(graph, work, place), stored(graph, work, place + 1)
-    spare = work.stack.shape[0] - 1
-    out = work.rows[work.stack[spare, _ROW]]
+    out = work.rows[work.stack[work.stack.shape[0] - 1, _ROW]]
     # a | b = !(!a & !b): a union is an intersection with all three flags turned.
     not_left = is_complement(work, place) != is_union
     not_right = is_complement(work, place + 1) != is_union
@@ -278,10 +260,7 @@ def _combine(graph: GraphArrays, work: Workspace, place: int, is_union: bool) ->
         length = subtract(left, right, out)
     else:
         length = intersect(left, right, out)
-    own = work.stack[place, _ROW]
-    work.stack[place, _ROW] = work.stack[spare, _ROW]
-    work.stack[spare, _ROW] = own
-    _put(work, place, length, complement)
+    _keep_spare(work, place, length, complement)
 
 
 # --- projection ------------------------------------------------------------------------------
@@ -379,7 +358,9 @@ def _project(graph: GraphArrays, work: Workspace, place: int, relation: int, lim
         if count == 1:
             work.stack[place, _IS_VIEW] = 1
             work.stack[place, _START] = graph.pair_offsets[spare[0]]
-            work.stack[place, _LENGTH] = graph.pair_offsets[spare[0] + 1] - work.stack[place, _START]
+            work.stack[place, _LENGTH] = (
+                graph.pair_offsets[spare[0] + 1] - work.stack[place, _START]
+            )
         return work.stack[place, _LENGTH] <= limit
     exceeds = _mark_tails(graph, work, spare[:count], limit)
     own = work.rows[work.stack[place, _ROW]]
@@ -439,21 +420,21 @@ def grown(values: IntArray, used: int, needed: int) -> IntArray:
 
 
 @njit(cache=True, nogil=True)
-def write_answer(graph: GraphArrays, work: Workspace, out: IntArray, start: int) -> int:
-    """Write the set at the bottom of the stack to `out[start:]`, in order; its length."""
-    values = stored(graph, work, 0)
-    if not is_complement(work, 0):
-        out[start : start + len(values)] = values
-        return len(values)
-    i = 0
-    count = 0
-    for entity in range(graph.num_entities):
-        if i < len(values) and values[i] == entity:
-            i += 1
-        else:
-            out[start + count] = entity
-            count += 1
-    return count
+def settled(graph: GraphArrays, work: Workspace) -> IntArray:
+    """The sorted entities of the set at the bottom of the stack, a complement written out."""
+    if is_complement(work, 0):
+        left_out = stored(graph, work, 0)
+        out = work.rows[work.stack[work.stack.shape[0] - 1, _ROW]]
+        count = 0
+        i = 0
+        for entity in range(graph.num_entities):
+            if i < len(left_out) and left_out[i] == entity:
+                i += 1
+            else:
+                out[count] = entity
+                count += 1
+        _keep_spare(work, 0, count, 0)
+    return stored(graph, work, 0)
 
 
 @njit(cache=True, nogil=True)
@@ -464,13 +445,15 @@ def answer_rows(
     anchors: IntArray,
     relations: IntArray,
 ) -> tuple[LongArray, IntArray]:
-    """Length of each query's answer set, and all answers in one array."""
-    lengths = np.empty(anchors.shape[0], dtype=np.int64)
+    """Where each query's answers start, and all answers in one array."""
+    offsets = np.zeros(anchors.shape[0] + 1, dtype=np.int64)
     values = np.empty(16 * anchors.shape[0] + 64, dtype=np.int32)
     used = 0
     for row in range(anchors.shape[0]):
         evaluate(graph, work, instructions, anchors[row], relations[row], NO_LIMIT)
-        values = grown(values, used, answer_size(graph, work))
-        lengths[row] = write_answer(graph, work, values, used)
-        used += lengths[row]
-    return lengths, values[:used]
+        found = settled(graph, work)
+        values = grown(values, used, len(found))
+        values[used : used + len(found)] = found
+        used += len(found)
+        offsets[row + 1] = used
+    return offsets, values[:used]

@@ -1,0 +1,61 @@
+"""Easy and hard answers: the one definition.
+
+A split has a smaller graph and a larger one: nothing and train, train and valid,
+valid and test. *Easy* are all answers on the smaller graph, also those that a
+negation makes false on the larger; *hard* are the answers on the larger graph that
+are not easy. In training the smaller graph is empty and every answer is hard.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from conekg.graph.adjacency import Adjacency, IntArray, LongArray
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.ragged import Ragged
+from conekg.query.shape import Shape
+from conekg.symbolic.engine import answer_batch
+from conekg.symbolic.kernels import subtract
+
+
+def graphs_of(graph: KnowledgeGraph, split: Split) -> tuple[Adjacency | None, Adjacency]:
+    """The smaller and the larger graph of a split; no smaller one in training."""
+    place = SPLITS.index(split)
+    smaller = graph.adjacency(SPLITS[place - 1]) if place else None
+    return smaller, graph.adjacency(split)
+
+
+def easy_and_hard(
+    graph: KnowledgeGraph,
+    split: Split,
+    shape: Shape,
+    anchors: IntArray,
+    relations: IntArray,
+    *,
+    workers: int | None = None,
+) -> tuple[Ragged, Ragged]:
+    """The easy and the hard answers of every query of one shape."""
+    smaller, larger = graphs_of(graph, split)
+    full = answer_batch(larger, shape, anchors, relations, workers=workers)
+    if smaller is None:
+        none = Ragged(np.zeros(len(anchors) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
+        return none, full
+    easy = answer_batch(smaller, shape, anchors, relations, workers=workers)
+    return easy, Ragged(*_subtract_rows(full.offsets, full.values, easy.offsets, easy.values))
+
+
+@njit(cache=True, nogil=True)
+def _subtract_rows(
+    full_offsets: LongArray, full: IntArray, easy_offsets: LongArray, easy: IntArray
+) -> tuple[LongArray, IntArray]:
+    """Row by row, what the first holds and the second does not."""
+    offsets = np.zeros_like(full_offsets)
+    values = np.empty_like(full)
+    for row in range(len(offsets) - 1):
+        offsets[row + 1] = offsets[row] + subtract(
+            full[full_offsets[row] : full_offsets[row + 1]],
+            easy[easy_offsets[row] : easy_offsets[row + 1]],
+            values[offsets[row] :],
+        )
+    return offsets, values[: offsets[-1]].copy()

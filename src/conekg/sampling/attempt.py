@@ -1,0 +1,242 @@
+"""Attempts: draw a query, answer it on both graphs, and accept or reject it.
+
+The rejection rules are those of the BetaE release. An attempt is numbered, and its
+outcome depends on nothing but its number, the seed, the shape and the graphs, so
+that attempts can be made by any number of workers and read in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from conekg.graph.adjacency import IntArray, LongArray
+from conekg.graph.knowledge_graph import KnowledgeGraph, Split
+from conekg.graph.ragged import Ragged
+from conekg.query.shape import Shape
+from conekg.query.tree import has_negation
+from conekg.sampling.answers import graphs_of
+from conekg.sampling.ground import (
+    DEAD_END,
+    GROUNDED,
+    TWIN_BRANCHES,
+    GroundingProgram,
+    compile_grounding,
+    draw_query,
+    possible_targets,
+    random_below,
+    random_state,
+)
+from conekg.symbolic.kernels import (
+    NO_LIMIT,
+    GraphArrays,
+    Workspace,
+    evaluate,
+    graph_arrays,
+    grown,
+    settled,
+    subtract,
+)
+from conekg.symbolic.program import compile_shape
+from conekg.symbolic.workers import Workspaces, map_in_order
+
+ACCEPTED: Final = GROUNDED
+NO_ANSWER: Final = 3
+NO_HARD_ANSWER: Final = 4
+NO_RETRACTED_ANSWER: Final = 5
+OVER_CAP: Final = 6
+DUPLICATE: Final = 7
+
+REASONS: dict[int, str] = {
+    DEAD_END: "dead end",
+    TWIN_BRANCHES: "identical branches",
+    NO_ANSWER: "no answer",
+    NO_HARD_ANSWER: "no hard answer",
+    NO_RETRACTED_ANSWER: "no retracted answer",
+    OVER_CAP: "over the cap",
+    DUPLICATE: "duplicate",
+}
+"""Why an attempt was rejected, in the order in which the rules are applied."""
+
+_ATTEMPTS_A_PIECE = 2048
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The outcomes of consecutive attempts, and the queries that were accepted."""
+
+    outcomes: NDArray[np.int8]
+    """[attempts]"""
+    anchors: IntArray
+    """[accepted, num_anchors]"""
+    relations: IntArray
+    """[accepted, num_relations]"""
+    easy: Ragged
+    hard: Ragged
+
+
+def attempts(
+    graph: KnowledgeGraph,
+    split: Split,
+    shape: Shape,
+    *,
+    key: np.uint64,
+    cap: int | None,
+    tries: int,
+    first: int = 0,
+    workers: int | None = None,
+) -> Iterator[Piece]:
+    """Endless attempts, numbered from `first`, in order.
+
+    `cap` bounds the hard answers and the retracted ones, `tries` the draws of a relation.
+    """
+    smaller, larger = graphs_of(graph, split)
+    full = graph_arrays(larger)
+    small = full if smaller is None else graph_arrays(smaller)
+    program, grounding = compile_shape(shape), compile_grounding(shape)
+    targets = possible_targets(larger)
+    if not len(targets):
+        return
+    small_work = Workspaces(graph.num_entities, program.stack_size)
+    full_work = Workspaces(graph.num_entities, program.stack_size)
+    rules = (
+        smaller is not None,
+        smaller is not None and has_negation(shape.template),
+        NO_LIMIT if cap is None else np.int64(cap),
+        tries,
+    )
+
+    def run(start: int) -> Piece:
+        outcomes, anchors, relations, easy, hard = _run_attempts(
+            (small, full),
+            (small_work.mine(), full_work.mine()),
+            program.instructions,
+            grounding,
+            targets,
+            key,
+            (start, _ATTEMPTS_A_PIECE),
+            rules,
+        )
+        return Piece(outcomes, anchors, relations, Ragged(*easy), Ragged(*hard))
+
+    yield from map_in_order(run, count(first, _ATTEMPTS_A_PIECE), workers)
+
+
+@njit(cache=True, nogil=True)
+def _judge(
+    small: GraphArrays,
+    full: GraphArrays,
+    small_work: Workspace,
+    full_work: Workspace,
+    instructions: IntArray,
+    anchors: IntArray,
+    relations: IntArray,
+    hard: IntArray,
+    rules: tuple[bool, bool, int, int],
+) -> tuple[int, int]:
+    """The outcome for a grounded query, and how many entries of `hard` were written.
+
+    What the query answers on the smaller graph is left in that graph's workspace.
+    """
+    has_smaller, needs_retraction, cap, _ = rules
+    limit = cap
+    if has_smaller:
+        evaluate(small, small_work, instructions, anchors, relations, NO_LIMIT)
+        limit = NO_LIMIT if needs_retraction else cap + len(settled(small, small_work))
+    if not evaluate(full, full_work, instructions, anchors, relations, limit):
+        return OVER_CAP, 0
+    answers = settled(full, full_work)
+    if len(answers) == 0:
+        return NO_ANSWER, 0
+    if not has_smaller:
+        if len(answers) > cap:
+            return OVER_CAP, 0
+        hard[: len(answers)] = answers
+        return ACCEPTED, len(answers)
+    easy = settled(small, small_work)
+    num_hard = subtract(answers, easy, hard)
+    if num_hard == 0:
+        return NO_HARD_ANSWER, 0
+    num_retracted = len(easy) - (len(answers) - num_hard)
+    if needs_retraction and num_retracted == 0:
+        return NO_RETRACTED_ANSWER, 0
+    if max(num_hard, num_retracted) > cap:
+        return OVER_CAP, 0
+    return ACCEPTED, num_hard
+
+
+@njit(cache=True, nogil=True)
+def _run_attempts(
+    graphs: tuple[GraphArrays, GraphArrays],
+    works: tuple[Workspace, Workspace],
+    instructions: IntArray,
+    grounding: GroundingProgram,
+    targets: IntArray,
+    key: np.uint64,
+    span: tuple[int, int],
+    rules: tuple[bool, bool, int, int],
+) -> tuple[
+    NDArray[np.int8], IntArray, IntArray, tuple[LongArray, IntArray], tuple[LongArray, IntArray]
+]:
+    """Outcomes of `span` (first attempt, how many), and the accepted queries with answers."""
+    small, full = graphs
+    small_work, full_work = works
+    first, size = span
+    outcomes = np.empty(size, dtype=np.int8)
+    # One row more than can be accepted: the row being drawn.
+    anchors = np.empty((size + 1, grounding.num_anchors), dtype=np.int32)
+    relations = np.empty((size + 1, grounding.num_relations), dtype=np.int32)
+    easy_offsets = np.zeros(size + 1, dtype=np.int64)
+    hard_offsets = np.zeros(size + 1, dtype=np.int64)
+    easy = np.empty(16 * size, dtype=np.int32)
+    hard = np.empty(16 * size, dtype=np.int32)
+    nodes = np.empty((grounding.num_nodes, 2), dtype=np.int32)
+    found = np.empty(full.num_entities, dtype=np.int32)
+    state = np.empty(1, dtype=np.uint64)
+    kept = 0
+    for index in range(size):
+        state[0] = random_state(key, first + index)
+        target = targets[random_below(state, len(targets))]
+        outcome = draw_query(
+            full, grounding, target, state, rules[3], nodes, anchors[kept], relations[kept]
+        )
+        if outcome == GROUNDED:
+            outcome, num_hard = _judge(
+                small,
+                full,
+                small_work,
+                full_work,
+                instructions,
+                anchors[kept],
+                relations[kept],
+                found,
+                rules,
+            )
+        outcomes[index] = outcome
+        if outcome == ACCEPTED:
+            hard_start = hard_offsets[kept]
+            hard = grown(hard, hard_start, num_hard)
+            hard[hard_start : hard_start + num_hard] = found[:num_hard]
+            hard_offsets[kept + 1] = hard_start + num_hard
+            easy_start = easy_offsets[kept]
+            num_easy = 0
+            if rules[0]:
+                known = settled(small, small_work)
+                num_easy = len(known)
+                easy = grown(easy, easy_start, num_easy)
+                easy[easy_start : easy_start + num_easy] = known
+            easy_offsets[kept + 1] = easy_start + num_easy
+            kept += 1
+    return (
+        outcomes,
+        anchors[:kept].copy(),
+        relations[:kept].copy(),
+        (easy_offsets[: kept + 1].copy(), easy[: easy_offsets[kept]].copy()),
+        (hard_offsets[: kept + 1].copy(), hard[: hard_offsets[kept]].copy()),
+    )

@@ -1,0 +1,100 @@
+"""Sampling protocols: how many queries of which shapes, and how many answers are too many.
+
+The published values are presets by the benchmark's name; `small` derives its
+counts from the graph, by the proportions of the published ones, for graphs that
+have none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from conekg.graph.knowledge_graph import KnowledgeGraph, Split
+from conekg.query.shape import (
+    NEGATION_STRUCTURES,
+    POSITIVE_STRUCTURES,
+    STRUCTURES,
+    TRAINED_STRUCTURES,
+    Shape,
+)
+from conekg.query.tree import has_negation
+
+LINK = STRUCTURES["1p"]
+"""The one shape that is enumerated and not sampled: every link of the split is a query."""
+
+
+def _shapes(names: tuple[str, ...]) -> tuple[Shape, ...]:
+    return tuple(STRUCTURES[name] for name in names)
+
+
+@dataclass(frozen=True)
+class SamplingProtocol:
+    """Counts, caps and limits; counts of `None` are derived from the graph by `for_graph`."""
+
+    name: str
+    cap: int | None
+    """Validation and test queries with more hard, or more retracted, answers are rejected."""
+    train_count: int | None = None
+    """Training queries of each shape without negation."""
+    train_negation_count: int | None = None
+    """Training queries of each shape with negation."""
+    evaluation_count: int | None = None
+    """Validation, and test, queries of each shape."""
+    trained: tuple[Shape, ...] = _shapes(TRAINED_STRUCTURES)
+    """The shapes of the training set."""
+    evaluated: tuple[Shape, ...] = _shapes((*POSITIVE_STRUCTURES, *NEGATION_STRUCTURES))
+    """The shapes of the validation and the test set."""
+    train_cap: int | None = None
+    """The same for training. The release has none: its training counts are the numbers of
+    all training links, and its training queries are those of Query2Box, which were not capped."""
+    relation_tries: int = 40
+    """Draws of a relation before a walk is given up as a dead end."""
+    patience: int = 262_144
+    """Attempts over which the yield of a shape is judged."""
+    min_yield: float = 1e-4
+    """A shape is given up, and its shortfall reported, once fewer of its attempts succeed."""
+
+    def answer_cap(self, split: Split) -> int | None:
+        """The cap that applies to a split."""
+        return self.train_cap if split == "train" else self.cap
+
+    def shapes(self, split: Split) -> tuple[Shape, ...]:
+        """The shapes of a split's set."""
+        return self.trained if split == "train" else self.evaluated
+
+    def count(self, split: Split, shape: Shape) -> int | None:
+        """How many queries of a shape a split's set holds; `None` for all there are."""
+        if shape == LINK:
+            return None
+        if split != "train":
+            return self.evaluation_count
+        return self.train_negation_count if has_negation(shape.template) else self.train_count
+
+    def for_graph(self, graph: KnowledgeGraph) -> SamplingProtocol:
+        """This protocol with every missing count derived from the size of the graph.
+
+        The published training counts are the number of training links (distinct head and
+        relation), a tenth of it for negation; the evaluation counts are about a quarter of
+        the test links, 5,000 on FB15k-237.
+        """
+        links = len(graph.adjacency("train").pair_heads)
+        test_links = len(graph.adjacency("test").pair_heads) - links
+        train_count = self.train_count or max(links, 1)
+        return replace(
+            self,
+            train_count=train_count,
+            train_negation_count=self.train_negation_count or max(train_count // 10, 1),
+            evaluation_count=self.evaluation_count or min(max(test_links // 4, 100), 5000),
+        )
+
+
+PRESETS: dict[str, SamplingProtocol] = {
+    protocol.name: protocol
+    for protocol in (
+        SamplingProtocol("fb15k", 100, 273_710, 27_371, 8_000),
+        SamplingProtocol("fb15k-237", 120, 149_689, 14_968, 5_000),
+        SamplingProtocol("nell995", 80, 107_982, 10_798, 4_000),
+        SamplingProtocol("small", 100),
+    )
+}
+"""The protocols of the BetaE release by benchmark, and `small` for any other graph."""

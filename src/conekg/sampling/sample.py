@@ -1,0 +1,249 @@
+"""Sampling: a query set of a split, by a protocol, with a report of what was rejected.
+
+Attempts are read in order and the first that pass are kept, so that the set depends
+on graph, split, protocol and seed alone, not on the number of workers, and a shape's
+queries do not depend on which other shapes are sampled with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from conekg.errors import ConfigError
+from conekg.graph.adjacency import IntArray, LongArray, build_adjacency
+from conekg.graph.knowledge_graph import KnowledgeGraph, Split
+from conekg.graph.ragged import Ragged
+from conekg.query.shape import Shape
+from conekg.sampling.answers import easy_and_hard
+from conekg.sampling.attempt import (
+    ACCEPTED,
+    DUPLICATE,
+    NO_HARD_ANSWER,
+    OVER_CAP,
+    REASONS,
+    Piece,
+    attempts,
+)
+from conekg.sampling.ground import stream_key
+from conekg.sampling.protocol import LINK, SamplingProtocol
+from conekg.sampling.query_set import QueryBlock, QuerySet, encode_shape
+from conekg.symbolic.engine import concatenate_rows
+
+Progress = Callable[[Shape, int, int | None], None]
+"""Called with a shape, how many of its queries are found, and how many are wanted."""
+
+
+@dataclass(frozen=True)
+class ShapeReport:
+    """What became of the attempts at one shape."""
+
+    shape: Shape
+    wanted: int | None
+    """Queries asked for; `None` for all there are."""
+    found: int
+    attempts: int
+    rejected: dict[str, int]
+    """How many attempts were rejected for each reason; reasons that did not occur are absent."""
+    mean_easy: float
+    mean_hard: float
+
+    @property
+    def shortfall(self) -> int:
+        """How many queries could not be found."""
+        return 0 if self.wanted is None else self.wanted - self.found
+
+
+@dataclass(frozen=True)
+class SampledSet:
+    """A query set and how it came about."""
+
+    query_set: QuerySet
+    reports: tuple[ShapeReport, ...]
+
+
+def sample_query_set(
+    graph: KnowledgeGraph,
+    split: Split,
+    protocol: SamplingProtocol,
+    seed: int,
+    *,
+    shapes: Sequence[Shape] | None = None,
+    count: int | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> SampledSet:
+    """A query set of a split; `shapes` and `count` replace those of the protocol.
+
+    A shape that the graph does not hold often enough comes back short, and the report says by
+    how much.
+    """
+    if count is not None and count < 1:
+        raise ConfigError(f"count is {count}; at least 1 query a shape is needed", key="count")
+    resolved = protocol.for_graph(graph)
+    sampled = []
+    for shape in resolved.shapes(split) if shapes is None else shapes:
+        wanted = resolved.count(split, shape) if count is None else count
+        arguments = (graph, split, shape, wanted, resolved, seed, workers)
+        if shape == LINK:
+            sampled.append(_enumerate_links(*arguments))
+        else:
+            sampled.append(_sample_shape(*arguments, progress))
+        if progress is not None:
+            progress(shape, sampled[-1][1].found, wanted)
+    blocks = tuple(block for block, _ in sampled)
+    query_set = QuerySet(split, blocks, graph.fingerprint, protocol.name, seed)
+    return SampledSet(query_set, tuple(report for _, report in sampled))
+
+
+def _sample_shape(
+    graph: KnowledgeGraph,
+    split: Split,
+    shape: Shape,
+    wanted: int | None,
+    protocol: SamplingProtocol,
+    seed: int,
+    workers: int | None,
+    progress: Progress | None,
+) -> tuple[QueryBlock, ShapeReport]:
+    assert wanted is not None, "only links can be enumerated"
+    collected = _Collected(shape, wanted)
+    pieces = attempts(
+        graph,
+        split,
+        shape,
+        key=stream_key(seed, split, encode_shape(shape)),
+        cap=protocol.answer_cap(split),
+        tries=protocol.relation_tries,
+        workers=workers,
+    )
+    checked_attempts = checked_found = 0
+    for piece in pieces:
+        collected.add(piece)
+        if progress is not None:
+            progress(shape, collected.found, wanted)
+        if collected.found == wanted:
+            break
+        if collected.attempts - checked_attempts >= protocol.patience:
+            new = collected.found - checked_found
+            if new < protocol.min_yield * (collected.attempts - checked_attempts):
+                break
+            checked_attempts, checked_found = collected.attempts, collected.found
+    return collected.block(), collected.report()
+
+
+class _Collected:
+    """The distinct accepted queries of one shape so far, in the order of their attempts."""
+
+    def __init__(self, shape: Shape, wanted: int) -> None:
+        self.shape = shape
+        self.wanted = wanted
+        self.found = 0
+        self.attempts = 0
+        self._outcomes: Counter[int] = Counter()
+        self._seen: set[bytes] = set()
+        self._parts: list[tuple[IntArray, IntArray, Ragged, Ragged]] = []
+
+    def add(self, piece: Piece) -> None:
+        """Take a piece, up to the attempt that completes the count."""
+        outcomes = piece.outcomes.copy()
+        accepted = np.flatnonzero(outcomes == ACCEPTED)
+        kept: list[int] = []
+        rows = np.hstack([piece.anchors, piece.relations])
+        for row, attempt in enumerate(accepted.tolist()):
+            name = rows[row].tobytes()
+            if name in self._seen:
+                outcomes[attempt] = DUPLICATE
+                continue
+            self._seen.add(name)
+            kept.append(row)
+            if self.found + len(kept) == self.wanted:
+                outcomes = outcomes[: attempt + 1]
+                break
+        self.found += len(kept)
+        self.attempts += len(outcomes)
+        self._outcomes.update(outcomes.tolist())
+        part = np.array(kept, dtype=np.int64)
+        self._parts.append(
+            (
+                piece.anchors[part],
+                piece.relations[part],
+                piece.easy.take(part),
+                piece.hard.take(part),
+            )
+        )
+
+    def block(self) -> QueryBlock:
+        """All that was kept."""
+        none = Ragged(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32))
+        anchors = [np.zeros((0, self.shape.num_anchors), dtype=np.int32)]
+        relations = [np.zeros((0, self.shape.num_relations), dtype=np.int32)]
+        return QueryBlock(
+            self.shape,
+            np.concatenate(anchors + [part[0] for part in self._parts]),
+            np.concatenate(relations + [part[1] for part in self._parts]),
+            concatenate_rows([none] + [part[2] for part in self._parts]),
+            concatenate_rows([none] + [part[3] for part in self._parts]),
+        )
+
+    def report(self) -> ShapeReport:
+        """What became of the attempts."""
+        return _report(self.block(), self.wanted, self.attempts, self._outcomes)
+
+
+def _report(
+    block: QueryBlock, wanted: int | None, attempts: int, outcomes: Counter[int]
+) -> ShapeReport:
+    size = max(len(block), 1)
+    return ShapeReport(
+        shape=block.shape,
+        wanted=wanted,
+        found=len(block),
+        attempts=attempts,
+        rejected={name: outcomes[code] for code, name in REASONS.items() if outcomes[code]},
+        mean_easy=len(block.easy.values) / size,
+        mean_hard=len(block.hard.values) / size,
+    )
+
+
+def _enumerate_links(
+    graph: KnowledgeGraph,
+    split: Split,
+    shape: Shape,
+    wanted: int | None,
+    protocol: SamplingProtocol,
+    seed: int,
+    workers: int | None,
+) -> tuple[QueryBlock, ShapeReport]:
+    """Every (head, relation) of the split's own edges with at most `cap` tails in the split.
+
+    Where fewer are wanted than there are, a seeded choice of them in their order.
+    """
+    heads, relations, sizes = _links(graph, split)
+    outcomes: Counter[int] = Counter()
+    cap = protocol.answer_cap(split)
+    within = sizes <= (sizes if cap is None else cap)
+    outcomes[OVER_CAP] = int(np.count_nonzero(~within))
+    anchors, relations = heads[within, None], relations[within, None]
+    easy, hard = easy_and_hard(graph, split, shape, anchors, relations, workers=workers)
+    block = QueryBlock(shape, anchors, relations, easy, hard)
+    has_hard = hard.lengths > 0  # an edge that an earlier split holds already predicts nothing
+    outcomes[NO_HARD_ANSWER] = int(np.count_nonzero(~has_hard))
+    rows: LongArray = np.flatnonzero(has_hard)
+    if wanted is not None and wanted < len(rows):
+        generator = np.random.default_rng([seed, len(rows)])
+        rows = np.sort(generator.choice(rows, wanted, replace=False))
+    block = block.take(rows)
+    return block, _report(block, wanted, len(heads), outcomes)
+
+
+def _links(graph: KnowledgeGraph, split: Split) -> tuple[IntArray, IntArray, LongArray]:
+    """Head, relation and number of tails of each pair of the split's own edges."""
+    own = build_adjacency(graph.edges(split), graph.num_entities, graph.num_relations)
+    relations = np.repeat(
+        np.arange(own.num_relations, dtype=np.int32), np.diff(own.relation_offsets)
+    )
+    return own.pair_heads, relations, np.diff(own.pair_offsets)
