@@ -1,0 +1,106 @@
+"""Micro-batching: many waiting requests, one scoring thread.
+
+While the thread works on a batch the next requests gather; when it returns they
+go together. Nobody waits for a timer, and a busy server's batches grow by
+themselves. One thread because scoring uses all cores already: two would only
+take turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from conekg.serving.errors import ServerStoppingError
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+
+@dataclass(slots=True)
+class _Waiting(Generic[Job, Result]):
+    job: Job
+    done: asyncio.Future[Result]
+
+
+class Batcher(Generic[Job, Result]):
+    """Runs jobs in batches on one thread.
+
+    `run_batch` gets at most `max_batch` jobs and returns one result or one exception a job,
+    in order. `on_batch` hears of each batch's size and seconds, on the event loop's thread.
+    """
+
+    def __init__(
+        self,
+        run_batch: Callable[[Sequence[Job]], Sequence[Result | Exception]],
+        max_batch: int,
+        on_batch: Callable[[int, float], None] = lambda size, seconds: None,
+    ) -> None:
+        self._run_batch = run_batch
+        self._max_batch = max_batch
+        self._on_batch = on_batch
+        self._queue: asyncio.Queue[_Waiting[Job, Result] | None] = asyncio.Queue()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="conekg-scoring")
+        self._loop_task: asyncio.Task[None] | None = None
+        self._closing = False
+
+    def start(self) -> None:
+        """Begin taking jobs; needs a running event loop."""
+        self._loop_task = asyncio.get_running_loop().create_task(self._serve())
+
+    async def close(self) -> None:
+        """Finish every accepted job, then stop."""
+        self._closing = True
+        self._queue.put_nowait(None)
+        if self._loop_task is not None:
+            await self._loop_task
+        self._thread.shutdown()
+
+    async def submit(self, job: Job) -> Result:
+        """The result of a job, or its exception raised."""
+        if self._closing or self._loop_task is None:
+            raise ServerStoppingError("the server is shutting down")
+        waiting: _Waiting[Job, Result] = _Waiting(job, asyncio.get_running_loop().create_future())
+        self._queue.put_nowait(waiting)
+        return await waiting.done
+
+    async def _serve(self) -> None:
+        stopping = False
+        while not (stopping and self._queue.empty()):
+            batch: list[_Waiting[Job, Result]] = []
+            first = await self._queue.get()
+            stopping |= first is None
+            if first is not None:
+                batch.append(first)
+            while len(batch) < self._max_batch and not self._queue.empty():
+                following = self._queue.get_nowait()
+                stopping |= following is None
+                if following is not None:
+                    batch.append(following)
+            # A client that gave up while waiting costs nothing more.
+            batch = [waiting for waiting in batch if not waiting.done.done()]
+            if batch:
+                await self._score(batch)
+
+    async def _score(self, batch: list[_Waiting[Job, Result]]) -> None:
+        jobs = [waiting.job for waiting in batch]
+        start = time.perf_counter()
+        results: Sequence[Result | Exception]
+        try:
+            results = await asyncio.get_running_loop().run_in_executor(
+                self._thread, self._run_batch, jobs
+            )
+        except Exception as error:  # noqa: BLE001  (each waiting client hears of it)
+            results = [error] * len(batch)
+        self._on_batch(len(batch), time.perf_counter() - start)
+        for waiting, result in zip(batch, results, strict=True):
+            if waiting.done.done():
+                continue
+            if isinstance(result, Exception):
+                waiting.done.set_exception(result)
+            else:
+                waiting.done.set_result(result)

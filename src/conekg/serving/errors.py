@@ -1,0 +1,144 @@
+"""Errors on the wire: one table from error class to status, one JSON shape for all of them.
+
+Messages of failures that a client cannot cause (a damaged store, a missing
+checkpoint) may name files of this machine, so they go to the log and the client
+gets a sentence of ours.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi.responses import JSONResponse
+
+from conekg.errors import (
+    CheckpointError,
+    ConeKGError,
+    ConfigError,
+    DataError,
+    DownloadError,
+    QueryError,
+    QuerySyntaxError,
+    QueryTooLargeError,
+    StoreError,
+    TrainingDivergedError,
+    UnknownNameError,
+    UnsupportedOperatorError,
+)
+from conekg.serving.schemas import ErrorBody, ErrorResponse
+
+log = logging.getLogger(__name__)
+
+
+class ServerBusyError(ConeKGError):
+    """More requests at once than the server takes; the client may try again soon."""
+
+
+class ServerStoppingError(ConeKGError):
+    """The server is shutting down and takes no new request."""
+
+
+class RequestTimeoutError(ConeKGError):
+    """A request that was not answered within the time limit."""
+
+
+class BodyTooLargeError(ConeKGError):
+    """A request body beyond the limit."""
+
+
+class MissingKeyError(ConeKGError):
+    """A request without the API key the server was started with."""
+
+
+STATUS: dict[type[ConeKGError], int] = {
+    ConeKGError: 400,
+    QuerySyntaxError: 400,
+    MissingKeyError: 401,
+    UnknownNameError: 404,
+    BodyTooLargeError: 413,
+    QueryTooLargeError: 413,
+    ConfigError: 422,
+    QueryError: 422,
+    UnsupportedOperatorError: 422,
+    CheckpointError: 500,
+    DataError: 500,
+    DownloadError: 500,
+    StoreError: 500,
+    TrainingDivergedError: 500,
+    ServerBusyError: 503,
+    ServerStoppingError: 503,
+    RequestTimeoutError: 504,
+}
+"""The status of every error class; a class not listed has that of its nearest ancestor."""
+
+INTERNAL_MESSAGE = "the server failed on this request; its log says why"
+
+
+def status_of(error: ConeKGError) -> int:
+    """The HTTP status of an error."""
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+
+
+def kind_of(error: ConeKGError) -> str:
+    """The machine-readable name of an error's class.
+
+    >>> kind_of(QueryTooLargeError("..."))
+    'query_too_large'
+    """
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(error).__name__.removesuffix("Error"))
+    return words.lower().replace("cone_kg", "request")
+
+
+def describe(error: ConeKGError) -> ErrorBody:
+    """What a client is told about an error."""
+    status, kind = status_of(error), kind_of(error)
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.error("request failed: %s", error)
+        return ErrorBody(status=status, kind=kind, message=INTERNAL_MESSAGE)
+    # The marker under the offending text is for terminals; the wire carries the span itself.
+    message = error.message.split("\n", 1)[0]
+    span: tuple[int, int] | None = getattr(error, "span", None)
+    return ErrorBody(
+        status=status,
+        kind=kind,
+        message=message,
+        hint=error.hint,
+        name=getattr(error, "name", None),
+        span=span,
+        suggestions=list(getattr(error, "suggestions", ())),
+    )
+
+
+def describe_invalid(details: Sequence[Any]) -> ErrorBody:
+    """What a client is told about a request that does not fit its schema."""
+    problems = [
+        f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in list(details)[:5]
+    ]
+    return ErrorBody(
+        status=422,
+        kind="invalid_request",
+        message="; ".join(problems) or "the request does not fit its schema",
+        hint="GET /openapi.json describes every request",
+    )
+
+
+def describe_status(status: int) -> ErrorBody:
+    """What a client is told where only a status is known, such as 404 for a missing route."""
+    phrase = HTTPStatus(status).phrase
+    return ErrorBody(status=status, kind=phrase.lower().replace(" ", "_"), message=phrase)
+
+
+def error_response(body: ErrorBody, retry_after_s: int) -> JSONResponse:
+    """An error as an HTTP response."""
+    headers = {}
+    if body.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(retry_after_s)
+    if body.status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    return JSONResponse(
+        ErrorResponse(error=body).model_dump(), status_code=body.status, headers=headers
+    )

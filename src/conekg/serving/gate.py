@@ -1,0 +1,182 @@
+"""The gate every request passes: key, body size, concurrency, security headers, metrics.
+
+Plain ASGI rather than a framework's middleware class, which would cost more than
+a scoring batch's share of a request. It is also the one place where an exception
+becomes a response.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import time
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from conekg.errors import ConeKGError
+from conekg.serving.errors import (
+    INTERNAL_MESSAGE,
+    BodyTooLargeError,
+    MissingKeyError,
+    RequestTimeoutError,
+    ServerBusyError,
+    describe,
+    error_response,
+)
+from conekg.serving.limits import Limits
+from conekg.serving.metrics import Metrics
+from conekg.serving.schemas import ErrorBody
+
+log = logging.getLogger(__name__)
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'"
+)
+DOCS_POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; font-src 'self'; connect-src 'self'; worker-src blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+DOCS_PATHS = ("/docs", "/redoc", "/static-offline-docs")
+
+
+class Gate:
+    """Wraps the application; see the module's docstring."""
+
+    def __init__(
+        self, app: ASGIApp, limits: Limits, metrics: Metrics, api_key: str | None = None
+    ) -> None:
+        self._app = app
+        self._limits = limits
+        self._metrics = metrics
+        self._api_key = None if api_key is None else api_key.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection event, HTTP or lifespan."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start = time.perf_counter()
+        status = 0
+
+        async def send_guarded(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *_security_headers(scope["path"])]
+            await send(message)
+
+        body = None
+        try:
+            await self._pass(scope, receive, send_guarded)
+        except ConeKGError as error:
+            body = describe(error)
+        except Exception:
+            log.exception("%s %s failed", scope["method"], scope["path"])
+            body = ErrorBody(status=500, kind="internal", message=INTERNAL_MESSAGE)
+        if body is not None and not status:
+            response = error_response(body, self._limits.retry_after_s)
+            await response(scope, receive, send_guarded)
+        self._metrics.observe_request(
+            scope["method"] if scope["method"] in _METHODS else "other",
+            _route_of(scope),
+            status,
+            time.perf_counter() - start,
+        )
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_api = scope["path"].startswith("/api/")
+        if is_api or scope["path"] == "/metrics":
+            self._check_key(scope)
+        if not is_api:
+            await self._app(scope, receive, send)
+            return
+        if self._metrics.in_flight >= self._limits.concurrent_requests:
+            raise ServerBusyError(
+                f"the server is working on {self._metrics.in_flight} requests",
+                hint=f"try again in {self._limits.retry_after_s} s",
+            )
+        self._metrics.in_flight += 1
+        try:
+            body = await self._read_body(scope, receive)
+            await self._app(scope, _replay(body, receive), send)
+        finally:
+            self._metrics.in_flight -= 1
+
+    def _check_key(self, scope: Scope) -> None:
+        if self._api_key is None:
+            return
+        headers = dict(scope["headers"])
+        given = headers.get(b"x-api-key")
+        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+        if given is None and scheme.lower() == b"bearer":
+            given = token.strip()
+        if given is None or not hmac.compare_digest(given, self._api_key):
+            raise MissingKeyError(
+                "this server asks for its API key",
+                hint="send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`",
+            )
+
+    async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
+        """The whole body, bounded in size and time before anything parses it."""
+        limit = self._limits.body_bytes
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        too_large = BodyTooLargeError(f"the request body exceeds {limit} bytes")
+        if not declared.isdigit() or int(declared) > limit:
+            raise too_large
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._limits.timeout_s):
+                while True:
+                    message = await receive()
+                    chunk = message.get("body", b"")
+                    size += len(chunk)
+                    if size > limit:
+                        raise too_large
+                    chunks.append(chunk)
+                    if not message.get("more_body", False):
+                        return b"".join(chunks)
+        except TimeoutError:
+            raise RequestTimeoutError(
+                f"the request body did not arrive within {self._limits.timeout_s:g} s"
+            ) from None
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A receive channel that hands out `body`, then whatever the client sends next."""
+    pending = [body]
+
+    async def replayed() -> Message:
+        if pending:
+            return {"type": "http.request", "body": pending.pop(), "more_body": False}
+        return await receive()
+
+    return replayed
+
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+_COMMON_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+
+
+def _security_headers(path: str) -> list[tuple[bytes, bytes]]:
+    policy = DOCS_POLICY if path.startswith(DOCS_PATHS) else PAGE_POLICY
+    cache = [(b"cache-control", b"no-cache" if path.startswith("/static") else b"no-store")]
+    return [*_COMMON_HEADERS, *cache, (b"content-security-policy", policy.encode())]
+
+
+def _route_of(scope: Scope) -> str:
+    """The pattern of the matched route, so that metrics have few labels."""
+    pattern = getattr(scope.get("route"), "path", None)
+    if isinstance(pattern, str) and pattern:
+        return pattern
+    return "/static" if scope["path"].startswith("/static/") else "other"

@@ -1,0 +1,198 @@
+"""The HTTP application: routes, and nothing else.
+
+Each route checks its limits, hands the work to `answering` on the scoring thread
+and shapes the result. Errors, keys, body sizes and metrics are the gate's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, FastAPI, Query, Request, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse
+from fastapi.security import HTTPBearer
+from fastapi.staticfiles import StaticFiles
+from fastapi_offline import FastAPIOffline
+from starlette.exceptions import HTTPException
+
+from conekg.answering.engine import Answerer
+from conekg.serving.errors import describe_invalid, describe_status, error_response
+from conekg.serving.gate import Gate
+from conekg.serving.limits import Limits
+from conekg.serving.metrics import Metrics
+from conekg.serving.schemas import (
+    AboutResponse,
+    AskRequest,
+    AskResponse,
+    ConesRequest,
+    ConesResponse,
+    EntitiesResponse,
+    ErrorResponse,
+    Example,
+    ExplainRequest,
+    ExplainResponse,
+    GraphSplit,
+    HealthResponse,
+    NeighborsResponse,
+    ParseRequest,
+    ParseResponse,
+    RelationsResponse,
+)
+from conekg.serving.scoring import Scorer
+from conekg.serving.service import Service
+
+STATIC = Path(__file__).parent / "static"
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorResponse} for status in (400, 401, 404, 413, 422, 500, 503, 504)
+}
+"""Every status an API route may fail with; all have the one error shape."""
+
+
+def create_app(
+    answerer: Answerer,
+    *,
+    limits: Limits | None = None,
+    api_key: str | None = None,
+    examples: tuple[Example, ...] = (),
+) -> FastAPI:
+    """The application that serves one answerer."""
+    limits = limits or Limits()
+    metrics = Metrics()
+    scorer = Scorer(answerer, limits, metrics)
+    service = Service(answerer, scorer, limits)
+    about = AboutResponse(
+        version=version("conekg"),
+        graph=answerer.graph.name,
+        num_entities=answerer.graph.num_entities,
+        num_relations=len(answerer.graph.vocabulary.relations),
+        num_facts=answerer.graph.adjacency("train").num_edges // 2,
+        model=answerer.model.name,
+        dimensions=answerer.model.dim,
+        can_negate=answerer.model.can_negate,
+        calibrated=answerer.calibration is not None,
+        examples=list(examples),
+        limits={name: float(value) for name, value in asdict(limits).items()},
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        scorer.start()
+        yield
+        # The server has answered every accepted request by now; what a client abandoned
+        # may still be on the scoring thread.
+        await scorer.close()
+
+    app: FastAPI = FastAPIOffline(
+        title="conekg",
+        version=about.version,
+        summary="Answers first-order logical questions over an incomplete knowledge graph.",
+        lifespan=lifespan,
+        separate_input_output_schemas=False,
+    )
+    _add_error_handlers(app, limits)
+    app.include_router(_api_routes(service, about, guarded=api_key is not None))
+    app.include_router(_operator_routes(metrics))
+    _add_page(app)
+    app.add_middleware(Gate, limits=limits, metrics=metrics, api_key=api_key)
+    return app
+
+
+def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> APIRouter:
+    # The gate checks the key; this only tells the OpenAPI page that there is one.
+    locks = [Security(HTTPBearer(auto_error=False))] if guarded else []
+    router = APIRouter(prefix="/api", tags=["questions"], responses=ERRORS, dependencies=locks)
+
+    @router.post("/ask")
+    async def ask(request: AskRequest) -> AskResponse:
+        """Ranked answers of a query."""
+        return await service.ask(request)
+
+    @router.post("/explain")
+    async def explain(request: ExplainRequest) -> ExplainResponse:
+        """What each variable of a query stood for, and the path that leads to an answer."""
+        return await service.explain(request)
+
+    @router.post("/cones")
+    async def cones(request: ConesRequest) -> ConesResponse:
+        """The query's narrowest sector-cones with an answer's angles in them."""
+        return await service.cones(request)
+
+    @router.post("/parse")
+    async def parse(request: ParseRequest) -> ParseResponse:
+        """A query, as text or as a tree, understood: canonical text, words and tree."""
+        return service.parse(request)
+
+    @router.get("/entities")
+    async def entities(prefix: str = "", limit: Limit = 10) -> EntitiesResponse:
+        """Entities whose name or label begins with `prefix`, in any case."""
+        return service.entities(prefix, limit)
+
+    @router.get("/relations")
+    async def relations() -> RelationsResponse:
+        """All relations of the graph."""
+        return service.relations
+
+    @router.get("/graph/neighbors")
+    async def neighbors(
+        entity: Annotated[str, Query(min_length=1)],
+        graph: GraphSplit = "train",
+        limit: Limit = 10,
+    ) -> NeighborsResponse:
+        """The facts around an entity, relation by relation, `limit` entities each."""
+        return service.neighbors(entity, graph, limit)
+
+    @router.get("/about")
+    async def about_server() -> AboutResponse:
+        """What this server answers from, its limits, and questions to start with."""
+        return about
+
+    return router
+
+
+Limit = Annotated[int, Query(ge=1)]
+
+
+def _operator_routes(metrics: Metrics) -> APIRouter:
+    router = APIRouter(tags=["operation"])
+
+    @router.get("/health")
+    async def health() -> HealthResponse:
+        """That the server is up; it loads its model before it listens."""
+        return HealthResponse(status="ok")
+
+    @router.get("/metrics", response_class=PlainTextResponse, responses={401: ERRORS[401]})
+    async def metrics_text() -> PlainTextResponse:
+        """Counts and times in Prometheus' text format."""
+        return PlainTextResponse(metrics.render(), media_type="text/plain; version=0.0.4")
+
+    return router
+
+
+def _add_page(app: FastAPI) -> None:
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(STATIC / "index.html")
+
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+
+
+def _add_error_handlers(app: FastAPI, limits: Limits) -> None:
+    async def invalid(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        return error_response(describe_invalid(error.errors()), limits.retry_after_s)
+
+    async def refused(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        response = error_response(describe_status(error.status_code), limits.retry_after_s)
+        response.headers.update(error.headers or {})
+        return response
+
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, refused)

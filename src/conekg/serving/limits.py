@@ -1,0 +1,82 @@
+"""What the server accepts: every limit, its default and why it is there.
+
+Limits are settings, checked once when the server starts; nothing edits them
+afterwards. `docs/http-api.md` lists each of them, and a test fails when it does not.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+
+from conekg.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The bounds of one server; a request beyond any of them gets an error, never silence."""
+
+    query_chars: int = 2_000
+    """Characters of query text, and of any name."""
+    query_depth: int = 24
+    """Nodes on the longest path from the root of a query to a leaf."""
+    query_nodes: int = 128
+    """Nodes of a query in all."""
+    query_branches: int = 16
+    """Union-free branches of a query; each is scored against every entity."""
+    top_k: int = 1_000
+    """Answers of one request."""
+    excluded: int = 1_000
+    """Entities a request may exclude."""
+    completions: int = 100
+    """Names one completion or neighbour request returns."""
+    dimensions: int = 64
+    """Dimensions one picture of the cones shows."""
+    body_bytes: int = 65_536
+    """Bytes of a request body."""
+    concurrent_requests: int = 256
+    """API requests being worked on at once; one more is answered 503 with Retry-After."""
+    batch_queries: int = 64
+    """Queries scored together; larger batches answer more a second and keep each waiting."""
+    timeout_s: float = 10.0
+    """Seconds a request may take, waiting included."""
+    shutdown_s: float = 30.0
+    """Seconds a stopping server gives accepted requests to finish."""
+    retry_after_s: int = 1
+    """What an overloaded server tells clients to wait."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value <= 0:
+                raise ConfigError(
+                    f"limit {each.name} is {value}; a limit is a positive number", key=each.name
+                )
+
+
+def limits_from_settings(settings: Iterable[str]) -> Limits:
+    """The defaults with `name=value` settings applied.
+
+    >>> limits_from_settings(["timeout_s=2.5"]).timeout_s
+    2.5
+    """
+    types = {each.name: type(each.default) for each in fields(Limits)}
+    changes: dict[str, int | float] = {}
+    for setting in settings:
+        name, separator, text = setting.partition("=")
+        name = name.strip()
+        if not separator:
+            raise ConfigError(f"limit {setting!r} is not of the form name=value", key=name)
+        if name not in types:
+            near = tuple(difflib.get_close_matches(name, types, n=3))
+            raise ConfigError(
+                f"unknown limit {name!r}; there are {', '.join(types)}", key=name, suggestions=near
+            )
+        number = float if types[name] is float else int
+        try:
+            changes[name] = number(text)
+        except ValueError:
+            wanted = "a number" if number is float else "a whole number"
+            raise ConfigError(f"limit {name} is {wanted}, not {text!r}", key=name) from None
+    return replace(Limits(), **changes)  # type: ignore[arg-type]

@@ -1,0 +1,292 @@
+"""What goes over the wire: typed requests and responses, the source of the OpenAPI page.
+
+Plain shapes without behaviour. Numeric bounds that an operator can change are
+`Limits` and checked by the routes; bounds that hold on every server stand here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+GraphSplit = Literal["train", "valid", "test"]
+
+
+class Request(BaseModel):
+    """Base of request bodies: an unknown field is an error, never ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Response(BaseModel):
+    """Base of response bodies."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+class ErrorBody(Response):
+    """What went wrong, where, and what to do next."""
+
+    status: int
+    kind: str = Field(description="machine-readable name of the error")
+    message: str
+    hint: str | None = None
+    name: str | None = Field(default=None, description="the entity or relation that was not found")
+    span: tuple[int, int] | None = Field(
+        default=None, description="offending characters of the query text, start and end"
+    )
+    suggestions: list[str] = []
+
+
+class ErrorResponse(Response):
+    """The one shape of every error."""
+
+    error: ErrorBody
+
+
+class Tree(BaseModel):
+    """A node of a query: `entity` and `hop` have a name, `hop` and `not` one operand,
+    `and` and `or` two or more; `all` is every entity of the graph."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["entity", "all", "hop", "and", "or", "not"]
+    name: str | None = Field(
+        default=None,
+        description="entity name, or relation name with ^ before it when walked backwards",
+    )
+    label: str | None = Field(default=None, description="readable name; ignored in requests")
+    operands: list[Tree] = []
+
+
+class ParseRequest(Request):
+    """A query as text or as a tree; one of the two."""
+
+    query: Text | None = None
+    tree: Tree | None = None
+
+
+class ParseResponse(Response):
+    """A query understood."""
+
+    query: str = Field(description="canonical text")
+    formula: str = Field(description="the same as a first-order formula")
+    reading: str = Field(description="the same in plain words")
+    shape: str = Field(description="the literature's name such as 2in, or the shape spelled out")
+    depth: int
+    branches: int = Field(description="union-free branches a model scores")
+    tree: Tree
+
+
+class AskRequest(Request):
+    """A question and how its answers are wanted."""
+
+    query: Text = Field(examples=["France.borders"])
+    top_k: int = Field(default=10, ge=1)
+    only: Literal["known", "predicted"] | None = Field(
+        default=None, description="keep only answers the graph holds, or only those it does not"
+    )
+    exclude: list[str] = Field(default=[], description="entities that must not be answered")
+    known_graph: GraphSplit = Field(
+        default="train", description="which nested graph counts as known"
+    )
+    union: Literal["dnf", "demorgan"] = "dnf"
+
+
+class AnswerItem(Response):
+    """One ranked entity."""
+
+    rank: int
+    name: str
+    label: str
+    score: float
+    probability: float | None
+    known: bool = Field(description="follows from the facts of the graph alone")
+    member: bool | None = Field(description="inside most of the query's cones")
+
+
+class AskResponse(Response):
+    """Ranked answers."""
+
+    query: str
+    reading: str
+    answers: list[AnswerItem]
+    num_known: int
+    estimated_count: float | None
+    estimated_count_factor: float | None
+    calibration_error: float | None
+    known_graph: GraphSplit
+    model: str
+    seconds: float
+
+
+class ExplainRequest(Request):
+    """A query and the answer to be explained."""
+
+    query: Text
+    answer: Text = Field(description="entity name; it need not be among the top answers")
+    known_graph: GraphSplit = "train"
+    candidates: int = Field(default=5, ge=1, le=50, description="entities listed for each variable")
+
+
+class EntityItem(Response):
+    """An entity by its unique name and its readable label."""
+
+    name: str
+    label: str
+
+
+class EdgeItem(Response):
+    """One step of a witness path."""
+
+    head: EntityItem
+    relation: str
+    relation_label: str
+    tail: EntityItem
+    kind: Literal["fact", "guess"]
+    score: float
+    head_variable: str | None
+    tail_variable: str
+
+
+class PartItem(Response):
+    """One condition of the query and how the answer meets it."""
+
+    query: str
+    reading: str
+    kind: Literal["fact", "guess", "absent", "contradicted"]
+    score: float
+
+
+class VariableItem(Response):
+    """An inner node of the query and its best entities."""
+
+    name: str
+    query: str
+    reading: str
+    candidates: list[AnswerItem]
+
+
+class WitnessItem(Response):
+    """Why an entity is an answer."""
+
+    answer: AnswerItem
+    edges: list[EdgeItem]
+    parts: list[PartItem]
+    weakest: PartItem | None
+    facts_only: bool
+
+
+class ExplainResponse(Response):
+    """What the variables stood for, and the path to the answer."""
+
+    query: str
+    reading: str
+    variables: list[VariableItem]
+    witnesses: list[WitnessItem]
+
+
+class ConesRequest(Request):
+    """A query, an answer, and how many dimensions to show."""
+
+    query: Text
+    answer: Text
+    dimensions: int = Field(default=8, ge=1)
+
+
+class ConeItem(Response):
+    """One dimension: the query's sector-cone and the answer's angle, in radians."""
+
+    dimension: int
+    axis: float
+    half_aperture: float
+    entity_angle: float
+    inside: bool
+
+
+class ConesResponse(Response):
+    """The narrowest cones of a query, which say most; empty for models without cones."""
+
+    query: str
+    answer: EntityItem
+    dimensions: int = Field(description="how many dimensions the model has in all")
+    inside: int = Field(description="in how many of them the answer lies inside the cone")
+    cones: list[ConeItem]
+
+
+class CompletionItem(EntityItem):
+    """An entity, and how its name is written in a query: quoted where it has to be."""
+
+    text: str
+
+
+class EntitiesResponse(Response):
+    """Entities whose name or label begins as asked."""
+
+    entities: list[CompletionItem]
+    total: int = Field(description="entities of the graph in all")
+
+
+class RelationItem(Response):
+    """A relation, and the name it has when walked backwards."""
+
+    name: str
+    label: str
+    inverse: str
+    inverse_label: str
+    text: str = Field(description="how the name is written in a query, quoted where needed")
+
+
+class RelationsResponse(Response):
+    """The relations of the graph."""
+
+    relations: list[RelationItem]
+
+
+class NeighborGroup(Response):
+    """What one relation reaches from an entity."""
+
+    relation: str
+    relation_label: str
+    entities: list[EntityItem]
+    count: int = Field(description="how many there are in all, listed or not")
+
+
+class NeighborsResponse(Response):
+    """The facts around an entity."""
+
+    entity: EntityItem
+    known_graph: GraphSplit
+    groups: list[NeighborGroup]
+
+
+class Example(Response):
+    """A question to start from."""
+
+    query: str
+    reading: str
+    shape: str
+
+
+class AboutResponse(Response):
+    """What this server answers from."""
+
+    version: str
+    graph: str
+    num_entities: int
+    num_relations: int
+    num_facts: int
+    model: str
+    dimensions: int
+    can_negate: bool
+    calibrated: bool
+    examples: list[Example]
+    limits: dict[str, float]
+
+
+class HealthResponse(Response):
+    """That the server is up."""
+
+    status: Literal["ok"]

@@ -1,0 +1,204 @@
+"""From requests to responses: what each API route does, free of HTTP.
+
+Parsing and name look-ups run where they are called; whatever needs the model goes
+to the scoring thread.
+"""
+
+from __future__ import annotations
+
+from conekg.answering.answer import Question
+from conekg.answering.engine import Answerer, Understood
+from conekg.answering.explain import explain, sector_cones
+from conekg.answering.reading import read_query
+from conekg.errors import ConfigError, QueryError
+from conekg.graph.knowledge_graph import Split
+from conekg.query.parse import parse_query
+from conekg.query.render import name_of, render_formula, render_query
+from conekg.query.rewrite import union_free_branches
+from conekg.query.shape import shape_of
+from conekg.query.tokens import is_bare_name, quote
+from conekg.query.tree import Query
+from conekg.serving.limits import Limits
+from conekg.serving.schemas import (
+    AskRequest,
+    AskResponse,
+    CompletionItem,
+    ConeItem,
+    ConesRequest,
+    ConesResponse,
+    EntitiesResponse,
+    EntityItem,
+    ExplainRequest,
+    ExplainResponse,
+    NeighborGroup,
+    NeighborsResponse,
+    ParseRequest,
+    ParseResponse,
+    RelationItem,
+    RelationsResponse,
+)
+from conekg.serving.scoring import Scorer
+from conekg.serving.trees import check_size, check_text, query_from_tree, tree_of_query
+
+
+class Service:
+    """The API of one answerer."""
+
+    def __init__(self, answerer: Answerer, scorer: Scorer, limits: Limits) -> None:
+        self._answerer = answerer
+        self._scorer = scorer
+        self._limits = limits
+        self._vocabulary = answerer.graph.vocabulary
+        self.relations = self._list_relations()
+        """All relations; they never change while the server runs."""
+
+    async def ask(self, request: AskRequest) -> AskResponse:
+        """Ranked answers."""
+        self._check_count("top_k", request.top_k, self._limits.top_k)
+        self._check_count("exclude", len(request.exclude), self._limits.excluded)
+        question = self._understand(
+            Question(
+                self._parse(request.query),
+                request.top_k,
+                request.only,
+                tuple(check_text(name, self._limits) for name in request.exclude),
+                request.known_graph,
+                request.union,
+            )
+        )
+        answer = await self._scorer.ask(question)
+        return AskResponse.model_validate(answer)
+
+    async def explain(self, request: ExplainRequest) -> ExplainResponse:
+        """The variables of a query and the witness of one answer."""
+        question = self._understand(
+            Question(self._parse(request.query), known_graph=request.known_graph)
+        )
+        entity_id = self._entity_id(request.answer)
+        explanation = await self._scorer.call(
+            lambda: explain(
+                self._answerer, question, entities=[entity_id], candidates=request.candidates
+            )
+        )
+        return ExplainResponse.model_validate(explanation)
+
+    async def cones(self, request: ConesRequest) -> ConesResponse:
+        """The narrowest cones of a query with an answer's angles."""
+        self._check_count("dimensions", request.dimensions, self._limits.dimensions)
+        query = self._parse(request.query)
+        entity_id = self._entity_id(request.answer)
+        dim = self._answerer.model.dim
+        cones = await self._scorer.call(
+            lambda: sector_cones(self._answerer, query, entity_id, dimensions=range(dim))
+        )
+        # Narrow cones say most: a full circle holds every entity.
+        shown = sorted(cones, key=lambda cone: cone.half_aperture)[: request.dimensions]
+        return ConesResponse(
+            query=render_query(query, self._vocabulary),
+            answer=self._entity(entity_id),
+            dimensions=dim,
+            inside=sum(cone.inside for cone in cones),
+            cones=[ConeItem.model_validate(cone) for cone in shown],
+        )
+
+    def parse(self, request: ParseRequest) -> ParseResponse:
+        """A query understood, whether its model could answer it or not."""
+        if (request.query is None) == (request.tree is None):
+            raise QueryError("send either a query or a tree, and not both")
+        if request.tree is not None:
+            query = query_from_tree(request.tree, self._vocabulary)
+            check_size(query, self._limits)
+        else:
+            query = self._parse(request.query or "")
+        return ParseResponse(
+            query=render_query(query, self._vocabulary),
+            formula=render_formula(query, self._vocabulary),
+            reading=read_query(query, self._vocabulary),
+            shape=shape_of(query).name,
+            depth=check_size(query, self._limits),
+            branches=len(union_free_branches(query, cap=self._limits.query_branches)),
+            tree=tree_of_query(query, self._vocabulary),
+        )
+
+    def entities(self, prefix: str, limit: int) -> EntitiesResponse:
+        """Completions of an entity's name."""
+        self._check_count("limit", limit, self._limits.completions)
+        table = self._vocabulary.entities
+        ids = table.with_prefix(check_text(prefix, self._limits), limit)
+        return EntitiesResponse(
+            entities=[
+                CompletionItem(
+                    name=table.name(entity_id),
+                    label=table.label(entity_id),
+                    text=_as_written(name_of(table, entity_id, labels=True)),
+                )
+                for entity_id in ids
+            ],
+            total=len(table),
+        )
+
+    def neighbors(self, entity: str, split: Split, limit: int) -> NeighborsResponse:
+        """The facts around an entity."""
+        self._check_count("limit", limit, self._limits.completions)
+        entity_id = self._entity_id(entity)
+        adjacency = self._answerer.graph.adjacency(split)
+        groups = []
+        for relation_id in adjacency.relations_of(entity_id).tolist():
+            tails = adjacency.neighbors(entity_id, relation_id)
+            groups.append(
+                NeighborGroup(
+                    relation=self._vocabulary.relation_name(relation_id),
+                    relation_label=self._vocabulary.relation_label(relation_id),
+                    entities=[self._entity(tail) for tail in tails[:limit].tolist()],
+                    count=len(tails),
+                )
+            )
+        return NeighborsResponse(entity=self._entity(entity_id), known_graph=split, groups=groups)
+
+    def _parse(self, text: str) -> Query:
+        query = parse_query(
+            check_text(text, self._limits),
+            self._vocabulary,
+            max_length=self._limits.query_chars,
+            max_depth=self._limits.query_depth,
+        )
+        check_size(query, self._limits)
+        return query
+
+    def _understand(self, question: Question) -> Understood:
+        assert not isinstance(question.query, str), "queries are parsed under the server's limits"
+        union_free_branches(question.query, question.union, cap=self._limits.query_branches)
+        return self._answerer.understand(question)
+
+    def _entity_id(self, name: str) -> int:
+        return self._vocabulary.entities.id_of(check_text(name, self._limits))
+
+    def _entity(self, entity_id: int) -> EntityItem:
+        table = self._vocabulary.entities
+        return EntityItem(name=table.name(entity_id), label=table.label(entity_id))
+
+    def _list_relations(self) -> RelationsResponse:
+        names = self._vocabulary.relation_name
+        labels = self._vocabulary.relation_label
+        return RelationsResponse(
+            relations=[
+                RelationItem(
+                    name=names(2 * index),
+                    label=labels(2 * index),
+                    inverse=names(2 * index + 1),
+                    inverse_label=labels(2 * index + 1),
+                    text=_as_written(names(2 * index)),
+                )
+                for index in range(len(self._vocabulary.relations))
+            ]
+        )
+
+    @staticmethod
+    def _check_count(name: str, value: int, limit: int) -> None:
+        if value > limit:
+            raise ConfigError(f"{name} is {value}; this server takes {limit} at most", key=name)
+
+
+def _as_written(name: str) -> str:
+    """A name as the query language wants it."""
+    return name if is_bare_name(name) else quote(name)

@@ -1,0 +1,139 @@
+// <ck-answers>: the ranked answers. Known and predicted differ in sign, word and line, not only
+// in colour.
+
+import { announce, html, svg } from "/static/dom.js";
+
+const FILTERS = [
+  ["", "all"],
+  ["known", "known"],
+  ["predicted", "predicted"],
+];
+
+const percent = (value) =>
+  value >= 0.995 && value < 1 ? "> 99 %" : value < 0.005 && value > 0 ? "< 1 %" : `${Math.round(value * 100)} %`;
+
+class Answers extends HTMLElement {
+  connectedCallback() {
+    this.only = "";
+    this.filters = html(
+      "fieldset",
+      { class: "filters", hidden: true },
+      html("legend", { class: "visually-hidden" }, "Which answers"),
+      FILTERS.map(([value, text]) =>
+        html(
+          "label",
+          {},
+          html("input", {
+            type: "radio",
+            name: "only",
+            value,
+            checked: value === "",
+            onchange: () => {
+              this.only = value;
+              announce(this, "answers-filtered", { only: value || null });
+            },
+          }),
+          html("span", {}, text),
+        ),
+      ),
+    );
+    this.summary = html("p", { class: "summary", role: "status" });
+    this.list = html("ol", { class: "answers" });
+    this.more = html("button", {
+      type: "button",
+      class: "more",
+      hidden: true,
+      onclick: () => announce(this, "answers-more", {}),
+    }, "Show more");
+    this.replaceChildren(this.filters, this.summary, this.list, this.more);
+    this.clear();
+  }
+
+  clear() {
+    this.list.replaceChildren();
+    this.filters.hidden = true;
+    this.more.hidden = true;
+    this.classList.remove("is-waiting");
+    this.summary.textContent = "Answers appear here, best first.";
+  }
+
+  wait() {
+    this.classList.add("is-waiting");
+    this.summary.textContent = "Looking…";
+  }
+
+  /** Show a response of /api/ask that was asked for `topK` answers. */
+  show(response, topK) {
+    this.classList.remove("is-waiting");
+    this.filters.hidden = false;
+    this.summary.textContent = summarise(response);
+    this.list.replaceChildren(...response.answers.map((answer) => this.row(answer)));
+    this.more.hidden = response.answers.length < topK;
+  }
+
+  /** Mark the answer that is being explained. */
+  choose(name) {
+    for (const button of this.list.querySelectorAll("button")) {
+      button.setAttribute("aria-pressed", String(button.dataset.name === name));
+    }
+  }
+
+  row(answer) {
+    const kind = answer.known ? "known" : "predicted";
+    const title = answer.known ? "follows from the facts of the graph" : "the model's guess";
+    const sure = answer.probability;
+    return html(
+      "li",
+      { class: `answer is-${kind}` },
+      html(
+        "button",
+        {
+          type: "button",
+          "data-name": answer.name,
+          "aria-pressed": "false",
+          onclick: () => announce(this, "answer-chosen", { answer }),
+        },
+        html("span", { class: "rank" }, String(answer.rank)),
+        html("span", { class: "answer-name" }, answer.label),
+        html("span", { class: `badge badge-${kind}`, title }, badge(kind), kind),
+        html(
+          "span",
+          { class: "sureness", title: `score ${answer.score.toFixed(2)}` },
+          sure === null ? answer.score.toFixed(1) : percent(sure),
+        ),
+        sure === null ? null : bar(sure),
+      ),
+    );
+  }
+}
+
+/** A check for what is known, a spark for what is predicted. */
+function badge(kind) {
+  const path =
+    kind === "known"
+      ? "M2.5 7.5 L5.5 10.5 L11.5 3.5"
+      : "M7 1.5 L8.4 5.6 L12.5 7 L8.4 8.4 L7 12.5 L5.6 8.4 L1.5 7 L5.6 5.6 Z";
+  return svg("svg", { class: "sign", viewBox: "0 0 14 14", width: 12, height: 12, "aria-hidden": "true" }, svg("path", { d: path }));
+}
+
+function bar(probability) {
+  return svg(
+    "svg",
+    { class: "bar", viewBox: "0 0 100 3", preserveAspectRatio: "none", "aria-hidden": "true" },
+    svg("rect", { class: "bar-ground", width: 100, height: 3 }),
+    svg("rect", { class: "bar-value", width: Math.max(0.5, probability * 100), height: 3 }),
+  );
+}
+
+function summarise(response) {
+  if (response.answers.length === 0) return "No answer of this kind.";
+  const known = `${response.num_known} known`;
+  const expected =
+    response.estimated_count === null
+      ? null
+      : `about ${Math.max(1, Math.round(response.estimated_count))} expected`;
+  const took = `${Math.max(1, Math.round(response.seconds * 1000))} ms`;
+  return [known, expected, took].filter(Boolean).join(" · ");
+}
+
+customElements.define("ck-answers", Answers);

@@ -1,0 +1,59 @@
+// The server, as functions. Every failure is an ApiError with the server's own error object.
+
+const KEY = "conekg-api-key";
+
+/** A failed request; `kind` is the server's, or "unreachable" when there is no server. */
+export class ApiError extends Error {
+  constructor(body) {
+    super(body.message);
+    Object.assign(this, { kind: body.kind, hint: body.hint ?? null, span: body.span ?? null });
+    this.name_ = body.name ?? null;
+    this.suggestions = body.suggestions ?? [];
+  }
+}
+
+/** Keep an API key for this browser tab. */
+export function useKey(key) {
+  sessionStorage.setItem(KEY, key);
+}
+
+async function request(path, { body, signal } = {}) {
+  const headers = { Accept: "application/json" };
+  const key = sessionStorage.getItem(KEY);
+  if (key) headers.Authorization = `Bearer ${key}`;
+  if (body) headers["Content-Type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(path, {
+      method: body ? "POST" : "GET",
+      headers,
+      body: body && JSON.stringify(body),
+      signal,
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError({
+      kind: "unreachable",
+      message: "The server does not answer.",
+      hint: "It may have been stopped. Your question is kept.",
+    });
+  }
+  const value = await response.json().catch(() => null);
+  if (response.ok && value !== null) return value;
+  throw new ApiError(
+    value?.error ?? { kind: "internal", message: `The server answered ${response.status}.` },
+  );
+}
+
+export const about = () => request("/api/about");
+export const relations = () => request("/api/relations");
+export const parse = (body, signal) => request("/api/parse", { body, signal });
+export const ask = (body, signal) => request("/api/ask", { body, signal });
+export const explain = (body, signal) => request("/api/explain", { body, signal });
+export const cones = (body, signal) => request("/api/cones", { body, signal });
+
+/** Entities whose name begins with `prefix`. */
+export function entities(prefix, limit = 8, signal) {
+  const search = new URLSearchParams({ prefix, limit });
+  return request(`/api/entities?${search}`, { signal });
+}

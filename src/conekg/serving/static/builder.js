@@ -1,0 +1,238 @@
+// <ck-builder>: the question as a drawing that can be clicked: choose a step, then follow a
+// relation, join it with another set, or negate it. The drawing always shows the typed text.
+
+import { Completion } from "/static/completion.js";
+import { drawTree } from "/static/diagram.js";
+import { announce, html } from "/static/dom.js";
+import { entitiesLike, relationsLike } from "/static/names.js";
+import * as trees from "/static/tree.js";
+
+const WORDS = { and: "and", or: "or", not: "not", all: "everything" };
+const readable = (text) => (text ?? "").replaceAll("_", " ");
+
+class Builder extends HTMLElement {
+  connectedCallback() {
+    this.tree = null;
+    this.path = [];
+    this.canvas = html("div", { class: "canvas" });
+    this.tools = html("div", { class: "tools", role: "toolbar", "aria-label": "Change the chosen step" });
+    this.panel = html("div", { class: "panel", hidden: true });
+    this.replaceChildren(this.canvas, this.tools, this.panel);
+    new ResizeObserver(() => this.draw()).observe(this.canvas);
+    this.show(null);
+  }
+
+  /** Show a query tree, or the invitation to start one. */
+  show(tree) {
+    this.tree = tree;
+    if (!this.isOn(this.path)) this.path = [];
+    this.closePanel();
+    this.draw();
+    this.drawTools();
+  }
+
+  isOn(path) {
+    let node = this.tree;
+    for (const index of path) node = node?.operands[index];
+    return Boolean(node);
+  }
+
+  draw() {
+    const room = this.canvas.clientWidth;
+    if (room === this.drawnRoom && this.tree === this.drawnTree && this.path === this.drawnPath) return;
+    const focused = document.activeElement?.closest?.("[data-path]") && this.contains(document.activeElement);
+    [this.drawnRoom, this.drawnTree, this.drawnPath] = [room, this.tree, this.path];
+    if (this.tree === null) {
+      this.canvas.replaceChildren(
+        html("p", { class: "empty" }, "Start from an entity, then add one step after another."),
+      );
+      return;
+    }
+    const goal = {
+      text: "?",
+      shape: "goal",
+      tone: "goal",
+      title: "the answers",
+      children: [this.node(this.tree, [])],
+    };
+    this.canvas.replaceChildren(drawTree(goal, { room, label: "Computation graph of the question" }));
+    if (focused) this.canvas.querySelector(".is-selected")?.focus();
+  }
+
+  node(tree, path) {
+    const text = tree.kind === "entity" ? tree.label : WORDS[tree.kind];
+    const named = readable(tree.label ?? tree.name).replace(/^\^/, "");
+    const titles = {
+      entity: `entity ${tree.label}`,
+      hop: `what ${named} reaches${tree.name?.startsWith("^") ? ", backwards" : ""}`,
+    };
+    return {
+      text: tree.kind === "hop" ? "" : text,
+      shape: { entity: "pill", all: "pill", hop: "dot" }[tree.kind] ?? "word",
+      tone: tree.kind === "hop" ? "plain" : tree.kind,
+      title: titles[tree.kind] ?? WORDS[tree.kind],
+      path: path.join("."),
+      selected: path.join() === this.path.join(),
+      onselect: () => this.select(path),
+      children: tree.operands.map((operand, index) => {
+        const below = this.node(operand, [...path, index]);
+        const edge =
+          tree.kind === "hop"
+            ? { text: `${tree.name.startsWith("^") ? "← " : ""}${named}`, tone: "plain" }
+            : { text: "", tone: tree.kind === "not" ? "not" : "plain" };
+        return { ...below, edge };
+      }),
+    };
+  }
+
+  select(path) {
+    this.path = path;
+    this.closePanel();
+    this.draw();
+    this.drawTools();
+    this.canvas.querySelector(".is-selected")?.focus();
+  }
+
+  drawTools() {
+    const tool = (name, sign, text, run) =>
+      html(
+        "button",
+        { type: "button", class: "tool", "data-tool": name, onclick: run },
+        html("span", { class: "tool-sign", "aria-hidden": "true" }, sign),
+        text,
+      );
+    if (this.tree === null) {
+      this.tools.replaceChildren(tool("start", "●", "Start from an entity", () => this.openStart()));
+      return;
+    }
+    const chosen = trees.nodeAt(this.tree, this.path);
+    this.tools.replaceChildren(
+      tool("hop", "→", "hop", () => this.openHop()),
+      tool("and", "∧", "and", () => this.openJoin("and")),
+      tool("or", "∨", "or", () => this.openJoin("or")),
+      tool("not", "¬", chosen.kind === "not" ? "not not" : "not", () =>
+        this.change(trees.edit(this.tree, this.path, trees.toggleNot)),
+      ),
+      tool("remove", "×", "remove", () => this.removeChosen()),
+    );
+  }
+
+  change(tree, path = this.path) {
+    this.path = path;
+    this.closePanel();
+    announce(this, "question-built", { tree });
+  }
+
+  removeChosen() {
+    const tree = trees.remove(this.tree, this.path);
+    this.change(tree, this.path.slice(0, -1));
+  }
+
+  closePanel() {
+    this.panel.hidden = true;
+    this.panel.replaceChildren();
+  }
+
+  /** A small form below the drawing; `fields` are made by `picker`. */
+  openPanel(title, fields, extra, done) {
+    const submit = (event) => {
+      event.preventDefault();
+      if (fields.every((field) => field.chosen || field.optional)) done();
+      else fields.find((field) => !field.chosen && !field.optional).input.focus();
+    };
+    this.panel.replaceChildren(
+      html(
+        "form",
+        {
+          onsubmit: submit,
+          onkeydown: (event) => {
+            if (event.key === "Escape") this.closePanel();
+          },
+        },
+        html("p", { class: "panel-title" }, title),
+        fields.map((field) => field.row),
+        extra,
+        html(
+          "div",
+          { class: "panel-actions" },
+          html("button", { type: "submit", class: "primary" }, "Add"),
+          html("button", { type: "button", onclick: () => this.closePanel() }, "Cancel"),
+        ),
+      ),
+    );
+    this.panel.hidden = false;
+    fields[0].input.focus();
+    if (fields[0].lists) fields[0].completion.refresh();
+  }
+
+  openStart() {
+    const start = picker("Entity", "entity");
+    this.openPanel("Start from", [start], null, () =>
+      this.change(trees.entity(start.chosen.name, start.chosen.label), []),
+    );
+  }
+
+  openHop() {
+    const relation = picker("Relation", "relation");
+    this.openPanel("Follow a relation from the chosen step", [relation], null, () =>
+      this.change(
+        trees.edit(this.tree, this.path, (node) =>
+          trees.hop(node, relation.chosen.name, relation.chosen.label),
+        ),
+      ),
+    );
+  }
+
+  openJoin(kind) {
+    const start = picker("Entity", "entity");
+    const relation = picker("Relation", "relation", true);
+    const negate = html("input", { type: "checkbox", id: "join-not" });
+    const extra = html("label", { class: "check", for: "join-not" }, negate, " not: leave these out");
+    const title = kind === "and" ? "Keep only what is also in" : "Add what is in";
+    this.openPanel(title, [start, relation], extra, () => {
+      let other = trees.entity(start.chosen.name, start.chosen.label);
+      if (relation.chosen) other = trees.hop(other, relation.chosen.name, relation.chosen.label);
+      if (negate.checked) other = trees.not(other);
+      this.change(trees.edit(this.tree, this.path, (node) => trees.join(kind, node, other)));
+    });
+  }
+}
+
+/** A labelled field that completes entity or relation names and remembers what was chosen. */
+function picker(label, kind, optional = false) {
+  const id = `pick-${kind}`;
+  const input = html("input", { id, type: "text", placeholder: optional ? "optional" : "" });
+  const state = { input, optional, chosen: null, lists: kind === "relation" };
+  const suggest = (signal) =>
+    kind === "relation"
+      ? relationsLike(input.value.trim())
+      : input.value.trim()
+        ? entitiesLike(input.value.trim(), signal)
+        : [];
+  state.completion = new Completion(input, {
+    suggest,
+    choose: (item) => {
+      state.chosen = item;
+      input.value = item.note === "backwards" ? `← ${item.title}` : item.title;
+    },
+  });
+  if (kind === "relation") input.addEventListener("focus", () => state.completion.refresh());
+  input.addEventListener("input", () => {
+    state.chosen = null;
+  });
+  // Enter on a finished word takes its first completion.
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || state.chosen || !state.completion.isOpen) return;
+    event.preventDefault();
+    state.completion.take(0);
+  });
+  state.row = html(
+    "div",
+    { class: "picker" },
+    html("label", { for: id }, label),
+    html("div", { class: "field" }, input, state.completion.list),
+  );
+  return state;
+}
+
+customElements.define("ck-builder", Builder);

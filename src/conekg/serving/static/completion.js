@@ -1,0 +1,121 @@
+// A field with a list of suggestions below it, by the ARIA combobox pattern.
+// What is suggested and what choosing does are the owner's business.
+
+import { html } from "/static/dom.js";
+
+let lists = 0;
+
+export class Completion {
+  /**
+   * `field` is an input or textarea. `suggest(signal)` resolves to items
+   * { title, note, ... }; `choose(item)` takes the chosen one.
+   */
+  constructor(field, { suggest, choose }) {
+    this.field = field;
+    this.suggest = suggest;
+    this.choose = choose;
+    this.items = [];
+    this.active = -1;
+    this.pending = null;
+    this.list = html("ul", {
+      class: "completions",
+      id: `completions-${(lists += 1)}`,
+      role: "listbox",
+      "aria-label": "Suggestions",
+      hidden: true,
+    });
+    field.setAttribute("role", "combobox");
+    field.setAttribute("aria-autocomplete", "list");
+    field.setAttribute("aria-expanded", "false");
+    field.setAttribute("aria-controls", this.list.id);
+    field.setAttribute("autocomplete", "off");
+    field.setAttribute("autocapitalize", "off");
+    field.setAttribute("spellcheck", "false");
+    field.addEventListener("input", () => this.refresh());
+    field.addEventListener("blur", () => this.close());
+    field.addEventListener("keydown", (event) => this.key(event));
+    // Keeps the focus in the field while the pointer chooses.
+    this.list.addEventListener("pointerdown", (event) => event.preventDefault());
+  }
+
+  get isOpen() {
+    return !this.list.hidden;
+  }
+
+  /** Ask for suggestions again and show them. */
+  async refresh() {
+    this.pending?.abort();
+    const turn = (this.pending = new AbortController());
+    let items;
+    try {
+      items = await this.suggest(turn.signal);
+    } catch {
+      // No suggestions is a fair answer here; the question itself will report what is wrong.
+      items = [];
+    }
+    if (!turn.signal.aborted && document.activeElement === this.field) this.show(items);
+  }
+
+  show(items) {
+    this.items = items;
+    this.active = -1;
+    this.list.replaceChildren(
+      ...items.map((item, index) =>
+        html(
+          "li",
+          {
+            id: `${this.list.id}-${index}`,
+            role: "option",
+            "aria-selected": "false",
+            onclick: () => this.take(index),
+          },
+          html("span", { class: "completion-title" }, item.title),
+          item.note ? html("span", { class: "completion-note" }, item.note) : null,
+        ),
+      ),
+    );
+    this.list.hidden = items.length === 0;
+    this.field.setAttribute("aria-expanded", String(items.length > 0));
+    this.field.removeAttribute("aria-activedescendant");
+  }
+
+  close() {
+    this.pending?.abort();
+    this.show([]);
+  }
+
+  move(by) {
+    const options = [...this.list.children];
+    options[this.active]?.setAttribute("aria-selected", "false");
+    this.active = (this.active + by + options.length + (this.active < 0 && by < 0 ? 1 : 0)) % options.length;
+    const option = options[this.active];
+    option.setAttribute("aria-selected", "true");
+    option.scrollIntoView({ block: "nearest" });
+    this.field.setAttribute("aria-activedescendant", option.id);
+  }
+
+  take(index) {
+    const item = this.items[index];
+    this.close();
+    this.choose(item);
+  }
+
+  key(event) {
+    if (!this.isOpen) return;
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      this.move(event.key === "ArrowDown" ? 1 : -1);
+    } else if (event.key === "Escape") {
+      event.preventDefault();
+      event.stopPropagation();
+      this.close();
+    } else if (event.key === "Tab" && !event.shiftKey && this.active >= 0) {
+      event.preventDefault();
+      this.take(this.active);
+    } else if (event.key === "Enter" && this.active >= 0) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      this.take(this.active);
+    }
+  }
+}

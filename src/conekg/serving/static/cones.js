@@ -1,0 +1,72 @@
+// <ck-cones>: a polar picture of the query's narrowest sector-cones, the answer's angle in each.
+
+import { html, svg } from "/static/dom.js";
+
+const RADIUS = 40;
+
+/** The point at an angle on a circle; y grows downwards on screens, angles do not. */
+const at = (angle, radius) => [radius * Math.cos(angle), -radius * Math.sin(angle)];
+const spot = (angle, radius) => at(angle, radius).map((value) => value.toFixed(2)).join(" ");
+
+/** The outline of a sector around `axis` with half opening `half`. */
+export function sector(axis, half, radius = RADIUS) {
+  if (half >= Math.PI - 1e-3) {
+    return `M${-radius} 0 A${radius} ${radius} 0 1 1 ${radius} 0 A${radius} ${radius} 0 1 1 ${-radius} 0 Z`;
+  }
+  const wide = 2 * half > Math.PI ? 1 : 0;
+  const from = spot(axis - half, radius);
+  const to = spot(axis + half, radius);
+  return `M0 0 L${from} A${radius} ${radius} 0 ${wide} 0 ${to} Z`;
+}
+
+class Cones extends HTMLElement {
+  /** Show a response of /api/cones. */
+  show(response) {
+    if (response.cones.length === 0) {
+      this.replaceChildren(html("p", { class: "empty" }, "This model does not draw with cones."));
+      return;
+    }
+    const share = `${response.inside} of ${response.dimensions}`;
+    this.replaceChildren(
+      html(
+        "p",
+        { class: "verdict" },
+        html("strong", {}, response.answer.label),
+        ` lies inside ${share} cones. These ${response.cones.length} are the narrowest.`,
+      ),
+      html("div", { class: "cones" }, response.cones.map((cone) => this.figure(cone, response.answer))),
+      html(
+        "p",
+        { class: "legend" },
+        html("span", { class: "key-cone" }, "the question's cone"),
+        html("span", { class: "key-axis" }, "its axis"),
+        html("span", { class: "key-answer" }, "the answer"),
+      ),
+    );
+  }
+
+  figure(cone, answer) {
+    const word = cone.inside ? "inside" : "outside";
+    const [x, y] = at(cone.entity_angle, RADIUS);
+    const mark = cone.inside
+      ? svg("circle", { class: "entity-mark", cx: x, cy: y, r: 4.5 })
+      : svg("rect", { class: "entity-mark", x: x - 4, y: y - 4, width: 8, height: 8 });
+    const picture = svg(
+      "svg",
+      { viewBox: "-50 -50 100 100", role: "img", "aria-label": `dimension ${cone.dimension}: ${answer.label} ${word}` },
+      svg("circle", { class: "dial", r: RADIUS }),
+      svg("path", { class: "cone", d: sector(cone.axis, cone.half_aperture) }),
+      svg("path", { class: "axis", d: `M0 0 L${spot(cone.axis, RADIUS)}` }),
+      svg("path", { class: "ray", d: `M0 0 L${x.toFixed(2)} ${y.toFixed(2)}` }),
+      mark,
+    );
+    return html(
+      "figure",
+      { class: `cone-figure is-${word}` },
+      picture,
+      html("figcaption", {}, html("span", { class: "quiet" }, `${cone.dimension}`), ` ${word}`),
+    );
+  }
+}
+
+customElements.define("ck-cones", Cones);

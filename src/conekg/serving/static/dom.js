@@ -1,0 +1,39 @@
+// Elements without markup strings: text is always text, so a name can never become code.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An HTML element with attributes, listeners (`onclick`, ...) and children. */
+export function html(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+/** The same for SVG. */
+export function svg(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** Tell the page that something happened inside a component. */
+export function announce(element, name, detail) {
+  element.dispatchEvent(new CustomEvent(name, { detail, bubbles: true }));
+}
+
+/** A function that runs once its calls have paused for `delay` milliseconds. */
+export function debounce(run, delay) {
+  let timer = 0;
+  const debounced = (...values) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => run(...values), delay);
+  };
+  debounced.cancel = () => clearTimeout(timer);
+  return debounced;
+}

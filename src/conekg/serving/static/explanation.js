@@ -1,0 +1,124 @@
+// <ck-explanation>: the path that leads to an answer, each step a fact of the graph or a guess.
+
+import { drawTree } from "/static/diagram.js";
+import { html } from "/static/dom.js";
+
+const KINDS = {
+  fact: ["✓", "fact", "stands in the graph"],
+  guess: ["≈", "guess", "the model expects it"],
+  absent: ["✓", "nothing against", "no fact says otherwise"],
+  contradicted: ["✗", "contradicted", "a fact says otherwise"],
+};
+const readable = (text) => text.replaceAll("_", " ");
+
+class Explanation extends HTMLElement {
+  connectedCallback() {
+    this.witness = null;
+    new ResizeObserver(() => this.draw()).observe(this);
+  }
+
+  /** Show a response of /api/explain about one answer. */
+  show(response) {
+    this.witness = response.witnesses[0] ?? null;
+    this.variables = response.variables;
+    if (this.witness === null) {
+      this.replaceChildren(html("p", { class: "empty" }, "There is no path to explain."));
+      return;
+    }
+    this.canvas = html("div", { class: "canvas" });
+    this.drawnRoom = -1;
+    this.replaceChildren(
+      this.verdict(),
+      this.canvas,
+      html("ol", { class: "steps" }, this.witness.parts.map((part) => this.part(part))),
+      this.alternatives(),
+    );
+    this.draw();
+  }
+
+  draw() {
+    if (!this.canvas || this.witness === null || this.drawnRoom === this.canvas.clientWidth) return;
+    this.drawnRoom = this.canvas.clientWidth;
+    if (this.witness.edges.length === 0) return;
+    const { answer } = this.witness;
+    const root = {
+      text: answer.label,
+      shape: "pill",
+      tone: "answer",
+      children: this.below("answer"),
+    };
+    this.canvas.replaceChildren(
+      drawTree(root, { room: this.drawnRoom, label: `Path to ${answer.label}` }),
+    );
+  }
+
+  /** The edges that end in a variable, as children of its node. */
+  below(variable) {
+    return this.witness.edges
+      .filter((edge) => edge.tail_variable === variable)
+      .map((edge) => ({
+        text: edge.head.label,
+        shape: "pill",
+        tone: edge.head_variable === null ? "entity" : "middle",
+        title: `${edge.head.label} ${readable(edge.relation_label)} ${edge.tail.label}: ${edge.kind}`,
+        edge: {
+          text: `${KINDS[edge.kind][0]} ${readable(edge.relation_label).replace(/^\^/, "← ")}`,
+          tone: edge.kind,
+        },
+        children: edge.head_variable === null ? [] : this.below(edge.head_variable),
+      }));
+  }
+
+  verdict() {
+    const { witness } = this;
+    const guesses = witness.parts.filter((part) => part.kind === "guess").length;
+    const against = witness.parts.filter((part) => part.kind === "contradicted").length;
+    const name = html("strong", {}, witness.answer.label);
+    if (witness.facts_only) return html("p", { class: "verdict" }, name, " follows from facts alone.");
+    if (against > 0) return html("p", { class: "verdict" }, name, " stands against a fact of the graph.");
+    const many = guesses === 1 ? "one guess" : `${guesses} guesses`;
+    return html("p", { class: "verdict" }, name, ` needs ${many}; the rest are facts.`);
+  }
+
+  part(part) {
+    const [sign, word, title] = KINDS[part.kind];
+    const weakest = this.witness.weakest;
+    const isWeakest = weakest && weakest.query === part.query && weakest.kind === part.kind;
+    return html(
+      "li",
+      { class: `step step-${part.kind}` },
+      html("span", { class: "step-sign", title }, sign, " ", word),
+      html("span", { class: "step-words" }, part.reading),
+      isWeakest && part.kind !== "fact" && part.kind !== "absent"
+        ? html("span", { class: "weakest" }, "weakest step")
+        : null,
+    );
+  }
+
+  /** What else each variable on the way could have stood for. */
+  alternatives() {
+    const rows = this.variables
+      .filter((variable) => variable.candidates.length > 0)
+      .map((variable) =>
+        html(
+          "li",
+          {},
+          html("span", { class: "variable-words" }, variable.reading),
+          html(
+            "span",
+            { class: "candidates" },
+            variable.candidates.map((each) => each.label).join(", "),
+          ),
+        ),
+      );
+    if (rows.length === 0) return null;
+    return html(
+      "details",
+      { class: "alternatives" },
+      html("summary", {}, "What each step found"),
+      html("ul", {}, rows),
+    );
+  }
+}
+
+customElements.define("ck-explanation", Explanation);

@@ -1,0 +1,201 @@
+// The page: what happens when. Components announce, this module asks the server and shows.
+
+import "/static/answers.js";
+import "/static/builder.js";
+import "/static/cones.js";
+import "/static/explanation.js";
+import "/static/notice.js";
+import "/static/question.js";
+import "/static/reading.js";
+import * as api from "/static/api.js";
+import { debounce } from "/static/dom.js";
+
+const PAGE_OF_ANSWERS = 10;
+const ABOUT_THE_TEXT = new Set([
+  "query_syntax", "unknown_name", "query", "query_too_large", "unsupported_operator", "invalid_request",
+]);
+
+const part = (name) => document.querySelector(name);
+const question = part("ck-question");
+const reading = part("ck-reading");
+const builder = part("ck-builder");
+const answers = part("ck-answers");
+const explanation = part("ck-explanation");
+const cones = part("ck-cones");
+const notice = part("ck-notice");
+const details = [part(".why-card"), part(".cones-card")];
+
+const state = { asked: "", only: null, topK: PAGE_OF_ANSWERS, retry: start };
+
+/** Runs `work(signal)`; a later run of the same kind makes the earlier one irrelevant. */
+const turns = {};
+async function latest(kind, work) {
+  turns[kind]?.abort();
+  const turn = (turns[kind] = new AbortController());
+  try {
+    const value = await work(turn.signal);
+    return turn.signal.aborted ? null : value;
+  } catch (error) {
+    if (turn.signal.aborted || error.name === "AbortError") return null;
+    throw error;
+  }
+}
+
+function report(error, retry) {
+  if (!(error instanceof api.ApiError)) throw error;
+  if (ABOUT_THE_TEXT.has(error.kind)) {
+    question.showError(error);
+    return;
+  }
+  state.retry = retry;
+  notice.show(error);
+}
+
+function showParsed(parsed) {
+  notice.clear();
+  question.showError(null);
+  reading.show(parsed);
+  builder.show(parsed?.tree ?? null);
+}
+
+async function understand(text) {
+  if (text === "") {
+    turns.parse?.abort();
+    showParsed(null);
+    return;
+  }
+  try {
+    const parsed = await latest("parse", (signal) => api.parse({ query: text }, signal));
+    if (parsed) showParsed(parsed);
+  } catch (error) {
+    report(error, () => understand(text));
+  }
+}
+const understandSoon = debounce(understand, 220);
+
+async function build(tree) {
+  if (tree === null) {
+    question.text = "";
+    showParsed(null);
+    forgetAnswers();
+    return;
+  }
+  try {
+    const parsed = await latest("parse", (signal) => api.parse({ tree }, signal));
+    if (!parsed) return;
+    question.text = parsed.query;
+    showParsed(parsed);
+    await ask(parsed.query);
+  } catch (error) {
+    report(error, () => build(tree));
+  }
+}
+
+function hideDetails() {
+  for (const card of details) card.hidden = true;
+}
+
+function forgetAnswers() {
+  hideDetails();
+  answers.clear();
+  state.asked = "";
+}
+
+async function ask(text, { topK = PAGE_OF_ANSWERS } = {}) {
+  understandSoon.cancel();
+  if (text === "") {
+    forgetAnswers();
+    return;
+  }
+  Object.assign(state, { asked: text, topK });
+  history.replaceState(null, "", `#q=${encodeURIComponent(text)}`);
+  hideDetails();
+  answers.wait();
+  try {
+    const body = { query: text, top_k: topK, only: state.only };
+    const response = await latest("ask", (signal) => api.ask(body, signal));
+    if (!response) return;
+    notice.clear();
+    question.showError(null);
+    answers.show(response, topK);
+  } catch (error) {
+    answers.clear();
+    report(error, () => askAndUnderstand(text));
+  }
+}
+
+async function askAndUnderstand(text) {
+  await Promise.all([understand(text), ask(text)]);
+}
+
+async function explain(answer) {
+  const query = state.asked;
+  answers.choose(answer.name);
+  try {
+    const both = await latest("explain", (signal) =>
+      Promise.all([
+        api.explain({ query, answer: answer.name }, signal),
+        api.cones({ query, answer: answer.name }, signal),
+      ]),
+    );
+    if (!both) return;
+    notice.clear();
+    part("#explanation-title").textContent = `Why ${answer.label}`;
+    const [why, picture] = details;
+    why.hidden = false;
+    picture.hidden = both[1].cones.length === 0;
+    explanation.show(both[0]);
+    cones.show(both[1]);
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    why.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
+  } catch (error) {
+    report(error, () => explain(answer));
+  }
+}
+
+function listen() {
+  document.addEventListener("question-typed", ({ detail }) => understandSoon(detail.text));
+  document.addEventListener("question-asked", ({ detail }) => askAndUnderstand(detail.text));
+  document.addEventListener("question-built", ({ detail }) => build(detail.tree));
+  document.addEventListener("question-chosen", ({ detail }) => {
+    question.text = detail.text;
+    askAndUnderstand(detail.text);
+  });
+  document.addEventListener("answer-chosen", ({ detail }) => explain(detail.answer));
+  document.addEventListener("answers-more", () => ask(state.asked, { topK: state.topK * 3 }));
+  document.addEventListener("answers-filtered", ({ detail }) => {
+    state.only = detail.only;
+    if (state.asked) ask(state.asked);
+  });
+  document.addEventListener("retry", () => {
+    notice.clear();
+    state.retry();
+  });
+  window.addEventListener("hashchange", openLink);
+}
+
+function openLink() {
+  const text = new URLSearchParams(location.hash.slice(1)).get("q");
+  if (!text || text === state.asked) return;
+  question.text = text;
+  askAndUnderstand(text);
+}
+
+async function start() {
+  try {
+    const about = await api.about();
+    notice.clear();
+    part("#source").textContent =
+      `${about.graph} · ${about.num_entities.toLocaleString("en")} entities · ` +
+      `${about.num_facts.toLocaleString("en")} facts · ${about.model} in ${about.dimensions} dimensions`;
+    part("ck-examples").show(about.examples);
+  } catch (error) {
+    report(error, start);
+    return;
+  }
+  openLink();
+}
+
+reading.show(null);
+listen();
+start();

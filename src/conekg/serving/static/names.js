@@ -1,0 +1,56 @@
+// The names of the graph, for completion: entities by prefix from the server, relations all at once.
+
+import * as api from "/static/api.js";
+
+let known = null;
+
+/** All relations, fetched once, each in both directions: { name, label, text }. */
+async function allRelations() {
+  known ??= api.relations().then(({ relations }) =>
+    relations.flatMap((each) => [
+      { name: each.name, label: each.label, text: each.text },
+      { name: each.inverse, label: each.inverse_label, text: `^${each.text}` },
+    ]),
+  );
+  try {
+    return await known;
+  } catch (error) {
+    known = null;
+    throw error;
+  }
+}
+
+const plain = (text) => text.toLowerCase().replaceAll("_", " ");
+
+/** Relations that contain `typed`, those that begin with it first. */
+export async function relationsLike(typed, most = 40) {
+  const backwards = typed.startsWith("^");
+  const wanted = plain(backwards ? typed.slice(1) : typed);
+  const items = (await allRelations())
+    .filter((each) => !backwards || each.name.startsWith("^"))
+    .map((each) => {
+      const places = [each.name, each.label].map((text) =>
+        plain(text).replace(/^\^/, "").indexOf(wanted),
+      );
+      const found = places.filter((place) => place >= 0);
+      return { each, place: found.length > 0 ? Math.min(...found) : -1 };
+    })
+    .filter(({ place }) => place >= 0);
+  const rank = ({ each, place }) => (place > 0 ? 2 : 0) + (each.name.startsWith("^") ? 1 : 0);
+  items.sort((a, b) => rank(a) - rank(b));
+  return items.slice(0, most).map(({ each }) => ({
+    ...each,
+    title: each.label.replaceAll("_", " ").replace(/^\^/, ""),
+    note: each.name.startsWith("^") ? "backwards" : "relation",
+  }));
+}
+
+/** Entities whose name or label begins with `typed`. */
+export async function entitiesLike(typed, signal, most = 8) {
+  const { entities } = await api.entities(typed, most, signal);
+  return entities.map((each) => ({
+    ...each,
+    title: each.label,
+    note: each.label === each.name ? "entity" : each.name,
+  }));
+}

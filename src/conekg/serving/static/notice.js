@@ -1,0 +1,49 @@
+// <ck-notice>: what stands between the reader and an answer, and what to do about it.
+
+import { useKey } from "/static/api.js";
+import { announce, html } from "/static/dom.js";
+
+class Notice extends HTMLElement {
+  connectedCallback() {
+    this.setAttribute("role", "alert");
+  }
+
+  clear() {
+    this.className = "";
+    this.replaceChildren();
+  }
+
+  /** Show a failure that is not about the text of the question. */
+  show(error) {
+    this.className = `notice notice-${error.kind}`;
+    if (error.kind === "missing_key") {
+      this.askForKey(error);
+      return;
+    }
+    this.replaceChildren(
+      html("p", {}, html("strong", {}, error.message), error.hint ? ` ${error.hint}` : ""),
+      html("button", { type: "button", onclick: () => announce(this, "retry", {}) }, "Try again"),
+    );
+  }
+
+  askForKey(error) {
+    const input = html("input", { type: "password", id: "api-key", autocomplete: "off" });
+    this.replaceChildren(
+      html(
+        "form",
+        {
+          onsubmit: (event) => {
+            event.preventDefault();
+            useKey(input.value.trim());
+            announce(this, "retry", {});
+          },
+        },
+        html("label", { for: "api-key" }, html("strong", {}, error.message)),
+        input,
+        html("button", { type: "submit" }, "Use this key"),
+      ),
+    );
+  }
+}
+
+customElements.define("ck-notice", Notice);

@@ -1,0 +1,156 @@
+// <ck-question>: the text of the question, completed while it is typed, and the Ask button.
+
+import { Completion } from "/static/completion.js";
+import { announce, html } from "/static/dom.js";
+import { entitiesLike, relationsLike } from "/static/names.js";
+
+// The word being typed: an open quotation, or characters that need no quotes.
+const WORD = /(?:"(?:[^"\\]|\\.)*|'(?:[^'\\]|\\.)*|\^?[\p{L}\p{M}\p{N}_\-/:#@$%+~]*)$/u;
+const SPARQL = /^\s*(PREFIX|BASE|SELECT|ASK)\s/i;
+
+/** Where the word at the cursor starts, what it says, and whether a relation is expected. */
+export function wordAt(text, cursor) {
+  const before = text.slice(0, cursor);
+  const word = WORD.exec(before)[0];
+  const start = cursor - word.length;
+  const left = before.slice(0, start).trimEnd();
+  return {
+    start,
+    word: word.replace(/^["']/, ""),
+    expects: left.endsWith(".") ? "relation" : left.startsWith("?") ? "any" : "entity",
+  };
+}
+
+class Question extends HTMLElement {
+  connectedCallback() {
+    this.field = html("textarea", {
+      id: "question",
+      rows: 1,
+      placeholder: "France.borders & !Germany.borders",
+      "aria-describedby": "question-error",
+      enterkeyhint: "go",
+    });
+    this.completion = new Completion(this.field, {
+      suggest: (signal) => this.suggest(signal),
+      choose: (item) => this.insert(item),
+    });
+    this.error = html("div", { id: "question-error", class: "question-error", hidden: true });
+    const form = html(
+      "form",
+      {
+        onsubmit: (event) => {
+          event.preventDefault();
+          this.submit();
+        },
+      },
+      html("label", { for: "question" }, "Ask the graph"),
+      html(
+        "div",
+        { class: "question-line" },
+        html("div", { class: "field" }, this.field, this.completion.list),
+        html("button", { class: "primary", type: "submit" }, "Ask"),
+      ),
+    );
+    this.field.addEventListener("input", () => {
+      this.grow();
+      announce(this, "question-typed", { text: this.text });
+    });
+    this.field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      this.submit();
+    });
+    this.replaceChildren(form, this.error);
+  }
+
+  get text() {
+    return this.field.value.trim();
+  }
+
+  set text(value) {
+    this.field.value = value;
+    this.completion.close();
+    this.grow();
+  }
+
+  submit() {
+    this.completion.close();
+    announce(this, "question-asked", { text: this.text });
+  }
+
+  grow() {
+    this.field.style.height = "auto";
+    this.field.style.height = `${this.field.scrollHeight + 2}px`;
+  }
+
+  async suggest(signal) {
+    const { word, expects } = wordAt(this.field.value, this.field.selectionStart);
+    if (SPARQL.test(this.field.value)) return [];
+    if (expects === "relation") return relationsLike(word);
+    if (word === "" || word === "^") return [];
+    const entities = await entitiesLike(word, signal);
+    const found = expects === "any" ? [...(await relationsLike(word, 6)), ...entities] : entities;
+    // A word that is complete already needs no list over it.
+    return found.length === 1 && found[0].text === word ? [] : found;
+  }
+
+  insert(item) {
+    const cursor = this.field.selectionStart;
+    const { start } = wordAt(this.field.value, cursor);
+    this.field.setRangeText(item.text, start, cursor, "end");
+    this.field.focus();
+    this.grow();
+    announce(this, "question-typed", { text: this.text });
+  }
+
+  /** Show what is wrong with the text, where, and what may have been meant. */
+  showError(error) {
+    this.error.hidden = error === null;
+    this.field.setAttribute("aria-invalid", String(error !== null));
+    if (error === null) {
+      this.error.replaceChildren();
+      return;
+    }
+    const parts = [html("p", { class: "error-message" }, error.message)];
+    if (error.span) parts.push(this.excerpt(error.span));
+    if (error.suggestions.length > 0) {
+      const choices = error.suggestions.map((name) =>
+        html(
+          "button",
+          { type: "button", class: "chip", onclick: () => this.correct(error.span, name) },
+          name,
+        ),
+      );
+      parts.push(html("p", { class: "suggestions" }, "Did you mean ", choices));
+    } else if (error.hint) {
+      parts.push(html("p", { class: "hint" }, error.hint));
+    }
+    this.error.replaceChildren(...parts);
+  }
+
+  excerpt([start, stop]) {
+    const text = this.field.value;
+    const lead = this.field.value.length - this.field.value.trimStart().length;
+    const [from, to] = [start + lead, Math.max(stop, start + 1) + lead];
+    return html(
+      "p",
+      { class: "excerpt", "aria-hidden": "true" },
+      text.slice(Math.max(0, from - 40), from),
+      html("mark", {}, text.slice(from, to) || " "),
+      text.slice(to, to + 40),
+    );
+  }
+
+  correct(span, name) {
+    const bare = /^[\p{L}\p{M}\p{N}_\-/#@$%+~][\p{L}\p{M}\p{N}_\-/:#@$%+~]*$/u.test(name);
+    const written = bare ? name : `"${name.replaceAll(/["\\]/g, "\\$&")}"`;
+    const lead = this.field.value.length - this.field.value.trimStart().length;
+    if (span) this.field.setRangeText(written, span[0] + lead, span[1] + lead, "end");
+    else this.field.value = written;
+    this.field.focus();
+    this.grow();
+    announce(this, "question-typed", { text: this.text });
+  }
+}
+
+customElements.define("ck-question", Question);

@@ -1,0 +1,117 @@
+"""Query trees by name: from JSON to the tree of ids, and back with labels.
+
+The page builds questions by clicking; it sends trees, and gets the canonical
+text, so that the rules of quoting live in `query` alone.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from conekg.errors import QueryError, QueryTooLargeError
+from conekg.graph.vocabulary import Vocabulary
+from conekg.query.tree import (
+    Anchor,
+    And,
+    Not,
+    Or,
+    Project,
+    Query,
+    Universe,
+    depth,
+    fold,
+    subtrees,
+)
+from conekg.serving.limits import Limits
+from conekg.serving.schemas import Tree
+
+
+def query_from_tree(tree: Tree, vocabulary: Vocabulary) -> Query:
+    """The query a JSON tree describes."""
+    operands = tuple(query_from_tree(operand, vocabulary) for operand in tree.operands)
+    match tree.kind:
+        case "entity":
+            _check_arity(tree, 0, 0)
+            return Anchor(vocabulary.entities.id_of(_name_of(tree)))
+        case "all":
+            _check_arity(tree, 0, 0)
+            return Universe()
+        case "hop":
+            _check_arity(tree, 1, 1)
+            return Project(operands[0], vocabulary.relation_id(_name_of(tree)))
+        case "not":
+            _check_arity(tree, 1, 1)
+            return Not(operands[0])
+        case "and":
+            _check_arity(tree, 2, None)
+            return And(operands)
+        case "or":
+            _check_arity(tree, 2, None)
+            return Or(operands)
+    assert_never(tree.kind)
+
+
+def tree_of_query(query: Query, vocabulary: Vocabulary) -> Tree:
+    """The JSON tree of a query, with readable labels."""
+
+    def view(node: Query, operands: tuple[Tree, ...]) -> Tree:
+        below = list(operands)
+        match node:
+            case Anchor(entity_id):
+                entities = vocabulary.entities
+                name, label = entities.name(entity_id), entities.label(entity_id)
+                return Tree(kind="entity", name=name, label=label)
+            case Universe():
+                return Tree(kind="all")
+            case Project(_, relation_id):
+                name = vocabulary.relation_name(relation_id)
+                label = vocabulary.relation_label(relation_id)
+                return Tree(kind="hop", name=name, label=label, operands=below)
+            case And():
+                return Tree(kind="and", operands=below)
+            case Or():
+                return Tree(kind="or", operands=below)
+            case Not():
+                return Tree(kind="not", operands=below)
+        assert_never(node)
+
+    return fold(query, view)
+
+
+def check_size(query: Query, limits: Limits) -> int:
+    """The depth of a query; `QueryTooLargeError` where it is deeper or larger than allowed."""
+    nodes = len(subtrees(query))
+    if nodes > limits.query_nodes:
+        raise QueryTooLargeError(
+            f"the query has {nodes} nodes; this server takes {limits.query_nodes}",
+            hint="ask for its parts one at a time",
+        )
+    levels = depth(query)
+    if levels > limits.query_depth:
+        raise QueryTooLargeError(
+            f"the query is {levels} levels deep; this server takes {limits.query_depth}",
+            hint="ask for its parts one at a time",
+        )
+    return levels
+
+
+def check_text(text: str, limits: Limits) -> str:
+    """The text itself, or `QueryTooLargeError` where it is longer than the server takes."""
+    if len(text) > limits.query_chars:
+        raise QueryTooLargeError(
+            f"the text has {len(text)} characters; this server takes {limits.query_chars}"
+        )
+    return text
+
+
+def _name_of(tree: Tree) -> str:
+    if tree.name is None:
+        raise QueryError(f"a tree node of kind {tree.kind!r} needs a name")
+    return tree.name
+
+
+def _check_arity(tree: Tree, least: int, most: int | None) -> None:
+    count = len(tree.operands)
+    if count < least or (most is not None and count > most):
+        wanted = "no" if most == 0 else "one" if most == 1 else "two or more"
+        raise QueryError(f"a tree node of kind {tree.kind!r} has {wanted} operands, not {count}")
