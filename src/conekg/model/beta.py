@@ -90,6 +90,18 @@ class Beta(QueryModel):
         alpha, beta = (part[:, None] for part in region)
         return divergence(*points.chunk(2, dim=-1), alpha, beta).sum(dim=-1)
 
+    def scoring_features(self) -> tuple[Tensor, Tensor]:
+        """(features [num_entities, 2·dim], constants [num_entities]) in float64.
+
+        KL(entity ‖ query) = query_constant + constants − ⟨[α_q; β_q], features⟩.
+        """
+        points = regularize(self.entity.double())
+        alpha, beta = points.chunk(2, dim=-1)
+        total = torch.digamma(alpha + beta)
+        features = torch.cat([torch.digamma(alpha) - total, torch.digamma(beta) - total], dim=-1)
+        constants = (points * features).sum(dim=-1) - log_beta(alpha, beta).sum(dim=-1)
+        return features, constants
+
     def size(self, region: Region) -> Tensor:
         """[rows] the differential entropy: the flatter the distribution, the more answers."""
         return entropy(*region).sum(dim=-1)
@@ -114,6 +126,11 @@ def divergence(alpha: Tensor, beta: Tensor, other_alpha: Tensor, other_beta: Ten
         + (beta - other_beta) * torch.digamma(beta)
         + (other_alpha - alpha + other_beta - beta) * torch.digamma(alpha + beta)
     )
+
+
+def query_constant(alpha: Tensor, beta: Tensor) -> Tensor:
+    """[rows] Σ_dim ln B(α_q, β_q), the part of the divergence that no entity changes."""
+    return log_beta(alpha, beta).sum(dim=-1)
 
 
 def entropy(alpha: Tensor, beta: Tensor) -> Tensor:

@@ -39,6 +39,13 @@ def compiled(function: _Function) -> _Function:
     return result
 
 
+def inlined(function: _Function) -> _Function:
+    """The function copied into its callers: a call per tile would count array references."""
+    decorate = numba.njit(nogil=True, fastmath=True, error_model="numpy", inline="always")
+    result: _Function = decorate(function)
+    return result
+
+
 def cone_table(angles: FloatArray) -> FloatArray:
     """tan(v/4) of entity angles v in [-π, π], from which sin(v/2) and cos(v/2) are rational.
 
@@ -156,7 +163,9 @@ def _score_one_cone(
     stop: int,
 ) -> None:
     """One cone: the memory sets the pace, so each entity is unpacked where it is used."""
-    sa, ca, sa_sh, ca_sh, ch, sh = region[0]
+    # Indexed one by one: unpacking would lose that rows are contiguous, and with it the vectors.
+    sa, ca, sa_sh = region[0, 0], region[0, 1], region[0, 2]
+    ca_sh, ch, sh = region[0, 3], region[0, 4], region[0, 5]
     for entity in range(start, stop):
         outside = _ZERO
         inside = _ZERO
@@ -200,7 +209,7 @@ def _score_cones(
                 _unpack(table[e3, low:high], sines[3], cosines[3])
                 for r in range(first_row, last_row):
                     d0, d1, d2, d3 = _cone_terms(
-                        sines, cosines, region[r, :, low:high], center_weight
+                        sines, cosines, region[r], low, high, center_weight
                     )
                     if low:
                         d0 += out[r, e0]
@@ -213,7 +222,7 @@ def _score_cones(
                     out[r, e3] = d3
 
 
-@compiled
+@inlined
 def _unpack(tangents: FloatArray, sines: FloatArray, cosines: FloatArray) -> None:
     """Fill sin(v/2) and cos(v/2) from tan(v/4)."""
     for j in range(len(tangents)):
@@ -224,17 +233,23 @@ def _unpack(tangents: FloatArray, sines: FloatArray, cosines: FloatArray) -> Non
         cosines[j] = (_ONE - square) * shrink
 
 
-@compiled
+@inlined
 def _cone_terms(
-    sines: FloatArray, cosines: FloatArray, region: FloatArray, center_weight: np.float32
+    sines: FloatArray,
+    cosines: FloatArray,
+    region: FloatArray,
+    low: int,
+    high: int,
+    center_weight: np.float32,
 ) -> tuple[np.float32, np.float32, np.float32, np.float32]:
     """The distances of a tile of four entities; eleven vector instructions an element."""
-    sa, ca, sa_sh, ca_sh, ch, sh = region
-    s0, s1, s2, s3 = sines
-    c0, c1, c2, c3 = cosines
+    sa, ca, sa_sh = region[0, low:high], region[1, low:high], region[2, low:high]
+    ca_sh, ch, sh = region[3, low:high], region[4, low:high], region[5, low:high]
+    s0, s1, s2, s3 = sines[0], sines[1], sines[2], sines[3]
+    c0, c1, c2, c3 = cosines[0], cosines[1], cosines[2], cosines[3]
     out0, out1, out2, out3 = _ZERO, _ZERO, _ZERO, _ZERO
     in0, in1, in2, in3 = _ZERO, _ZERO, _ZERO, _ZERO
-    for j in range(region.shape[1]):
+    for j in range(high - low):
         x = abs(s0[j] * ca[j] - c0[j] * sa[j])
         out0 += max(_ZERO, x * ch[j] - abs(c0[j] * ca_sh[j] + s0[j] * sa_sh[j]))
         in0 += min(x, sh[j])
@@ -270,7 +285,7 @@ def _score_boxes(
         for entity in range(start, stop):
             point = table[entity]
             for r in range(first_row, min(first_row + ROWS_AT_ONCE, rows)):
-                center, offset = region[r]
+                center, offset = region[r, 0], region[r, 1]
                 outside = _ZERO
                 inside = _ZERO
                 for j in range(table.shape[1]):

@@ -1,0 +1,140 @@
+"""Scoring every entity, over and over, with weights that no longer change.
+
+A `ScoringTable` holds what can be computed from the entity weights alone, so that
+evaluating and answering pay for it once. It is an explicit object, made when the weights
+are final; a model keeps no hidden copies that could grow stale.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+from conekg.model.beta import Beta, query_constant
+from conekg.model.box import Box
+from conekg.model.cone import Cone
+from conekg.model.gqe import Gqe
+from conekg.model.interface import QueryModel, Region
+from conekg.model.kernels import scoring
+
+
+class ScoringTable(ABC):
+    """Distances and logits of all entities under the weights a model had when this was made."""
+
+    def __init__(self, model: QueryModel) -> None:
+        self.num_entities = model.num_entities
+        self.gamma = model.gamma
+        scale = model.distance_scale
+        self._scale = scale.detach().clone() if isinstance(scale, Tensor) else scale
+
+    @abstractmethod
+    def distances(self, region: Region) -> Tensor:
+        """[rows, num_entities] from each region to every entity, in id order; no gradient."""
+
+    def logits(self, region: Region) -> Tensor:
+        """[rows, num_entities] γ − scale · distance, without a gradient."""
+        # In place: a table of scores is the largest thing in memory here.
+        return self.distances(region).mul_(-self._scale).add_(self.gamma)
+
+
+def scoring_table(model: QueryModel) -> ScoringTable:
+    """The fastest table there is for a model on its device, at its precision."""
+    weights = model.entity
+    if isinstance(model, Beta):
+        return DivergenceTable(model)
+    if isinstance(model, Cone | Box | Gqe) and weights.dtype == torch.float32:
+        if weights.device.type == "cpu":
+            return CompiledTable(model)
+        if weights.device.type == "cuda" and find_spec("triton") is not None:
+            return DeviceTable(model)
+    return PlainTable(model)
+
+
+class PlainTable(ScoringTable):
+    """The model's own arithmetic, in chunks: any model, any device, any precision.
+
+    Holds no copy: it is valid for as long as the model's weights stay as they are.
+    """
+
+    def __init__(self, model: QueryModel) -> None:
+        super().__init__(model)
+        self._model = model
+
+    @torch.no_grad()
+    def distances(self, region: Region) -> Tensor:
+        """[rows, num_entities] from each region to every entity."""
+        return self._model.distance_to_all(region)
+
+
+class CompiledTable(ScoringTable):
+    """Cones, boxes and points in float32 on a CPU, by compiled loops over a copied table."""
+
+    def __init__(self, model: Cone | Box | Gqe) -> None:
+        super().__init__(model)
+        self._geometry = type(model)
+        self._center_weight = 0.0 if isinstance(model, Gqe) else model.config.center_weight
+        with torch.no_grad():
+            weights = model.entity.detach()
+            if isinstance(model, Cone):
+                self._table = scoring.cone_table(model.to_angle(weights).numpy())
+            else:
+                self._table = weights.numpy().copy()
+
+    def distances(self, region: Region) -> Tensor:
+        """[rows, num_entities] from each region to every entity."""
+        first, second = region[0].detach().numpy(), region[-1].detach().numpy()
+        table, weight, threads = self._table, self._center_weight, torch.get_num_threads()
+        if self._geometry is Cone:
+            result = scoring.score_cones(table, first, second, weight, threads)
+        elif self._geometry is Box:
+            result = scoring.score_boxes(table, first, second, weight, threads)
+        else:
+            result = scoring.score_points(table, first, threads)
+        return torch.from_numpy(result)
+
+
+class DeviceTable(ScoringTable):
+    """Cones, boxes and points in float32 on a GPU, by one Triton kernel."""
+
+    def __init__(self, model: Cone | Box | Gqe) -> None:
+        # Triton is there only where there is a GPU.
+        from conekg.model.kernels import geometry, score_all
+
+        super().__init__(model)
+        code = {Cone: geometry.CONE, Box: geometry.BOX, Gqe: geometry.POINT}[type(model)]
+        self._center_weight = 0.0 if isinstance(model, Gqe) else model.config.center_weight
+        inverse_range = 1.0 / model.embedding_range if isinstance(model, Cone) else 1.0
+        self._columns = score_all.EntityColumns(
+            model.entity.detach(), geometry=code, inverse_range=inverse_range
+        )
+
+    def distances(self, region: Region) -> Tensor:
+        """[rows, num_entities] from each region to every entity."""
+        first, second = region[0].detach(), region[-1].detach()
+        return self._columns.distances(first, second, self._center_weight)
+
+
+class DivergenceTable(ScoringTable):
+    """BetaE on any device: the divergence from a fixed entity is linear in the query.
+
+    KL(entity ‖ query) = c_q + c_e − ⟨[α_q; β_q], features_e⟩, so that all entities are one
+    matrix product. Small divergences are then differences of large numbers, which is why
+    training uses the direct formula; sums are taken in float64 here and given in float32.
+    """
+
+    def __init__(self, model: Beta) -> None:
+        super().__init__(model)
+        with torch.no_grad():
+            self._features, self._constants = model.scoring_features()
+        self._dtype = model.entity.dtype
+
+    @torch.no_grad()
+    def distances(self, region: Region) -> Tensor:
+        """[rows, num_entities] from each region to every entity."""
+        parameters = torch.cat(region, dim=-1).to(self._features.dtype)
+        alpha, beta = parameters.chunk(2, dim=-1)
+        distances = self._constants - parameters @ self._features.t()
+        return (distances + query_constant(alpha, beta)[:, None]).to(self._dtype)
