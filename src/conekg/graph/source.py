@@ -1,20 +1,155 @@
-"""One door to all graphs: a name, a store, a benchmark folder or a file of triples."""
+"""One door to all graphs: a name, a store, a benchmark folder, three files or one.
+
+What a source is follows from what it looks like; every look is described in one place
+here, and anything else is an error that lists what is accepted.
+"""
 
 from __future__ import annotations
 
+import difflib
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from conekg.errors import DataError
+from conekg.graph.assemble import (
+    NO_LABELS,
+    Assembled,
+    Labels,
+    Unseen,
+    assemble_one,
+    assemble_splits,
+)
+from conekg.graph.benchmark_folder import (
+    ENTITY_LABELS,
+    RELATION_LABELS,
+    is_benchmark_folder,
+    read_benchmark_folder,
+)
+from conekg.graph.benchmarks import BENCHMARKS, open_benchmark
+from conekg.graph.download import Progress
 from conekg.graph.geography import load_geography
-from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.label_file import read_labels
+from conekg.graph.split import HoldOut
 from conekg.graph.store import is_store, load_graph
+from conekg.graph.triples import SUFFIXES, TripleTable, read_triples
 
 
-def open_graph(source: str | Path) -> KnowledgeGraph:
-    """The graph that `source` names."""
+@dataclass(frozen=True)
+class ReadOptions:
+    """How files of triples become a graph; names, stores and benchmarks are not affected."""
+
+    hold_out: HoldOut = field(default_factory=HoldOut)
+    """What is held out of a single file."""
+    unseen: Unseen = "error"
+    """Whether held-out triples that name something new are an error or dropped."""
+    valid: Path | None = None
+    """The validation triples, when the source is the training file."""
+    test: Path | None = None
+    """The test triples, when the source is the training file."""
+    entity_labels: Path | None = None
+    relation_labels: Path | None = None
+
+
+def open_graph(
+    source: str | Path,
+    options: ReadOptions | None = None,
+    *,
+    benchmark_folder: Path | None = None,
+    progress: Progress | None = None,
+) -> KnowledgeGraph:
+    """The graph that `source` names or holds.
+
+    `geography`; the name of a public benchmark, downloaded once or read from
+    `benchmark_folder`; a store; a BetaE or Query2Box folder; a folder with train, valid
+    and test files; or a file of triples.
+
+    >>> open_graph("geography").num_entities > 5000
+    True
+    """
+    return read_source(source, options, benchmark_folder=benchmark_folder, progress=progress).graph
+
+
+def read_source(
+    source: str | Path,
+    options: ReadOptions | None = None,
+    *,
+    benchmark_folder: Path | None = None,
+    progress: Progress | None = None,
+) -> Assembled:
+    """The same as `open_graph`, with notes on what was merged or left out."""
+    options = options or ReadOptions()
     if source == "geography":
-        return load_geography()
+        return Assembled(load_geography())
+    if source in BENCHMARKS:
+        return Assembled(open_benchmark(str(source), benchmark_folder, progress))
     path = Path(source)
-    if path.is_dir() and is_store(path):
-        return load_graph(path)
-    raise DataError(f"no graph {str(source)!r}")
+    if path.is_dir():
+        return _read_folder(path, options)
+    if path.is_file():
+        return _read_file(path, options)
+    names = ("geography", *BENCHMARKS)
+    close = difflib.get_close_matches(str(source).lower(), names, n=1)
+    guess = f"did you mean {close[0]!r}? " if close else ""
+    raise DataError(
+        f"no graph, folder or file named {str(source)!r}",
+        hint=f"{guess}accepted are {', '.join(names)}, a graph folder, or a file ending in "
+        f"{', '.join(SUFFIXES)}",
+    )
+
+
+def _read_folder(folder: Path, options: ReadOptions) -> Assembled:
+    if is_store(folder):
+        return Assembled(load_graph(folder))
+    if is_benchmark_folder(folder):
+        return Assembled(read_benchmark_folder(folder))
+    train = _split_file(folder, "train")
+    if train is None:
+        raise DataError(
+            "the folder holds no graph",
+            path=str(folder),
+            hint="accepted are a store made by `conekg graph build`, a BetaE or Query2Box "
+            "folder, or a folder with train, valid and test files",
+        )
+    labels = _labels(options, folder)
+    tables: dict[Split, TripleTable] = {
+        split: read_triples(path)
+        for split in SPLITS
+        if (path := _split_file(folder, split)) is not None
+    }
+    return assemble_splits(folder.resolve().name, tables, labels, options.unseen)
+
+
+def _read_file(path: Path, options: ReadOptions) -> Assembled:
+    name = path.name.split(".")[0] or path.name
+    labels = _labels(options, None)
+    if options.valid is None and options.test is None:
+        return assemble_one(name, read_triples(path), options.hold_out, labels)
+    paths: dict[Split, Path | None] = {"train": path, "valid": options.valid, "test": options.test}
+    tables: dict[Split, TripleTable] = {
+        split: read_triples(given) for split, given in paths.items() if given is not None
+    }
+    return assemble_splits(name, tables, labels, options.unseen)
+
+
+def _split_file(folder: Path, split: Split) -> Path | None:
+    for suffix in SUFFIXES:
+        for ending in (suffix, f"{suffix}.gz"):
+            if (path := folder / f"{split}{ending}").is_file():
+                return path
+    return None
+
+
+def _labels(options: ReadOptions, folder: Path | None) -> Labels:
+    entity_file, relation_file = options.entity_labels, options.relation_labels
+    if folder is not None:
+        entity_file = entity_file or _existing(folder / ENTITY_LABELS)
+        relation_file = relation_file or _existing(folder / RELATION_LABELS)
+    return Labels(
+        NO_LABELS.entities if entity_file is None else read_labels(entity_file),
+        NO_LABELS.relations if relation_file is None else read_labels(relation_file),
+    )
+
+
+def _existing(path: Path) -> Path | None:
+    return path if path.is_file() else None

@@ -1,0 +1,248 @@
+"""From tables of named triples to a graph: names numbered, duplicates merged, splits checked.
+
+One table is split here, seeded; three tables are taken as the splits they are, after
+checking that they do not contradict each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from conekg.errors import DataError
+from conekg.graph.adjacency import IntArray, LongArray
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split, with_inverses
+from conekg.graph.split import HoldOut, split_triples
+from conekg.graph.triples import TripleTable
+from conekg.graph.vocabulary import NameTable, Vocabulary
+
+Unseen = Literal["error", "drop"]
+"""What to do with a held-out triple that names something training does not know."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Readable labels by name, for entities and for relations."""
+
+    entities: Mapping[str, str]
+    relations: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A graph, and what a person should know about how it came to be."""
+
+    graph: KnowledgeGraph
+    notes: tuple[str, ...] = ()
+
+
+NO_LABELS = Labels({}, {})
+
+
+def assemble_one(
+    name: str, table: TripleTable, hold_out: HoldOut, labels: Labels = NO_LABELS
+) -> Assembled:
+    """The graph of one table, with a random share of its triples held out."""
+    numbering = _Numbering()
+    triples, duplicates = _distinct(numbering.number(table))
+    parts = split_triples(triples, len(numbering.entities), len(numbering.relations), hold_out)
+    vocabulary = numbering.vocabulary(_merged(labels, table.labels))
+    edges = {split: with_inverses(parts[split]) for split in SPLITS}
+    notes = [*table.notes, *_duplicate_note(table, duplicates)]
+    wanted = round(hold_out.valid * len(triples)) + round(hold_out.test * len(triples))
+    held_out = len(parts["valid"]) + len(parts["test"])
+    if held_out < wanted:
+        notes.append(
+            f"{held_out:,} triples held out instead of {wanted:,}: the others are the only "
+            "ones of their entity or relation"
+        )
+    return Assembled(KnowledgeGraph(name, vocabulary, edges), tuple(notes))
+
+
+def assemble_splits(
+    name: str,
+    tables: Mapping[Split, TripleTable],
+    labels: Labels = NO_LABELS,
+    unseen: Unseen = "error",
+) -> Assembled:
+    """The graph of a training table and its validation and test tables.
+
+    Everything held out must occur in training: an entity or relation that training never
+    mentions is an error, or its triples are dropped and counted.
+    """
+    numbering = _Numbering()
+    numbered: dict[Split, IntArray] = {}
+    notes: list[str] = []
+    known = (0, 0)
+    for split in SPLITS:
+        if split not in tables:
+            continue
+        table = tables[split]
+        triples = numbering.number(table)
+        if split == "train":
+            known = (len(numbering.entities), len(numbering.relations))
+        else:
+            triples, note = _seen_in_training(triples, table, numbering, known, unseen)
+            notes += note
+        numbered[split], duplicates = _distinct(triples)
+        notes += [*table.notes, *_duplicate_note(table, duplicates)]
+    _refuse_overlaps(tables, numbered, numbering)
+    for table in tables.values():
+        labels = _merged(labels, table.labels)
+    vocabulary = numbering.vocabulary(labels, *known)
+    edges = {split: with_inverses(triples) for split, triples in numbered.items()}
+    return Assembled(KnowledgeGraph(name, vocabulary, edges), tuple(notes))
+
+
+class _Numbering:
+    """Numbers names in the order in which tables bring them, heads before tails."""
+
+    def __init__(self) -> None:
+        self.entities = pa.array([], pa.large_string())
+        self.relations = pa.array([], pa.large_string())
+
+    def number(self, table: TripleTable) -> IntArray:
+        """[n, 3] the table's triples as numbers; new names get the next free ones."""
+        heads, relations, tails = table.columns
+        triples = np.empty((len(table), 3), dtype=np.int32)
+        triples[:, 0], self.entities = _number(heads, self.entities)
+        triples[:, 1], self.relations = _number(relations, self.relations)
+        triples[:, 2], self.entities = _number(tails, self.entities)
+        return triples
+
+    def vocabulary(
+        self, labels: Labels, num_entities: int | None = None, num_relations: int | None = None
+    ) -> Vocabulary:
+        """The names as tables, cut to the given numbers."""
+        entities, relations = self.entities[:num_entities], self.relations[:num_relations]
+        return Vocabulary(
+            NameTable("entity", entities, _labels_for(entities, labels.entities)),
+            NameTable("relation", relations, _labels_for(relations, labels.relations)),
+        )
+
+
+def _number(column: pa.DictionaryArray, names: pa.Array) -> tuple[IntArray, pa.Array]:
+    """The column's values as places in `names`, which grows by those it lacks."""
+    places = pc.index_in(column.dictionary, value_set=names)
+    missing = places.is_null().to_numpy(zero_copy_only=False)
+    numbers = places.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int32)
+    numbers[missing] = np.arange(len(names), len(names) + missing.sum(), dtype=np.int32)
+    if missing.any():
+        names = pa.concat_arrays([names, column.dictionary.filter(pa.array(missing))])
+    return numbers[column.indices.to_numpy(zero_copy_only=False)], names
+
+
+def _distinct(triples: IntArray) -> tuple[IntArray, int]:
+    """The triples without repetitions, in the order of their first mention, and how many fell."""
+    key = _keys(triples)
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    repeats = np.zeros(len(key), dtype=bool)
+    repeats[order[1:]] = ordered[1:] == ordered[:-1]
+    count = int(repeats.sum())
+    return (triples[~repeats] if count else triples), count
+
+
+def _keys(triples: IntArray) -> LongArray:
+    """One number a triple, equal only for equal triples (21, 22 and 21 bits would not do)."""
+    size = np.int64(triples[:, [0, 2]].max(initial=0)) + 1
+    return _keys_within(triples, size)
+
+
+def _keys_within(triples: IntArray, size: np.int64) -> LongArray:
+    key: LongArray = triples[:, 1].astype(np.int64)
+    key *= size
+    key += triples[:, 0]
+    key *= size
+    key += triples[:, 2]
+    return key
+
+
+def _seen_in_training(
+    triples: IntArray,
+    table: TripleTable,
+    numbering: _Numbering,
+    known: tuple[int, int],
+    unseen: Unseen,
+) -> tuple[IntArray, list[str]]:
+    """The triples that name nothing new; training was numbered first, so new means large."""
+    limits = np.array([known[0], known[1], known[0]])
+    new: NDArray[np.bool_] = triples >= limits
+    rows = new.any(axis=1)
+    if not rows.any():
+        return triples, []
+    if unseen == "drop":
+        note = f"{table.path}: {int(rows.sum()):,} triples dropped, training lacks their names"
+        return triples[~rows], [note]
+    row = int(rows.argmax())
+    column = int(new[row][[1, 0, 2]].argmax())  # a relation first: it tells more
+    column = (1, 0, 2)[column]
+    kind = "relation" if column == 1 else "entity"
+    names = numbering.relations if column == 1 else numbering.entities
+    unknown = names[int(triples[row, column])].as_py()
+    close = NameTable(kind, names[: int(limits[column])]).suggest(unknown)
+    guess = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+    raise DataError(
+        f"{kind} {unknown!r} does not occur in the training triples "
+        f"({int(rows.sum()):,} triples here name something new)",
+        path=str(table.path),
+        line=table.line_of(row),
+        hint=f"{guess}add it to the training file, or drop such triples with --drop-unseen",
+    )
+
+
+def _refuse_overlaps(
+    tables: Mapping[Split, TripleTable], numbered: Mapping[Split, IntArray], numbering: _Numbering
+) -> None:
+    """A triple in two splits is an error: it would be both known and to be predicted."""
+    size = np.int64(len(numbering.entities))
+    keys = {split: _keys_within(triples, size) for split, triples in numbered.items()}
+    splits = list(keys)
+    for index, later in enumerate(splits):
+        for earlier in splits[:index]:
+            shared = np.isin(keys[later], keys[earlier])
+            if not shared.any():
+                continue
+            triple = numbered[later][shared.argmax()]
+            names = (numbering.entities, numbering.relations, numbering.entities)
+            told = " ".join(repr(n[int(i)].as_py()) for n, i in zip(names, triple, strict=True))
+            raise DataError(
+                f"triple {told} is also a {earlier} triple ({tables[earlier].path}); "
+                f"{int(shared.sum()):,} triples are in both",
+                path=str(tables[later].path),
+                line=_line_of_triple(tables[later], told),
+                hint="every triple belongs to one split; remove it from one of the files, "
+                "or give one file and let conekg split it",
+            )
+
+
+def _line_of_triple(table: TripleTable, told: str) -> int | None:
+    columns = [column.dictionary.to_pylist() for column in table.columns]
+    indices = np.stack([column.indices.to_numpy() for column in table.columns], axis=1)
+    for row, triple in enumerate(indices.tolist()):
+        if " ".join(repr(columns[i][place]) for i, place in enumerate(triple)) == told:
+            return table.line_of(row)
+    raise AssertionError("the triple came from this table")
+
+
+def _labels_for(names: pa.Array, labels: Mapping[str, str]) -> pa.Array | None:
+    if not labels:
+        return None
+    return pa.array((labels.get(name) for name in names.to_pylist()), pa.large_string())
+
+
+def _merged(labels: Labels, more: Mapping[str, str]) -> Labels:
+    """Labels of a file beside those given, which win."""
+    if not more:
+        return labels
+    return Labels({**more, **labels.entities}, {**more, **labels.relations})
+
+
+def _duplicate_note(table: TripleTable, duplicates: int) -> list[str]:
+    return [f"{table.path}: {duplicates:,} repeated triples merged"] if duplicates else []

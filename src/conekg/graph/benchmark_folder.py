@@ -1,0 +1,196 @@
+"""Benchmark folders as BetaE and Query2Box release them, taken exactly as they are.
+
+Triples are integer ids with both directions spelled out, relation 2k forward and 2k+1
+its inverse; names come from `id2ent` and `id2rel` (or `ent2id`, `rel2id`), as pickles or
+as tab-separated text. Only the graph is read here, not the queries beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from conekg.errors import DataError
+from conekg.graph.adjacency import IntArray, LongArray
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.label_file import read_labels
+from conekg.graph.safe_pickle import load_pickle
+from conekg.graph.text_file import fields_of, line_of_row
+from conekg.graph.vocabulary import NameTable, Vocabulary
+
+_ID_FILES = {"ent": ("id2ent", "ent2id"), "rel": ("id2rel", "rel2id")}
+ENTITY_LABELS = "entity_names.tsv"
+RELATION_LABELS = "relation_text.tsv"
+
+
+def is_benchmark_folder(folder: Path) -> bool:
+    """Whether `folder` has integer triples and the names of the ids."""
+    return _find(folder, "train.txt") is not None and _id_file(folder, "ent") is not None
+
+
+def read_benchmark_folder(folder: str | Path, name: str | None = None) -> KnowledgeGraph:
+    """The graph of a BetaE or Query2Box folder, with labels where the folder has them."""
+    folder = Path(folder)
+    entities = _names(folder, "ent")
+    relations = _pair_relations(folder, _names(folder, "rel"))
+    edges: dict[Split, IntArray] = {}
+    for split in SPLITS:
+        path = _find(folder, f"{split}.txt")
+        if path is None:
+            raise DataError(f"the folder has no {split}.txt", path=str(folder))
+        edges[split] = _read_edges(path, len(entities), 2 * len(relations))
+    vocabulary = Vocabulary(
+        NameTable("entity", entities, _labels(folder, ENTITY_LABELS, entities)),
+        NameTable("relation", relations, _labels(folder, RELATION_LABELS, relations)),
+    )
+    return KnowledgeGraph(name or folder.name, vocabulary, edges)
+
+
+def _read_edges(path: Path, num_entities: int, num_relations: int) -> IntArray:
+    """[n, 3] the edges of one file in its order, every one with its inverse."""
+    columns = ("head", "relation", "tail")
+    try:
+        table = pyarrow.csv.read_csv(
+            path,
+            read_options=pyarrow.csv.ReadOptions(column_names=list(columns)),
+            parse_options=pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(columns, pa.int32()), null_values=[]
+            ),
+        )
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _edge_fault(path, str(error)) from error
+    edges = np.stack([table[column].to_numpy() for column in columns], axis=1)
+    limits = np.array([num_entities, num_relations, num_entities])
+    outside = ((edges < 0) | (edges >= limits)).any(axis=1)
+    if outside.any():
+        row = int(outside.argmax())
+        raise DataError(
+            f"edge {edges[row].tolist()} has an id without a name; there are "
+            f"{num_entities:,} entities and {num_relations:,} relations",
+            path=str(path),
+            line=line_of_row(path, row),
+        )
+    _check_inverses(path, edges, num_entities)
+    return edges
+
+
+def _edge_fault(path: Path, otherwise: str) -> DataError:
+    """The error of the first line that is not three integers."""
+    try:
+        for number, fields in fields_of(path, "\t", 3):
+            if not all(field.strip().isdigit() for field in fields):
+                return DataError(
+                    f"three integer ids expected, found {fields}", path=str(path), line=number
+                )
+    except DataError as error:
+        return error
+    return DataError(f"cannot be read as integer triples: {otherwise}", path=str(path))
+
+
+def _check_inverses(path: Path, edges: IntArray, num_entities: int) -> None:
+    """Refuse edges whose inverse, relation 2k for 2k+1 and the other way, is not there."""
+    heads, relations, tails = edges.T.astype(np.int64)
+
+    def keys(head: LongArray, relation: LongArray, tail: LongArray) -> LongArray:
+        return (relation * num_entities + head) * num_entities + tail
+
+    lonely = ~np.isin(keys(tails, relations ^ 1, heads), keys(heads, relations, tails))
+    if lonely.any():
+        row = int(lonely.argmax())
+        head, relation, tail = edges[row].tolist()
+        raise DataError(
+            f"edge {head} {relation} {tail} lacks its inverse {tail} {relation ^ 1} {head}",
+            path=str(path),
+            line=line_of_row(path, row),
+            hint="in these folders relation 2k is forward and 2k+1 its inverse, both spelled out",
+        )
+
+
+def _names(folder: Path, kind: str) -> list[str]:
+    """Names in id order."""
+    path = _id_file(folder, kind)
+    if path is None:
+        wanted = " or ".join(f"{stem}.pkl" for stem in _ID_FILES[kind])
+        raise DataError(f"the folder has no {wanted} (or .tsv)", path=str(folder))
+    table = _read_id_table(path)
+    names = [table.get(index) for index in range(len(table))]
+    if None in names:
+        raise DataError(
+            f"id {names.index(None)} has no name; {len(table):,} ids must be 0 to "
+            f"{len(table) - 1:,}",
+            path=str(path),
+        )
+    return [str(name) for name in names]
+
+
+def _read_id_table(path: Path) -> dict[int, str]:
+    """Names by id, from either direction and either format."""
+    if path.suffix == ".pkl":
+        pairs = _pickled_pairs(path, load_pickle(path))
+    else:
+        pairs = []
+        for number, fields in fields_of(path, "\t", 2):
+            if not fields[0].isdigit():
+                raise DataError(f"{fields[0]!r} is not an id", path=str(path), line=number)
+            pairs.append((int(fields[0]), fields[1]))
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        raise DataError("an id occurs twice", path=str(path))
+    return table
+
+
+def _pickled_pairs(path: Path, content: Any) -> list[tuple[int, str]]:
+    if isinstance(content, Mapping):
+        pairs = list(content.items())
+        if path.stem in ("ent2id", "rel2id"):
+            pairs = [(index, name) for name, index in pairs]
+        if all(isinstance(index, int) and isinstance(name, str) for index, name in pairs):
+            return pairs
+    raise DataError("expected a dictionary between integer ids and names", path=str(path))
+
+
+def _pair_relations(folder: Path, names: list[str]) -> list[str]:
+    """The names of the forward relations, their marks removed, after checking every pair."""
+    if len(names) % 2:
+        raise DataError(
+            f"{len(names)} relations found; every relation needs its inverse", path=str(folder)
+        )
+    bases = []
+    for index in range(0, len(names), 2):
+        forward, inverse = names[index], names[index + 1]
+        base = forward.removeprefix("+")
+        if inverse not in (f"-{base}", f"{base}_reverse"):
+            raise DataError(
+                f"relations {index} {forward!r} and {index + 1} {inverse!r} are no inverse pair",
+                path=str(_id_file(folder, "rel")),
+                hint="expected are '+name' and '-name', or 'name' and 'name_reverse'",
+            )
+        bases.append(base)
+    return bases
+
+
+def _labels(folder: Path, file_name: str, names: list[str]) -> list[str | None] | None:
+    """Labels in id order from the optional label file; marks of direction are ignored."""
+    path = folder / file_name
+    if not path.is_file():
+        return None
+    labels = read_labels(path)
+    return [labels.get(name) or labels.get(f"+{name}") for name in names]
+
+
+def _id_file(folder: Path, kind: str) -> Path | None:
+    for stem in _ID_FILES[kind]:
+        for suffix in (".pkl", ".tsv"):
+            if (path := folder / f"{stem}{suffix}").is_file():
+                return path
+    return None
+
+
+def _find(folder: Path, name: str) -> Path | None:
+    return next((p for p in (folder / name, folder / f"{name}.gz") if p.is_file()), None)

@@ -1,0 +1,162 @@
+"""Public benchmarks by name: where they come from, and how to be sure that it is them.
+
+The graphs of BetaE's release are fetched once and kept as stores in a cache folder. The
+archive itself has no published checksum, so each triple file in it is checked instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from conekg.errors import DataError, DownloadError
+from conekg.graph.benchmark_folder import is_benchmark_folder, read_benchmark_folder
+from conekg.graph.download import Progress, fetch
+from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.graph.store import is_store, load_graph, save_graph
+
+BETAE_ARCHIVE = "http://snap.stanford.edu/betae/KG_data.zip"
+_GRAPH_FILES = ("train.txt", "valid.txt", "test.txt", "id2ent.pkl", "id2rel.pkl")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A public benchmark graph."""
+
+    title: str
+    folders: tuple[str, ...]
+    """What the folder with its files is called, in the archive or on a disk."""
+    archive: str | None = None
+    """Where the official archive is; `None` where there is no lasting address."""
+    sha256: Mapping[str, str] = field(default_factory=dict)
+    """Checksums of its triple files, where the release is known to the byte."""
+
+
+BENCHMARKS = {
+    "nell995": Benchmark(
+        "NELL995, as BetaE and ConE use it",
+        ("NELL-betae", "NELL"),
+        BETAE_ARCHIVE,
+        {
+            "train.txt": "2745e38101fd8b5737076996194576e2f6be05485b4cb28c216078f2ef928c47",
+            "valid.txt": "a4223c6ddaf37d629db481aaf1d0e10808ace192a6a653fe1c93f346af850f1b",
+            "test.txt": "4d675e0614b2d5426434dc04ecafdc076e7cc410899c0161b2f376d4413bb64b",
+        },
+    ),
+    "fb15k": Benchmark(
+        "FB15k, as BetaE and ConE use it",
+        ("FB15k-betae", "FB15k"),
+        BETAE_ARCHIVE,
+        {
+            "train.txt": "8e8d76e9731885a556359427eb8b8c0c6cd052438792698c697363150501e720",
+            "valid.txt": "65991b1b8a77c096f01bbacd4c58ba57623c32227543332cae20533b30792192",
+            "test.txt": "0d3ea27be821faba51edbb02328d97c13d2a7e1b9d101574b13ae50b57c2c140",
+        },
+    ),
+    "fb15k-237": Benchmark(
+        "FB15k-237, as BetaE and ConE use it",
+        ("FB15k-237-betae", "FB15k-237"),
+        BETAE_ARCHIVE,
+        {
+            "train.txt": "b30260b70590fab1c074e794de004d27960dd3419cf4db30699a98fdf88f9a4f",
+            "valid.txt": "30ea4d342e4ef4b9c5199ae3ff943bfaff7c50bc0d87b3b1126c33bb6311adf1",
+            "test.txt": "43239b213453f72d58c68e18eb2dc8858a5156f05d6ca3c7e6cfc651c72d8741",
+        },
+    ),
+    "wn18rr-qa": Benchmark("WN18RR-QA, queries over WordNet", ("WN18RR-QA", "WN18RR")),
+}
+"""Benchmarks by the name that commands take."""
+
+
+def cache_folder() -> Path:
+    """Where downloads are kept: `CONEKG_CACHE`, or `conekg` in the user's cache folder."""
+    if named := os.environ.get("CONEKG_CACHE"):
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "conekg"
+
+
+def open_benchmark(
+    name: str, folder: Path | None = None, progress: Progress | None = None
+) -> KnowledgeGraph:
+    """The graph of a benchmark: from `folder`, from the cache, or from its official place."""
+    benchmark = BENCHMARKS[name]
+    if folder is not None:
+        return _read_checked(name, benchmark, _resolve(benchmark, folder))
+    store = cache_folder() / name
+    if not is_store(store):
+        if benchmark.archive is None:
+            raise DownloadError(
+                f"{name} has no lasting official address to download from",
+                hint="fetch it from its authors, then pass --from FOLDER",
+            )
+        _download(name, benchmark, benchmark.archive, store, progress)
+    return load_graph(store)
+
+
+def _download(
+    name: str, benchmark: Benchmark, url: str, store: Path, progress: Progress | None
+) -> None:
+    archive = fetch(url, cache_folder() / url.rpartition("/")[2], progress=progress)
+    unpacked = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=cache_folder()))
+    try:
+        _unpack(archive, benchmark, unpacked)
+        save_graph(_read_checked(name, benchmark, unpacked), store)
+    except DataError as error:
+        archive.unlink(missing_ok=True)
+        raise DownloadError(
+            f"{url} is not the release expected: {error.message}",
+            hint="the archive has been removed; try again, or pass --from FOLDER",
+        ) from error
+    finally:
+        shutil.rmtree(unpacked, ignore_errors=True)
+
+
+def _unpack(archive: Path, benchmark: Benchmark, target: Path) -> None:
+    """Take the files of one graph out of the archive, by name alone: paths in it are ignored."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            for member in opened.infolist():
+                place = PurePosixPath(member.filename)
+                if place.parent.name in benchmark.folders and place.name in _GRAPH_FILES:
+                    with opened.open(member) as source, (target / place.name).open("wb") as file:
+                        shutil.copyfileobj(source, file)
+    except (zipfile.BadZipFile, OSError, EOFError) as error:
+        raise DataError(f"not a readable zip archive: {error}", path=str(archive)) from error
+    if not is_benchmark_folder(target):
+        raise DataError(f"no folder {' or '.join(benchmark.folders)} in it", path=str(archive))
+
+
+def _resolve(benchmark: Benchmark, folder: Path) -> Path:
+    """The folder itself, or the one of the benchmark's names inside it."""
+    for candidate in (folder, *(folder / name for name in benchmark.folders)):
+        if is_benchmark_folder(candidate):
+            return candidate
+    raise DataError(
+        "no benchmark graph here",
+        path=str(folder),
+        hint="expected are train.txt, valid.txt, test.txt, id2ent.pkl and id2rel.pkl, in the "
+        f"folder or in {' or '.join(benchmark.folders)} inside it",
+    )
+
+
+def _read_checked(name: str, benchmark: Benchmark, folder: Path) -> KnowledgeGraph:
+    for file_name, expected in benchmark.sha256.items():
+        path = folder / file_name
+        if not path.is_file():
+            raise DataError(f"the folder has no {file_name}", path=str(folder))
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != expected:
+            raise DataError(
+                f"is not the file of the public release of {name}: its checksum differs",
+                path=str(path),
+                hint="to use this graph all the same, pass the folder itself as the graph",
+            )
+    return read_benchmark_folder(folder, name)

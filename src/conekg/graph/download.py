@@ -1,0 +1,149 @@
+"""Fetching public files: resumable, checked, and in their place only when complete.
+
+A download grows in `NAME.part` beside its destination. If it breaks off, the next
+attempt asks the server for the rest, provided the file there is still the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from conekg.errors import DownloadError
+
+Progress = Callable[[str, float, float | None], None]
+"""Called with what is going on, how much is done, and how much there is (bytes; unknown: None)."""
+
+_CHUNK_BYTES = 1 << 18
+_TIMEOUT_S = 60.0
+
+
+def fetch(
+    url: str,
+    destination: Path,
+    *,
+    sha256: str | None = None,
+    progress: Progress | None = None,
+    attempts: int = 4,
+    pause_s: float = 1.0,
+) -> Path:
+    """`destination` with the content of `url`; a file that is already there is kept.
+
+    A broken connection is tried again `attempts` times, each after twice the pause, and
+    continues where it broke off.
+    """
+    if destination.exists():
+        return destination
+    part = destination.with_name(destination.name + ".part")
+    try:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        for attempt in range(attempts):
+            try:
+                _continue(url, part, progress)
+                break
+            except (
+                urllib.error.URLError,
+                http.client.HTTPException,
+                ConnectionError,
+                TimeoutError,
+            ) as e:
+                if attempt + 1 == attempts or _is_final(e):
+                    raise _failed(url, part, e) from e
+                time.sleep(pause_s * 2**attempt)
+        _check_sum(url, part, sha256)
+        part.replace(destination)
+    except OSError as error:
+        raise DownloadError(f"cannot write {destination}: {error.strerror}") from error
+    _validator_file(part).unlink(missing_ok=True)
+    return destination
+
+
+def _continue(url: str, part: Path, progress: Progress | None) -> None:
+    """Append what `part` lacks; start over when the server has another file by now."""
+    have = part.stat().st_size if part.exists() else 0
+    known = _validator_file(part)
+    headers = {"User-Agent": "conekg"}
+    if have and known.exists():
+        headers |= {"Range": f"bytes={have}-", "If-Range": known.read_text(encoding="ascii")}
+    request = urllib.request.Request(url, headers=headers)
+    try:
+        response = urllib.request.urlopen(request, timeout=_TIMEOUT_S)
+    except urllib.error.HTTPError as error:
+        if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise
+        _forget(part)  # what we have is longer than what there is
+        response = urllib.request.urlopen(
+            urllib.request.Request(url, headers={"User-Agent": "conekg"}), timeout=_TIMEOUT_S
+        )
+    with response:
+        if response.status != http.HTTPStatus.PARTIAL_CONTENT:
+            _forget(part)
+            have = 0
+        _remember(part, response)
+        _append(response, part, have, progress, url)
+
+
+def _append(response: Any, part: Path, have: int, progress: Progress | None, url: str) -> None:
+    remaining = response.headers.get("Content-Length")
+    total = None if remaining is None else have + int(remaining)
+    name = url.rpartition("/")[2]
+    with part.open("ab") as file:
+        while chunk := response.read(_CHUNK_BYTES):
+            file.write(chunk)
+            have += len(chunk)
+            if progress is not None:
+                progress(f"download {name}", have, total)
+    if total is not None and have < total:
+        raise http.client.IncompleteRead(b"", total - have)
+
+
+def _remember(part: Path, response: Any) -> None:
+    """Keep what identifies this version of the file, so that parts are never mixed."""
+    validator = response.headers.get("ETag") or response.headers.get("Last-Modified")
+    if validator and not validator.startswith("W/"):
+        _validator_file(part).write_text(validator, encoding="ascii")
+
+
+def _validator_file(part: Path) -> Path:
+    return part.with_name(part.name + ".version")
+
+
+def _forget(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _validator_file(part).unlink(missing_ok=True)
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether trying again cannot help: the server understood and said no."""
+    return isinstance(error, urllib.error.HTTPError) and 400 <= error.code < 500
+
+
+def _failed(url: str, part: Path, error: Exception) -> DownloadError:
+    reason = getattr(error, "reason", None) or error
+    if isinstance(error, urllib.error.HTTPError):
+        reason = f"the server answered {error.code} {error.reason}"
+    have = part.stat().st_size if part.exists() else 0
+    kept = f"; {have:,} bytes are kept, so trying again continues from there" if have else ""
+    return DownloadError(
+        f"cannot download {url}: {reason}{kept}",
+        hint="check the connection, or fetch the file by other means and pass --from FOLDER",
+    )
+
+
+def _check_sum(url: str, part: Path, expected: str | None) -> None:
+    if expected is None:
+        return
+    with part.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != expected:
+        _forget(part)
+        raise DownloadError(
+            f"{url} has checksum {found}, expected {expected}",
+            hint="the file was damaged on the way, or replaced; it has been removed, try again",
+        )

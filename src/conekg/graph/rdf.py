@@ -1,0 +1,100 @@
+"""RDF in: N-Triples and Turtle files as three columns of names, with labels from rdfs:label.
+
+Only edges between resources are kept; a triple whose object is a literal is a label or
+is counted as left out. Needs the extra `rdf` (pyoxigraph).
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conekg.errors import ConeKGError, DataError
+from conekg.graph.text_file import bare_suffix
+
+RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
+
+
+@dataclass
+class RdfColumns:
+    """What an RDF file says: edges in file order, and labels."""
+
+    columns: tuple[list[str], list[str], list[str]] = field(default_factory=lambda: ([], [], []))
+    """Heads, relations and tails: IRIs without brackets, blank nodes as `_:name`."""
+    labels: dict[str, str] = field(default_factory=dict)
+    """Labels by name: rdfs:label in English or in no language, otherwise the end of the IRI."""
+    literals: int = 0
+    """How many triples were left out because their object is a literal."""
+
+
+def read_rdf(path: Path) -> RdfColumns:
+    """The edges and labels of an N-Triples or Turtle file, plain or gzipped."""
+    oxigraph = _oxigraph()
+    formats = {".nt": oxigraph.RdfFormat.N_TRIPLES, ".ttl": oxigraph.RdfFormat.TURTLE}
+    found = RdfColumns()
+    ranks: dict[str, int] = {}
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for triple in oxigraph.parse(file, format=formats[bare_suffix(path)]):
+                _take(triple, found, ranks, oxigraph)
+    except SyntaxError as error:
+        raise DataError(f"RDF syntax: {error.msg}", path=str(path), line=error.lineno) from error
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        raise DataError(f"cannot be read as RDF: {error}", path=str(path)) from error
+    for names in found.columns:
+        for name in names:
+            if name not in found.labels and (local := local_part(name)) != name:
+                found.labels[name] = local
+    return found
+
+
+def local_part(iri: str) -> str:
+    """What follows the last `#` or `/` of an IRI; the whole where nothing does.
+
+    >>> local_part("http://example.org/film#director")
+    'director'
+    """
+    if iri.startswith("_:"):
+        return iri
+    return iri.rstrip("/#").replace("#", "/").rpartition("/")[2] or iri
+
+
+def _take(triple: Any, found: RdfColumns, ranks: dict[str, int], oxigraph: Any) -> None:
+    """Sort one triple into edges, labels and the count of literals."""
+    head = _name(triple.subject)
+    if not isinstance(triple.object, oxigraph.Literal):
+        for column, name in zip(
+            found.columns, (head, triple.predicate.value, _name(triple.object)), strict=True
+        ):
+            column.append(name)
+        return
+    if triple.predicate.value != RDFS_LABEL:
+        found.literals += 1
+        return
+    language = (triple.object.language or "").lower()
+    # English first, then no language, then whichever comes first.
+    rank = 0 if language.split("-")[0] == "en" else 1 if not language else 2
+    if rank < ranks.get(head, 3):
+        ranks[head] = rank
+        found.labels[head] = triple.object.value
+
+
+def _name(term: Any) -> str:
+    value = getattr(term, "value", None)
+    if value is None:
+        raise ValueError(f"quoted triples are not supported: {term}")
+    return f"_:{value}" if type(term).__name__ == "BlankNode" else str(value)
+
+
+def _oxigraph() -> Any:
+    try:
+        import pyoxigraph
+    except ImportError as error:
+        raise ConeKGError(
+            "reading RDF needs pyoxigraph, which is not installed",
+            hint="pip install 'conekg[rdf]'",
+        ) from error
+    return pyoxigraph

@@ -1,0 +1,78 @@
+"""The one reader of foreign pickles: plain containers and plain values, nothing else.
+
+A pickle is a program; loading one the usual way runs it. Public benchmark releases
+come as pickles all the same, so they are read by an unpickler that can look up the
+few harmless classes such data is made of and refuses every other name.
+"""
+
+from __future__ import annotations
+
+import collections
+import gzip
+import pickle
+from pathlib import Path
+from typing import Any
+
+from conekg.errors import DataError
+
+_PLAIN = {
+    kind.__name__: kind for kind in (dict, set, frozenset, tuple, list, int, str, float, bool)
+}
+ALLOWED: dict[tuple[str, str], type] = {
+    **{("builtins", name): kind for name, kind in _PLAIN.items()},
+    **{("__builtin__", name): kind for name, kind in _PLAIN.items()},
+    ("collections", "defaultdict"): collections.defaultdict,
+}
+"""Every class a pickle may name; the first spelling is Python 3's, the second Python 2's."""
+
+
+class RefusedError(pickle.UnpicklingError):
+    """A pickle that names something other than a plain container or value."""
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    def find_class(self, module_name: str, global_name: str) -> type:
+        allowed = ALLOWED.get((module_name, global_name))
+        if allowed is None:
+            raise RefusedError(f"it asks for {module_name}.{global_name}")
+        return allowed
+
+    def persistent_load(self, pid: Any) -> Any:
+        raise RefusedError("it refers to an object outside the file")
+
+
+def load_pickle(path: str | Path) -> Any:
+    """The content of a pickle made of dict, set, tuple, list, int, str and the like.
+
+    A name ending in `.gz` is read through gzip. Nothing in the file is ever run.
+    """
+    path = Path(path)
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            return _PlainUnpickler(file).load()
+    except FileNotFoundError:
+        raise DataError("no such file", path=str(path)) from None
+    except RefusedError as error:
+        raise DataError(
+            f"refused to unpickle: {error}",
+            path=str(path),
+            hint="accepted are dict, set, frozenset, tuple, list, int, str, float, bool, None and "
+            "defaultdict; the file may be hostile or of another kind",
+        ) from error
+    except _BROKEN as error:
+        raise DataError(f"not a readable pickle: {error}", path=str(path)) from error
+
+
+# What the unpickler raises on damaged input, by its documentation and by trial.
+_BROKEN = (
+    pickle.UnpicklingError,
+    OSError,
+    EOFError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    MemoryError,
+)

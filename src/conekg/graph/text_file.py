@@ -1,0 +1,94 @@
+"""Lines of text files, plain or gzipped, and what is wrong with the first bad one.
+
+Files are read fast by other means; this module reads them again, slowly, when
+something was wrong, so that the message can name the line.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from conekg.errors import DataError
+
+DELIMITERS = {".tsv": "\t", ".txt": "\t", ".csv": ","}
+"""Text formats by the end of the file's name."""
+
+
+def bare_suffix(path: Path) -> str:
+    """The lower-case ending of a file's name that says its format, `.gz` aside.
+
+    >>> bare_suffix(Path("facts.TSV.gz"))
+    '.tsv'
+    """
+    name = path.name.lower().removesuffix(".gz")
+    return Path(name).suffix
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Each line that is not blank, without its line end, with its number from 1."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                line = line.rstrip(b"\r\n")
+                if number == 1:
+                    line = line.removeprefix(b"\xef\xbb\xbf")  # a byte order mark
+                if line:
+                    yield number, line
+    except FileNotFoundError:
+        raise DataError("no such file", path=str(path)) from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"cannot be read: {error}", path=str(path)) from error
+
+
+def fields_of(path: Path, delimiter: str, columns: int | None) -> Iterator[tuple[int, list[str]]]:
+    """The fields of each line that is not blank, with its number.
+
+    Fails at the first line that is not UTF-8, has another number of `columns`, or has an
+    empty field among them; with `columns` unset any number will do.
+    """
+    for number, line in lines_of(path):
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"byte {line[error.start]:#04x} at column {error.start + 1} is not UTF-8",
+                path=str(path),
+                line=number,
+                hint="convert the file to UTF-8",
+            ) from error
+        fields = text.split("\t") if delimiter == "\t" else next(csv.reader([text]))
+        if columns is not None:
+            _check_fields(fields, columns, delimiter, path, number)
+        yield number, fields
+
+
+def _check_fields(fields: list[str], columns: int, delimiter: str, path: Path, number: int) -> None:
+    what = "tab" if delimiter == "\t" else "comma"
+    if len(fields) != columns:
+        found = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
+        raise DataError(
+            f"{found} found, {columns} {what}-separated ones expected: "
+            f"{delimiter.join(fields)[:80]!r}",
+            path=str(path),
+            line=number,
+            hint="a line is `head relation tail`; names may hold spaces, "
+            + ("so tabs part them" if what == "tab" else "names with commas are quoted"),
+        )
+    if not all(fields):
+        raise DataError(
+            f"field {fields.index('') + 1} is empty; every line names head, relation and tail",
+            path=str(path),
+            line=number,
+        )
+
+
+def line_of_row(path: Path, row: int) -> int:
+    """The line number of the `row`-th line that is not blank, counted from 0."""
+    for index, (number, _) in enumerate(lines_of(path)):
+        if index == row:
+            return number
+    raise AssertionError(f"{path} has no row {row}")

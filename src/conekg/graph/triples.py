@@ -1,0 +1,178 @@
+"""Readers of triple files: TSV, CSV and Parquet, plain or gzipped, and RDF by way of `rdf`.
+
+A file becomes a `TripleTable`: three columns of names, each stored once in a
+dictionary, so that ten million lines fit in little memory. Numbering and splitting
+are left to `assemble`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from conekg.errors import DataError
+from conekg.graph.rdf import read_rdf
+from conekg.graph.text_file import DELIMITERS, bare_suffix, fields_of, line_of_row
+
+COLUMNS = ("head", "relation", "tail")
+HEADERS = {COLUMNS, ("subject", "predicate", "object"), ("source", "relation", "target")}
+"""First lines, in any case, that are taken for a header and not for a triple."""
+
+RDF_SUFFIXES = (".nt", ".ttl")
+PARQUET_SUFFIXES = (".parquet", ".pq")
+SUFFIXES = (*DELIMITERS, *PARQUET_SUFFIXES, *RDF_SUFFIXES)
+"""Endings of files that hold triples; each may be followed by `.gz`, but for Parquet's."""
+
+_BLOCK_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class TripleTable:
+    """The triples of one file in its order, as names."""
+
+    path: Path
+    columns: tuple[pa.DictionaryArray, pa.DictionaryArray, pa.DictionaryArray]
+    """Heads, relations and tails, each with one dictionary of large strings."""
+    line_of: Callable[[int], int | None] = lambda _: None
+    """The line of a row in the file; `None` where the format has no lines."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Readable labels by name, where the file has them."""
+    notes: tuple[str, ...] = ()
+    """What was left out while reading."""
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+
+def read_triples(path: str | Path) -> TripleTable:
+    """The triples of a file, whose format its name's ending tells."""
+    path = Path(path)
+    if not path.is_file():
+        raise DataError("no such file", path=str(path))
+    suffix = bare_suffix(path)
+    if suffix in DELIMITERS:
+        return _read_text(path, DELIMITERS[suffix])
+    if suffix in PARQUET_SUFFIXES:
+        return _read_parquet(path)
+    if suffix in RDF_SUFFIXES:
+        rdf = read_rdf(path)
+        columns = tuple(_encode(pa.array(names, pa.large_string())) for names in rdf.columns)
+        notes = (f"{rdf.literals:,} triples with a literal left out",) if rdf.literals else ()
+        return _checked(TripleTable(path, columns, labels=rdf.labels, notes=notes))
+    raise DataError(
+        f"files ending in {suffix or 'nothing'!r} are not read",
+        path=str(path),
+        hint=f"accepted endings: {', '.join(SUFFIXES)}, text also with .gz",
+    )
+
+
+def _read_text(path: Path, delimiter: str) -> TripleTable:
+    has_header = _has_header(path, delimiter)
+    try:
+        table = pyarrow.csv.read_csv(
+            path,
+            read_options=pyarrow.csv.ReadOptions(
+                column_names=list(COLUMNS), skip_rows=int(has_header), block_size=_BLOCK_BYTES
+            ),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=delimiter, quote_char=False if delimiter == "\t" else '"'
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(COLUMNS, pa.dictionary(pa.int32(), pa.string()))
+            ),
+        )
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _fault(path, delimiter, has_header, str(error)) from error
+    columns = tuple(_one_dictionary(table[name]) for name in COLUMNS)
+    if any(pc.any(pc.equal(column.dictionary, "")).as_py() for column in columns):
+        raise _fault(path, delimiter, has_header, "it has an empty field")
+    return _checked(
+        TripleTable(path, columns, line_of=lambda row: line_of_row(path, row + has_header))
+    )
+
+
+def _has_header(path: Path, delimiter: str) -> bool:
+    for _, fields in fields_of(path, delimiter, None):
+        return tuple(name.strip().lower() for name in fields) in HEADERS
+    raise DataError("the file is empty; a line is `head relation tail`", path=str(path))
+
+
+def _fault(path: Path, delimiter: str, has_header: bool, otherwise: str) -> DataError:
+    """The error of the first bad line."""
+    try:
+        for _ in fields_of(path, delimiter, len(COLUMNS)):
+            pass
+    except DataError as error:
+        return error
+    return DataError(f"cannot be read as triples: {otherwise}", path=str(path))
+
+
+def _read_parquet(path: Path) -> TripleTable:
+    try:
+        file = pyarrow.parquet.ParquetFile(path)
+        names = _parquet_columns(path, file.schema_arrow)
+        table = file.read(columns=names)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(f"cannot be read as Parquet: {error}", path=str(path)) from error
+    columns = []
+    for name in names:
+        column = table[name].combine_chunks()
+        if column.null_count:
+            row = pc.index(column.is_null(), True).as_py()
+            raise DataError(f"column {name!r} is null in row {row + 1}", path=str(path))
+        columns.append(_encode(column.cast(pa.large_string())))
+    return _checked(TripleTable(path, tuple(columns)))
+
+
+def _parquet_columns(path: Path, schema: pa.Schema) -> list[str]:
+    """The columns that hold heads, relations and tails: by name, or the only three."""
+    by_lower = {name.lower(): name for name in schema.names}
+    for header in sorted(HEADERS):
+        if all(name in by_lower for name in header):
+            return [by_lower[name] for name in header]
+    if len(schema.names) == len(COLUMNS):
+        return list(schema.names)
+    raise DataError(
+        f"columns {schema.names} found; expected are head, relation and tail, or three columns",
+        path=str(path),
+    )
+
+
+def _encode(column: pa.Array) -> pa.DictionaryArray:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column.dictionary_encode()
+
+
+def _one_dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """The chunks, each read with a dictionary of its own, over one shared dictionary."""
+    combined = column.unify_dictionaries().combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        combined = combined.chunk(0)
+    return pa.DictionaryArray.from_arrays(
+        combined.indices, combined.dictionary.cast(pa.large_string())
+    )
+
+
+def _checked(table: TripleTable) -> TripleTable:
+    if not len(table):
+        raise DataError("no triples in the file", path=str(table.path))
+    reserved = [n for n in table.columns[1].dictionary.to_pylist() if n.startswith("^")]
+    if reserved:
+        relations = table.columns[1]
+        row = relations.indices.to_pylist().index(
+            relations.dictionary.to_pylist().index(reserved[0])
+        )
+        raise DataError(
+            f"relation {reserved[0]!r} starts with '^', which marks an inverse",
+            path=str(table.path),
+            line=table.line_of(row),
+            hint="leave inverse triples out, they are added; or rename the relation",
+        )
+    return table
