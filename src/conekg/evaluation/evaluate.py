@@ -21,6 +21,7 @@ from conekg.evaluation.report import Report, StructureResult
 from conekg.graph.ragged import Ragged
 from conekg.model.embed import best_over_branches, embed
 from conekg.model.interface import QueryModel
+from conekg.model.scoring import scoring_table
 from conekg.model.support import missing_operators
 from conekg.query.plan import plan_shapes
 from conekg.query.rewrite import UnionForm, union_free_branches
@@ -54,11 +55,12 @@ class Scorer(Protocol):
 
 
 class ModelScorer:
-    """Scores of a trained model."""
+    """Scores of a model under the weights it has when this is made."""
 
     def __init__(self, model: QueryModel, union: UnionForm = "dnf") -> None:
         self._model = model
         self._union: UnionForm = union
+        self._table = scoring_table(model)
 
     @property
     def name(self) -> str:
@@ -81,7 +83,7 @@ class ModelScorer:
         anchors = torch.from_numpy(block.anchors.astype(np.int64)).to(self.device)
         relations = torch.from_numpy(block.relations.astype(np.int64)).to(self.device)
         region = embed(self._model, plan, [anchors], [relations])
-        return best_over_branches(plan, self._model.logits_of_all(region))
+        return best_over_branches(plan, self._table.logits(region))
 
 
 def evaluate(
