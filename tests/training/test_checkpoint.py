@@ -1,6 +1,5 @@
 import errno
 import json
-import os
 
 import pytest
 import torch
@@ -114,4 +113,4 @@ def test_an_unwritable_place_is_an_error(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(CheckpointError, match="cannot write"):
         save_checkpoint(tmp_path / "file" / "last", checkpoint(1))
-    assert os.listdir(tmp_path) == ["file"]
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -118,7 +118,7 @@ def test_a_configuration_file_is_merged_and_settings_come_last(tmp_path):
 
 
 def test_unreadable_configurations_say_which_file(tmp_path):
-    with pytest.raises(ConfigError, match="nowhere.toml"):
+    with pytest.raises(ConfigError, match=r"nowhere\.toml"):
         read_config(tmp_path / "nowhere.toml")
     broken = tmp_path / "broken.toml"
     broken.write_text("steps = = 3")

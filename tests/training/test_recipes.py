@@ -24,7 +24,9 @@ def test_the_paper_recipe_of_cone_is_the_published_schedule(graph, gamma, rate, 
     assert training.cycle == ("path", "other", "path")
 
 
-@pytest.mark.parametrize(("model", "dim", "gamma"), [("gqe", 800, 24), ("box", 400, 24), ("beta", 400, 60)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "dim", "gamma"), [("gqe", 800, 24), ("box", 400, 24), ("beta", 400, 60)]
+)
 def test_the_paper_recipes_of_the_baselines(model, dim, gamma):
     recipe = find_recipe("paper", model, "NELL")
     assert (recipe.config.dim, recipe.config.gamma) == (dim, gamma)

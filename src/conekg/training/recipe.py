@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from conekg.errors import ConfigError
-from conekg.training.precision import Precision
 from conekg.model.config import ModelConfig
+from conekg.training.precision import Precision
 
 NegativeSampling = Literal["uniform-filtered", "uniform-published"]
 

@@ -144,7 +144,7 @@ def create_run(
             "graph": {"name": graph.name, "fingerprint": graph.fingerprint},
         }
         (part / _INFO).write_text(json.dumps(info, indent=2), encoding="utf-8")
-        os.replace(part, folder)  # an empty folder may be replaced
+        part.replace(folder)  # an empty folder may be replaced
     except OSError as error:
         raise CheckpointError(f"cannot create the run {folder}: {error.strerror}") from error
     finally:
