@@ -72,6 +72,9 @@ class Answer:
     calibration_error: float | None
     """Expected calibration error of the probabilities, on held-out validation queries."""
     known_graph: Split
+    recall: float
+    """The share of the true best answers that the search finds: 1 where all entities are scored,
+    measured where a shortlist is taken first (millions of entities)."""
     model: str
     seconds: float
     """Wall time of the batch this question was answered in."""

@@ -11,28 +11,33 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from conekg.answering.answer import Answer, Only, Question, RankedAnswer, Union
-from conekg.answering.calibration import Calibration, load_calibration
+from conekg.answering.batch import EmbeddedQueries, embed_queries, group_by_shape
+from conekg.answering.calibration import (
+    FILE_NAME,
+    Calibration,
+    load_calibration,
+    region_sizes,
+)
 from conekg.answering.index import EntityIndex, Ranking, merge_rankings
 from conekg.answering.reading import read_query
-from conekg.errors import ConfigError, QueryError, UnsupportedOperatorError
-from conekg.evaluation.membership import inside_share
-from conekg.graph.adjacency import IntArray
+from conekg.errors import ConfigError, UnknownNameError
+from conekg.graph.adjacency import IntArray, LongArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
-from conekg.model.embed import embed
-from conekg.model.interface import QueryModel, Region
+from conekg.model.interface import QueryModel
+from conekg.model.support import check_supported
 from conekg.query.parse import parse_query
-from conekg.query.plan import plan_shapes
 from conekg.query.render import render_query
-from conekg.query.rewrite import union_free_branches
-from conekg.query.shape import Shape, shape_of, slots_of
-from conekg.query.tree import Query, Universe, has_negation, subtrees
-from conekg.symbolic.engine import answer as symbolic_answer
+from conekg.query.rewrite import DEFAULT_BRANCH_CAP, union_free_branches
+from conekg.query.shape import slots_of
+from conekg.query.tree import Query, has_negation
+from conekg.symbolic.engine import answer_batch
 from conekg.training.run import open_run
 
 MEMBER_SHARE = 5 / 8
@@ -46,13 +51,19 @@ class Understood:
     question: Question
     query: Query
     text: str
+    """The query in canonical text."""
     reading: str
+    """The query in plain words."""
     exclude: IntArray
     """Sorted ids."""
 
 
 class Answerer:
-    """Answers questions over one graph with one model."""
+    """Answers questions over one graph with one model.
+
+    A snapshot: training the model further does not change its answers. `max_branches`
+    caps the union-free branches of a query.
+    """
 
     def __init__(
         self,
@@ -60,7 +71,7 @@ class Answerer:
         model: QueryModel,
         calibration: Calibration | None = None,
         *,
-        max_branches: int = 64,
+        max_branches: int = DEFAULT_BRANCH_CAP,
     ) -> None:
         self.graph = graph
         self.model = model.eval()
@@ -69,14 +80,45 @@ class Answerer:
         self.index = EntityIndex(self.model)
 
     @classmethod
-    def open(cls, folder: str | Path, *, which: str = "best", device: str = "auto") -> Answerer:
-        """The answerer of a run folder, with its checkpoint `best` or `last`."""
+    def open(
+        cls,
+        folder: str | Path,
+        *,
+        which: Literal["best", "last"] = "best",
+        device: str = "auto",
+    ) -> Answerer:
+        """The answerer of a run folder, with its checkpoint `best` or `last`.
+
+        `auto` takes a GPU where there is one. A run that was not calibrated answers without
+        probabilities.
+        """
+        run = open_run(Path(folder))
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        path = run.folder / FILE_NAME
+        calibration = load_calibration(path) if path.exists() else None
+        return cls(run.graph, run.load_model(which, device), calibration)
 
     def understand(self, question: Question) -> Understood:
         """The question with its query parsed and everything checked that can be wrong with it.
 
         Cheap and safe to call from any thread.
         """
+        _check_options(question)
+        vocabulary = self.graph.vocabulary
+        query = question.query
+        if isinstance(query, str):
+            query = parse_query(query, vocabulary)
+        self._check_ids(query)
+        union_free_branches(query, question.union, self.max_branches)
+        check_supported(self.model, [query], question.union)
+        return Understood(
+            question=question,
+            query=query,
+            text=render_query(query, vocabulary),
+            reading=read_query(query, vocabulary),
+            exclude=self._entity_ids(question.exclude),
+        )
 
     def ask(
         self,
@@ -98,3 +140,215 @@ class Answerer:
         Raises the first error found; hand in `Understood` questions to keep a bad one
         from failing the others.
         """
+        started = time.perf_counter()
+        understood = [
+            item if isinstance(item, Understood) else self.understand(item) for item in questions
+        ]
+        known = self.known_answers(understood)
+        drafts: dict[int, _Draft] = {}
+        for union in get_args(Union):
+            places = [i for i, item in enumerate(understood) if item.question.union == union]
+            if places:
+                chosen = [understood[place] for place in places]
+                ranked = self._rank(chosen, [known[place] for place in places], union)
+                drafts.update(zip(places, ranked, strict=True))
+        seconds = time.perf_counter() - started
+        return [
+            self._write(item, drafts[place], known[place], seconds)
+            for place, item in enumerate(understood)
+        ]
+
+    def known_answers(self, questions: Sequence[Understood]) -> list[IntArray]:
+        """The sorted ids that each question's known graph gives."""
+        known: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(questions)
+        for split in SPLITS:
+            chosen = [i for i, item in enumerate(questions) if item.question.known_graph == split]
+            groups = group_by_shape([questions[place].query for place in chosen])
+            for shape, members in groups.items():
+                places = [chosen[member] for member in members]
+                slots = [slots_of(questions[place].query) for place in places]
+                found = answer_batch(
+                    self.graph.adjacency(split),
+                    shape,
+                    np.array([s[0] for s in slots], dtype=np.int32).reshape(len(slots), -1),
+                    np.array([s[1] for s in slots], dtype=np.int32).reshape(len(slots), -1),
+                )
+                for row, place in enumerate(places):
+                    known[place] = found[row]
+        return known
+
+    def _rank(
+        self, questions: Sequence[Understood], known: Sequence[IntArray], union: Union
+    ) -> list[_Draft]:
+        """The best entities of each question, with what the regions say about them."""
+        embedded = embed_queries(
+            self.model, [item.query for item in questions], union, self.max_branches
+        )
+        counts = [0] * len(embedded.region[0])
+        skip: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(counts)
+        for item, given, rows in zip(questions, known, embedded.rows, strict=True):
+            unwanted = self._unwanted(item, given)
+            for row in rows:
+                counts[row] = min(item.question.top_k, self.graph.num_entities)
+                skip[row] = unwanted
+        rankings = self.index.top(embedded.region, counts, skip)
+        members = self._members(embedded, rankings)
+        sizes = (
+            region_sizes(self.model, embedded.region)
+            if self.calibration is not None and self.calibration.count is not None
+            else None
+        )
+        drafts = []
+        for item, rows in zip(questions, embedded.rows, strict=True):
+            ranking, origin = merge_rankings([rankings[row] for row in rows], item.question.top_k)
+            inside = None
+            if members is not None:
+                inside = [
+                    members[rows[branch]][int(entity_id)]
+                    for branch, entity_id in zip(origin, ranking.entity_ids, strict=True)
+                ]
+            estimate = None
+            if sizes is not None and self.calibration is not None and self.calibration.count:
+                estimate = self.calibration.count.estimate(
+                    sizes[list(rows)].tolist(), self.graph.num_entities
+                )
+            drafts.append(_Draft(ranking, inside, estimate))
+        return drafts
+
+    def _unwanted(self, item: Understood, known: IntArray) -> IntArray:
+        """Sorted ids that must not come back."""
+        match item.question.only:
+            case None:
+                return item.exclude
+            case "predicted":
+                return np.union1d(item.exclude, known).astype(np.int32)
+            case "known":
+                everything = np.arange(self.graph.num_entities, dtype=np.int32)
+                others = np.setdiff1d(everything, known, assume_unique=True)
+                return np.union1d(item.exclude, others).astype(np.int32)
+
+    def _members(
+        self, embedded: EmbeddedQueries, rankings: Sequence[Ranking]
+    ) -> list[dict[int, bool]] | None:
+        """For each row, whether its ranked entities are inside by majority of dimensions."""
+        if not self.model.has_extent:
+            return None
+        width = max((len(ranking.entity_ids) for ranking in rankings), default=0)
+        ids = np.zeros((len(rankings), width), dtype=np.int64)  # empty places: any entity will do
+        for row, ranking in enumerate(rankings):
+            ids[row, : len(ranking.entity_ids)] = ranking.entity_ids
+        with torch.inference_mode():
+            device = embedded.region[0].device
+            share = self.model.inside_fraction(
+                embedded.region, torch.as_tensor(ids, device=device)
+            ).cpu()
+        inside = (share >= MEMBER_SHARE).numpy()
+        return [
+            dict(zip(ranking.entity_ids.tolist(), inside[row].tolist(), strict=False))
+            for row, ranking in enumerate(rankings)
+        ]
+
+    def _write(self, item: Understood, draft: _Draft, known: IntArray, seconds: float) -> Answer:
+        calibration = self.calibration
+        counted = None if calibration is None else calibration.count
+        return Answer(
+            query=item.text,
+            reading=item.reading,
+            answers=self._ranked_answers(item, draft, known),
+            num_known=len(known),
+            estimated_count=draft.estimate,
+            estimated_count_factor=None if counted is None else counted.factor,
+            calibration_error=None if calibration is None else calibration.error,
+            known_graph=item.question.known_graph,
+            recall=self.index.recall,
+            model=self.model.name,
+            seconds=seconds,
+        )
+
+    def _ranked_answers(
+        self, item: Understood, draft: _Draft, known: IntArray
+    ) -> tuple[RankedAnswer, ...]:
+        entities = self.graph.vocabulary.entities
+        negation = has_negation(item.query)
+        answers = []
+        is_known = contains(known, draft.ranking.entity_ids).tolist()
+        ids, scores = draft.ranking.entity_ids.tolist(), draft.ranking.scores.tolist()
+        for place, (entity_id, score) in enumerate(zip(ids, scores, strict=True)):
+            probability = None
+            if self.calibration is not None:
+                probability = self.calibration.probability(
+                    score, known=is_known[place], negation=negation
+                )
+            answers.append(
+                RankedAnswer(
+                    rank=place + 1,
+                    entity_id=entity_id,
+                    name=entities.name(entity_id),
+                    label=entities.label(entity_id),
+                    score=score,
+                    probability=probability,
+                    known=is_known[place],
+                    member=None if draft.inside is None else draft.inside[place],
+                )
+            )
+        return tuple(answers)
+
+    def _entity_ids(self, entities: Sequence[str | int]) -> IntArray:
+        ids = []
+        for entity in entities:
+            if isinstance(entity, str):
+                ids.append(self.graph.vocabulary.entities.id_of(entity))
+            else:
+                self._check_entity_id(entity)
+                ids.append(entity)
+        return np.unique(np.array(ids, dtype=np.int32))
+
+    def _check_ids(self, query: Query) -> None:
+        entity_ids, relation_ids = slots_of(query)
+        for entity_id in entity_ids:
+            self._check_entity_id(entity_id)
+        for relation_id in relation_ids:
+            if not 0 <= relation_id < self.graph.num_relations:
+                raise UnknownNameError(
+                    "relation id",
+                    str(relation_id),
+                    hint=f"the graph has relation ids 0 to {self.graph.num_relations - 1}",
+                )
+
+    def _check_entity_id(self, entity_id: int) -> None:
+        if not 0 <= entity_id < self.graph.num_entities:
+            raise UnknownNameError(
+                "entity id",
+                str(entity_id),
+                hint=f"the graph has entity ids 0 to {self.graph.num_entities - 1}",
+            )
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """The best entities of a question before they have names."""
+
+    ranking: Ranking
+    inside: list[bool] | None
+    estimate: float | None
+
+
+def contains(sorted_ids: IntArray, ids: LongArray) -> NDArray[np.bool_]:
+    """[n] whether each of `ids` is among the sorted ones."""
+    if len(sorted_ids) == 0:
+        return np.zeros(len(ids), dtype=bool)
+    places = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
+    return np.equal(sorted_ids[places], ids)
+
+
+def _check_options(question: Question) -> None:
+    if question.top_k < 1:
+        raise ConfigError(f"top_k is {question.top_k}; it must be 1 or more", key="top_k")
+    for key, value, accepted in (
+        ("only", question.only, (None, *get_args(Only))),
+        ("known_graph", question.known_graph, SPLITS),
+        ("union", question.union, get_args(Union)),
+    ):
+        if value not in accepted:
+            words = ", ".join(repr(choice) for choice in accepted)
+            raise ConfigError(f"{key} is {value!r}; it must be one of {words}", key=key)

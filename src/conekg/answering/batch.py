@@ -1,0 +1,65 @@
+"""Any list of queries as one embedded batch, whatever their shapes.
+
+Queries of one shape become one group of a plan; the answer says which rows of the
+region belong to which query, so that callers can keep their own order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from conekg.model.embed import embed
+from conekg.model.interface import QueryModel, Region
+from conekg.query.plan import plan_shapes
+from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
+from conekg.query.shape import Shape, shape_of, slots_of
+from conekg.query.tree import Query
+
+
+@dataclass(frozen=True)
+class EmbeddedQueries:
+    """The regions of all union-free branches of some queries."""
+
+    region: Region
+    """Components [rows, dim]."""
+    rows: tuple[tuple[int, ...], ...]
+    """For each query, in the order given, the rows of its branches."""
+
+
+def embed_queries(
+    model: QueryModel,
+    queries: Sequence[Query],
+    union: UnionForm = "dnf",
+    cap: int = DEFAULT_BRANCH_CAP,
+) -> EmbeddedQueries:
+    """The regions of the queries, one at least, on the model's device and without gradients."""
+    places_of = group_by_shape(queries)
+    plan = plan_shapes([(shape, len(places)) for shape, places in places_of.items()], union, cap)
+    device = next(model.parameters()).device
+    anchors, relations = [], []
+    for places in places_of.values():
+        slots = [slots_of(queries[place]) for place in places]
+        anchors.append(torch.tensor([s[0] for s in slots], dtype=torch.long, device=device))
+        relations.append(torch.tensor([s[1] for s in slots], dtype=torch.long, device=device))
+    with torch.inference_mode():
+        region = embed(model, plan, anchors, relations)
+    rows: list[tuple[int, ...]] = [()] * len(queries)
+    start = 0
+    for group, places in zip(plan.groups, places_of.values(), strict=True):
+        for index, place in enumerate(places):
+            rows[place] = tuple(
+                start + branch * group.count + index for branch in range(len(group.branches))
+            )
+        start += group.count * len(group.branches)
+    return EmbeddedQueries(region, tuple(rows))
+
+
+def group_by_shape(queries: Sequence[Query]) -> dict[Shape, list[int]]:
+    """The places of the queries of each shape, shapes in order of first appearance."""
+    places_of: dict[Shape, list[int]] = {}
+    for place, query in enumerate(queries):
+        places_of.setdefault(shape_of(query), []).append(place)
+    return places_of

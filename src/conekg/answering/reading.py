@@ -1,0 +1,86 @@
+"""The reading of a query in plain words, for people who do not know the notation.
+
+Works on any tree: every node has words as a noun phrase and as a clause that
+narrows another phrase, so that an intersection reads "films that won X, but that
+are not produced by Y". What the words lose in precision the canonical text keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from conekg.answering.relation_phrase import Phrase, one_hop
+from conekg.graph.vocabulary import Vocabulary
+from conekg.query.rewrite import push_negation, simplify
+from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
+
+
+def read_query(query: Query, vocabulary: Vocabulary) -> str:
+    """The query in plain words, without a full stop."""
+
+    def read(node: Query, parts: tuple[Phrase, ...]) -> Phrase:
+        match node:
+            case Anchor(entity_id):
+                return _entity(vocabulary.entities.label(entity_id))
+            case Universe():
+                return Phrase("anything", "that are anything", "that are nothing", named=True)
+            case Project(operand, relation_id):
+                single = isinstance(operand, Anchor)
+                inner = parts[0].noun
+                if isinstance(operand, And | Or):
+                    inner = f"({inner})"
+                return one_hop(vocabulary, relation_id, inner, single=single)
+            case Not():
+                return _negation(parts[0])
+            case And(operands):
+                return _intersection(operands, parts)
+            case Or():
+                return _union(parts)
+        assert_never(node)
+
+    # Read with negations pushed inward: "neither a nor b" is easier than "not (a or b)".
+    return fold(simplify(push_negation(query)), read).noun
+
+
+def _entity(label: str) -> Phrase:
+    return Phrase(label, f"that are {label}", f"that are not {label}", named=True)
+
+
+def _negation(operand: Phrase) -> Phrase:
+    return Phrase(f"things {operand.negated}", operand.negated, operand.clause)
+
+
+def _union(parts: Sequence[Phrase]) -> Phrase:
+    if any(part.named for part in parts):
+        nouns = " or ".join(part.noun for part in parts)
+    else:
+        # All begin with "things": say it once.
+        nouns = "things " + " or ".join(part.noun.removeprefix("things ") for part in parts)
+    return Phrase(nouns, f"that are ({nouns})", f"that are not ({nouns})")
+
+
+def _intersection(operands: Sequence[Query], parts: Sequence[Phrase]) -> Phrase:
+    pairs = list(zip(operands, parts, strict=True))
+    wanted = [(node, part) for node, part in pairs if not isinstance(node, Not)]
+    unwanted = [part for node, part in pairs if isinstance(node, Not)]
+    # Stable: what has a noun of its own leads, unions come last.
+    wanted.sort(key=lambda pair: (isinstance(pair[0], Or), not pair[1].named))
+    if wanted:
+        first, leader = wanted[0]
+        noun = leader.noun if _is_simple(first) else f"({leader.noun})"
+        if narrowing := " and ".join(part.clause for _, part in wanted[1:]):
+            # "things that France borders and that ...": the leader ends in a clause already.
+            noun += f" {narrowing}" if leader.named else f" and {narrowing}"
+        if unwanted:
+            noun += ", but " + " and ".join(part.clause for part in unwanted)
+    else:
+        noun = "things " + " and ".join(part.clause for part in unwanted)
+    return Phrase(noun, f"that are ({noun})", f"that are not ({noun})")
+
+
+def _is_simple(node: Query) -> bool:
+    """Whether a clause put after the node's words cannot be taken for a part of them."""
+    return isinstance(node, Anchor | Universe) or (
+        isinstance(node, Project) and isinstance(node.operand, Anchor)
+    )

@@ -1,0 +1,273 @@
+"""Relations in plain words: from a name such as `^uses_currency` to noun and clause.
+
+Names follow no grammar, so this is a best guess by pattern: a verb ("borders"), a
+state ("is located in"), either perhaps with the kind of thing it leads to ("uses
+currency"), or a noun ("capital"). What fits no pattern is quoted rather than bent.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from conekg.graph.vocabulary import Vocabulary
+
+_PREPOSITIONS = frozenset(
+    ("against", "as", "at", "by", "for", "from", "in", "into", "near", "of", "on", "over")
+    + ("through", "to", "under", "with")
+)
+
+_VERBS = {
+    # base: (past, participle) of verbs that relation names are often made of
+    "act": ("acted", "acted"),
+    "activate": ("activated", "activated"),
+    "appear": ("appeared", "appeared"),
+    "attend": ("attended", "attended"),
+    "belong": ("belonged", "belonged"),
+    "bind": ("bound", "bound"),
+    "border": ("bordered", "bordered"),
+    "cause": ("caused", "caused"),
+    "cite": ("cited", "cited"),
+    "collaborate": ("collaborated", "collaborated"),
+    "compete": ("competed", "competed"),
+    "contain": ("contained", "contained"),
+    "control": ("controlled", "controlled"),
+    "create": ("created", "created"),
+    "cross": ("crossed", "crossed"),
+    "develop": ("developed", "developed"),
+    "direct": ("directed", "directed"),
+    "drive": ("drove", "driven"),
+    "eat": ("ate", "eaten"),
+    "employ": ("employed", "employed"),
+    "export": ("exported", "exported"),
+    "flow": ("flowed", "flowed"),
+    "follow": ("followed", "followed"),
+    "found": ("founded", "founded"),
+    "govern": ("governed", "governed"),
+    "hold": ("held", "held"),
+    "import": ("imported", "imported"),
+    "include": ("included", "included"),
+    "inhibit": ("inhibited", "inhibited"),
+    "interact": ("interacted", "interacted"),
+    "invent": ("invented", "invented"),
+    "join": ("joined", "joined"),
+    "know": ("knew", "known"),
+    "lead": ("led", "led"),
+    "lie": ("lay", "lain"),
+    "like": ("liked", "liked"),
+    "live": ("lived", "lived"),
+    "love": ("loved", "loved"),
+    "make": ("made", "made"),
+    "marry": ("married", "married"),
+    "neighbor": ("neighbored", "neighbored"),
+    "own": ("owned", "owned"),
+    "paint": ("painted", "painted"),
+    "play": ("played", "played"),
+    "produce": ("produced", "produced"),
+    "publish": ("published", "published"),
+    "regulate": ("regulated", "regulated"),
+    "represent": ("represented", "represented"),
+    "rule": ("ruled", "ruled"),
+    "share": ("shared", "shared"),
+    "speak": ("spoke", "spoken"),
+    "star": ("starred", "starred"),
+    "study": ("studied", "studied"),
+    "target": ("targeted", "targeted"),
+    "teach": ("taught", "taught"),
+    "touch": ("touched", "touched"),
+    "treat": ("treated", "treated"),
+    "use": ("used", "used"),
+    "visit": ("visited", "visited"),
+    "wear": ("wore", "worn"),
+    "win": ("won", "won"),
+    "work": ("worked", "worked"),
+    "write": ("wrote", "written"),
+}
+
+_FORMS = {
+    form: (base, form == past)
+    for base, (past, _) in _VERBS.items()
+    for form in (base + "s", base + "es", re.sub("y$", "ies", base), past)
+}
+"""Base form, and whether it is past, of each form in which a relation is likely to be named."""
+_PARTICIPLES = frozenset(participle for _, participle in _VERBS.values()) | {"born", "based"}
+_IRREGULAR_PLURALS = {"person": "people", "child": "children", "people": "people"}
+_LONGEST_WORD = 14
+"""Longer single words are several words run together, such as `athleteplaysforteam`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A set of entities in words, as a noun phrase and as clauses that narrow another one.
+
+    `noun` is "things that France borders"; `clause` is "that France borders" and
+    `negated` "that France does not border". `named` tells a noun phrase with a noun of
+    its own ("capitals of Spain") from one that starts with "things".
+    """
+
+    noun: str
+    clause: str
+    negated: str
+    named: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Relation:
+    """The parts of a relation's name."""
+
+    kind: Literal["verb", "state", "noun", "quoted"]
+    words: str
+    """The verb as named, the state ("located"), the noun, or all words."""
+    preposition: str = ""
+    target: str = ""
+    """What kind of thing a verb or a state leads to: "currency"."""
+    reversed: bool = False
+    """A noun that the name turns around: `capital_of`."""
+
+
+def one_hop(vocabulary: Vocabulary, relation_id: int, operand: str, *, single: bool) -> Phrase:
+    """The entities one relation away from `operand`, the words for an entity or for a set.
+
+    `single` says that the operand is one entity, of which a verb takes the singular.
+    """
+    name = vocabulary.relations.name(relation_id >> 1)
+    label = vocabulary.relations.label(relation_id >> 1)
+    # Labels of path-like names repeat the whole path; its last part reads better.
+    relation = _understand(_words(name if "/" in name else label))
+    backwards = bool(relation_id & 1)
+    things = _head_type(name) if backwards else "things"
+    match relation.kind:
+        case "verb":
+            return _verb(relation, backwards, operand, single, things)
+        case "state":
+            return _state(relation, backwards, operand, single, things)
+        case "noun":
+            return _noun(relation.words, backwards ^ relation.reversed, operand, single, things)
+        case "quoted":
+            return _quoted(relation.words, backwards, operand, things)
+
+
+def _understand(words: list[str]) -> _Relation:
+    lead, rest = words[0], words[1:]
+    if lead in ("is", "are", "was") and rest:
+        lead, rest = rest[0], rest[1:]
+        if lead in _PREPOSITIONS:
+            return _Relation("state", "", lead, " ".join(rest))
+        words = [lead, *rest]
+    if (lead in _PARTICIPLES or lead.endswith("ed")) and rest and rest[0] in _PREPOSITIONS:
+        return _Relation("state", lead, rest[0], " ".join(rest[1:]))
+    if lead in _FORMS:
+        preposition = rest.pop(0) if rest and rest[0] in _PREPOSITIONS else ""
+        return _Relation("verb", lead, preposition, " ".join(rest))
+    if lead in _PREPOSITIONS and rest:
+        return _Relation("state", "", lead, " ".join(rest))
+    if lead in ("has", "have") and rest:
+        words = rest
+    if words[-1] == "of" and len(words) > 1:
+        # "capital of" read backwards is the noun "capital".
+        return _Relation("noun", " ".join(words[:-1]), reversed=True)
+    if words[-1] in _PREPOSITIONS or (len(words) == 1 and len(words[0]) > _LONGEST_WORD):
+        return _Relation("quoted", " ".join(words))
+    return _Relation("noun", " ".join(words))
+
+
+def _verb(relation: _Relation, backwards: bool, operand: str, single: bool, things: str) -> Phrase:
+    base, past = _FORMS[relation.words]
+    tail = f" {relation.preposition}" if relation.preposition else ""
+    plain = relation.words if past else base
+    auxiliary = "did" if past else "do"
+    if backwards:
+        target = _target(relation, operand, single)
+        return _things(
+            things, f"that {plain}{tail} {target}", f"that {auxiliary} not {base}{tail} {target}"
+        )
+    if single:
+        auxiliary = "did" if past else "does"
+        clause = f"that {operand} {relation.words}{tail}"
+        negated = f"that {operand} {auxiliary} not {base}{tail}"
+    elif relation.preposition:
+        clause, negated = (f"that {who} of {operand} {plain}{tail}" for who in ("any", "none"))
+    else:
+        participle = f"{_VERBS[base][1]} by {operand}"
+        clause, negated = f"that are {participle}", f"that are not {participle}"
+        if not relation.target:
+            return Phrase(f"things {participle}", clause, negated)
+    return _kind_of(relation.target, clause, negated)
+
+
+def _state(relation: _Relation, backwards: bool, operand: str, single: bool, things: str) -> Phrase:
+    state = f"{relation.words} {relation.preposition}".strip()
+    if backwards:
+        state = f"{state} {_target(relation, operand, single)}"
+        return Phrase(
+            f"{things} {state}", f"that are {state}", f"that are not {state}", things != "things"
+        )
+    if single:
+        clause, negated = f"that {operand} is {state}", f"that {operand} is not {state}"
+    else:
+        clause, negated = (f"that {who} of {operand} are {state}" for who in ("any", "none"))
+    return _kind_of(relation.target, clause, negated)
+
+
+def _noun(noun: str, backwards: bool, operand: str, single: bool, things: str) -> Phrase:
+    if backwards:
+        among = operand if single else f"among {operand}"
+        return _things(things, f"whose {noun} is {among}", f"whose {noun} is not {among}")
+    plural = f"{_plural(noun)} of {operand}"
+    return Phrase(plural, f"that are {plural}", f"that are not {plural}", named=True)
+
+
+def _quoted(words: str, backwards: bool, operand: str, things: str) -> Phrase:
+    if backwards:
+        goal = f"'{words}' leading to {operand}"
+        return _things(things, f"with {goal}", f"without {goal}")
+    clause = f"reached by '{words}' from {operand}"
+    return _things("things", clause, f"not {clause}")
+
+
+def _things(things: str, clause: str, negated: str) -> Phrase:
+    return Phrase(f"{things} {clause}", clause, negated, named=things != "things")
+
+
+def _kind_of(target: str, clause: str, negated: str) -> Phrase:
+    """What a verb leads to; with its kind where the name tells: "currencies that ..."."""
+    return _things(_plural(target) if target else "things", clause, negated)
+
+
+def _target(relation: _Relation, operand: str, single: bool) -> str:
+    if not relation.target:
+        return operand
+    return f"the {relation.target} {operand}" if single else f"any {relation.target} of {operand}"
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name: `/film/film/produced_by` is ["produced", "by"]."""
+    last = re.split(r"[/#]|(?<=[a-z]):(?=[A-Za-z])", name.rstrip("/#"))[-1]
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_\-\s.+]+", " ", last))
+    return spaced.lower().split() or [name]
+
+
+def _head_type(name: str) -> str:
+    """What the heads of a relation are, where its path tells: `/film/film/genre` has films."""
+    if "://" in name:
+        return "things"
+    segments = [segment for segment in name.split("./")[0].split("/") if segment not in ("", "+")]
+    return _plural(segments[-2].replace("_", " ")) if len(segments) >= 3 else "things"
+
+
+def _plural(noun: str) -> str:
+    """The plural of a noun, of the word before "of" where there is one."""
+    head, of, tail = noun.partition(" of ")
+    first, space, last = head.rpartition(" ")
+    if last in _IRREGULAR_PLURALS:
+        last = _IRREGULAR_PLURALS[last]
+    elif last.endswith("s") and not last.endswith("ss"):
+        pass  # most often a plural already
+    elif re.search(r"(s|x|z|ch|sh)$", last):
+        last = f"{last}es"
+    elif re.search(r"[^aeiou]y$", last):
+        last = f"{last[:-1]}ies"
+    else:
+        last = f"{last}s"
+    return f"{first}{space}{last}{of}{tail}"
