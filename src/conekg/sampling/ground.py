@@ -17,10 +17,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from conekg.graph.adjacency import Adjacency, IntArray, LongArray
+from conekg.graph.adjacency import Adjacency, IntArray
 from conekg.query.shape import Shape
-from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, children, fold
-from conekg.symbolic.kernels import GraphArrays, find_pair
+from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
+from conekg.symbolic.kernels import GraphArrays
 
 GROUNDED: Final = 0
 DEAD_END: Final = 1

@@ -1,0 +1,263 @@
+"""The query files of the public benchmarks, BetaE's and Query2Box's, read and written.
+
+Both are pickles of plain containers, read by the restricted unpickler and nothing
+else. What the two releases call a query, an answer set and a file differs; both
+become the same query set here.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from conekg.errors import DataError, QueryError, StoreError
+from conekg.graph.adjacency import IntArray
+from conekg.graph.knowledge_graph import KnowledgeGraph, Split
+from conekg.graph.ragged import Ragged
+from conekg.graph.safe_pickle import load_pickle
+from conekg.query.shape import STRUCTURES
+from conekg.query.tuples import Nested, shape_from_structure, structure_of
+from conekg.sampling.answers import easy_and_hard
+from conekg.sampling.query_set import QueryBlock, QuerySet
+from conekg.sampling.tuple_form import TupleForm
+from conekg.symbolic.engine import check_queries
+
+PICKLE_PROTOCOL = 3
+"""The protocol of the BetaE release: with it, recomputed files have the published sizes."""
+
+_UNION_OF = {"2u-DM": "2u", "up-DM": "up"}
+"""De Morgan forms, and the union each of them rewrites."""
+
+_QUERY2BOX: dict[str, tuple[str, str, Nested]] = {
+    "1p": ("1c", "1-chain", (("e", ("r",)),)),
+    "2p": ("2c", "2-chain", (("e", ("r", "r")),)),
+    "3p": ("3c", "3-chain", (("e", ("r", "r", "r")),)),
+    "2i": ("2i", "2-inter", (("e", ("r",)), ("e", ("r",)))),
+    "3i": ("3i", "3-inter", (("e", ("r",)), ("e", ("r",)), ("e", ("r",)))),
+    "ip": ("ic", "inter-chain", (("e", ("r",)), ("e", ("r",)), "r")),
+    "pi": ("ci", "chain-inter", (("e", ("r", "r")), ("e", ("r",)))),
+    "2u": ("2u", "2-union", (("e", ("r",)), ("e", ("r",)))),
+    "up": ("uc", "union-chain", (("e", ("r",)), ("e", ("r",)), "r")),
+}
+"""Query2Box's name in files, its name in tuples, and the form of its answers' keys."""
+
+
+def read_queries(
+    folder: str | Path, split: Split, graph: KnowledgeGraph, *, recompute: bool = False
+) -> QuerySet:
+    """The queries of a split in a BetaE or Query2Box folder, with their answers.
+
+    With `recompute` the answers come from the graph and the folder need not hold any.
+    """
+    place = Path(folder)
+    if (place / f"{split}-queries.pkl").is_file():
+        return _read_betae(place, split, graph, recompute)
+    if any((place / f"{split}_triples_{names[0]}.pkl").is_file() for names in _QUERY2BOX.values()):
+        return _read_query2box(place, split, graph, recompute)
+    raise DataError(
+        f"no {split} queries here",
+        path=str(place),
+        hint=f"a BetaE folder has {split}-queries.pkl, a Query2Box folder {split}_triples_1c.pkl",
+    )
+
+
+# --- BetaE -----------------------------------------------------------------------------------
+
+
+def _read_betae(folder: Path, split: Split, graph: KnowledgeGraph, recompute: bool) -> QuerySet:
+    path = folder / f"{split}-queries.pkl"
+    content = _mapping(load_pickle(path), path)
+    if recompute:
+        answers = None
+    elif split == "train":
+        answers = ({}, _load_answers(folder / "train-answers.pkl"))
+    else:
+        answers = (
+            _load_answers(folder / f"{split}-easy-answers.pkl"),
+            _load_answers(folder / f"{split}-hard-answers.pkl"),
+        )
+    blocks = []
+    for structure, queries in content.items():
+        try:
+            shape, form = shape_from_structure(structure), TupleForm(structure)
+            # A set has no order of its own; sorted, the block is the same everywhere.
+            tuples = sorted(queries)
+            anchors, relations = form.read(tuples)
+            check_queries(graph.adjacency(split), shape, anchors, relations)
+        except (QueryError, TypeError) as error:
+            raise DataError(str(error), path=str(path)) from error
+        if answers is None:
+            easy, hard = easy_and_hard(graph, split, shape, anchors, relations)
+        else:
+            easy = _rows(tuples, answers[0], graph, split == "train", folder)
+            hard = _rows(tuples, answers[1], graph, False, folder)
+        blocks.append(QueryBlock(shape, anchors, relations, easy, hard))
+    return QuerySet(split, tuple(blocks), graph.fingerprint)
+
+
+def write_betae(folder: str | Path, query_set: QuerySet) -> None:
+    """Write a set as the BetaE release does: a file of queries and one or two of answers."""
+    place = Path(folder)
+    queries: defaultdict[Nested, set[Nested]] = defaultdict(set)
+    easy: defaultdict[Nested, set[int]] = defaultdict(set)
+    hard: defaultdict[Nested, set[int]] = defaultdict(set)
+    rows: dict[str, dict[tuple[bytes, bytes], Nested]] = {}
+    for block in query_set.blocks:
+        structure = structure_of(block.shape)
+        tuples = TupleForm(structure).write(block.anchors, block.relations)
+        queries[structure].update(tuples)
+        own = rows.setdefault(block.shape.name, {})
+        union = rows.get(_UNION_OF.get(block.shape.name, ""), {})
+        for row, nested in enumerate(tuples):
+            key = (block.anchors[row].tobytes(), block.relations[row].tobytes())
+            own[key] = nested
+            # In the release a De Morgan form has the very set of its union, which a pickle
+            # stores once; the published file sizes come out only so.
+            twin = union.get(key)
+            easy[nested] = set(block.easy[row].tolist()) if twin is None else easy[twin]
+            hard[nested] = set(block.hard[row].tolist()) if twin is None else hard[twin]
+    split = query_set.split
+    _dump(place / f"{split}-queries.pkl", queries)
+    if split == "train":
+        _dump(place / "train-answers.pkl", hard)
+    else:
+        _dump(place / f"{split}-easy-answers.pkl", easy)
+        _dump(place / f"{split}-hard-answers.pkl", hard)
+
+
+# --- Query2Box -------------------------------------------------------------------------------
+
+
+def _read_query2box(folder: Path, split: Split, graph: KnowledgeGraph, recompute: bool) -> QuerySet:
+    blocks = []
+    for name, (file_name, kind, structure) in _QUERY2BOX.items():
+        path = folder / f"{split}_triples_{file_name}.pkl"
+        if not path.is_file():
+            continue
+        shape = STRUCTURES[name]
+        try:
+            keys = [_query2box_key(entry, kind) for entry in load_pickle(path)]
+            anchors, relations = TupleForm(structure).read(keys)
+            check_queries(graph.adjacency(split), shape, anchors, relations)
+        except (QueryError, TypeError) as error:
+            raise DataError(str(error), path=str(path)) from error
+        if recompute:
+            easy, hard = easy_and_hard(graph, split, shape, anchors, relations)
+        else:
+            easy, hard = _query2box_answers(folder, split, file_name, keys, graph)
+        blocks.append(QueryBlock(shape, anchors, relations, easy, hard))
+    return QuerySet(split, tuple(blocks), graph.fingerprint)
+
+
+def _query2box_key(entry: Any, kind: str) -> Nested:
+    """The key under which the answers of a query are filed: the entry less target and kind."""
+    if not isinstance(entry, tuple) or len(entry) < 2 or entry[-1] != kind:
+        raise QueryError(f"{entry!r} is not a query of kind {kind!r}")
+    if not kind.endswith("-chain") or kind in ("inter-chain", "union-chain"):
+        return entry[:-2]
+    if not isinstance(entry[0], tuple) or len(entry[0]) != 3:
+        raise QueryError(f"{entry!r} is not a query of kind {kind!r}")
+    return (entry[0][:2],)
+
+
+def _query2box_answers(
+    folder: Path, split: Split, file_name: str, keys: list[Nested], graph: KnowledgeGraph
+) -> tuple[Ragged, Ragged]:
+    """Easy and hard answers; the release's `_ans_` file holds both kinds together."""
+    everything = _load_answers(folder / f"{split}_ans_{file_name}.pkl")
+    if split == "train":
+        return _rows(keys, {}, graph, True, folder), _rows(keys, everything, graph, False, folder)
+    hard = _load_answers(folder / f"{split}_ans_{file_name}_hard.pkl")
+    easy = {key: set(everything[key]) - set(hard.get(key, ())) for key in keys if key in everything}
+    return _rows(keys, easy, graph, False, folder), _rows(keys, hard, graph, False, folder)
+
+
+def write_query2box(folder: str | Path, query_set: QuerySet) -> None:
+    """Write a set as the Query2Box release does: two or three files a structure."""
+    place, split = Path(folder), query_set.split
+    for block in query_set.blocks:
+        if block.shape.name not in _QUERY2BOX:
+            raise QueryError(
+                f"the Query2Box files have no place for queries of shape {block.shape.name}",
+                hint=f"they hold {', '.join(_QUERY2BOX)}; write a BetaE folder instead",
+            )
+    for block in query_set.blocks:
+        file_name, kind, structure = _QUERY2BOX[block.shape.name]
+        keys = TupleForm(structure).write(block.anchors, block.relations)
+        is_chain = len(structure) == 1
+        entries = [((*key[0], 0), kind) if is_chain else (*key, 0, kind) for key in keys]
+        hard = {key: set(block.hard[row].tolist()) for row, key in enumerate(keys)}
+        everything = {
+            key: hard[key] | set(block.easy[row].tolist()) for row, key in enumerate(keys)
+        }
+        _dump(place / f"{split}_triples_{file_name}.pkl", entries)
+        _dump(place / f"{split}_ans_{file_name}.pkl", everything)
+        if split != "train":
+            _dump(place / f"{split}_ans_{file_name}_hard.pkl", hard)
+
+
+# --- files -----------------------------------------------------------------------------------
+
+
+def _load_answers(path: Path) -> Mapping[Nested, Any]:
+    if not path.is_file():
+        raise DataError(
+            "no such file of answers",
+            path=str(path),
+            hint="answers can be recomputed from the graph instead (--recompute)",
+        )
+    return _mapping(load_pickle(path), path)
+
+
+def _mapping(content: Any, path: Path) -> Mapping[Any, Any]:
+    if not isinstance(content, dict):
+        raise DataError(f"holds a {type(content).__name__}, not a dictionary", path=str(path))
+    return content
+
+
+def _rows(
+    keys: list[Nested],
+    answers: Mapping[Nested, Any],
+    graph: KnowledgeGraph,
+    may_miss: bool,
+    folder: Path,
+) -> Ragged:
+    """The answers of each query, sorted; every query has an entry unless `may_miss`."""
+    rows: list[IntArray] = []
+    for key in keys:
+        if key not in answers:
+            if not may_miss:
+                raise DataError(f"no answers to the query {key!r}", path=str(folder))
+            rows.append(np.zeros(0, dtype=np.int32))
+            continue
+        found = answers[key]
+        try:
+            rows.append(np.sort(np.fromiter(found, dtype=np.int32, count=len(found))))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(
+                f"the answers to {key!r} are no set of entity ids", path=str(folder)
+            ) from error
+    ragged = Ragged.from_rows(rows)
+    outside = ragged.values[(ragged.values < 0) | (ragged.values >= graph.num_entities)]
+    if len(outside):
+        raise DataError(
+            f"the answers name entity {int(outside[0])}; the graph has ids 0 to "
+            f"{graph.num_entities - 1}",
+            path=str(folder),
+            hint="do the queries belong to this graph?",
+        )
+    return ragged
+
+
+def _dump(path: Path, content: object) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            pickle.dump(content, file, protocol=PICKLE_PROTOCOL)
+    except OSError as error:
+        raise StoreError(f"cannot be written: {error.strerror or error}", path=str(path)) from error

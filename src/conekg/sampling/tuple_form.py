@@ -1,0 +1,91 @@
+"""Tuple forms: rows of ids to the nested tuples of the public query files, and back.
+
+`query.tuples` reads one tuple of unknown structure into a tree; here the structure
+is known and hundreds of thousands of tuples fill or read two matrices, which is the
+form a file of queries needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from conekg.errors import QueryError
+from conekg.graph.adjacency import IntArray
+from conekg.query.tuples import NEGATION, UNION, Nested
+
+_MARKS = {"n": NEGATION, "u": UNION}
+
+
+class TupleForm:
+    """A structure such as `(("e", ("r",)), ("e", ("r", "n")))` and the tuples that have it.
+
+    Letters stand for what a tuple holds in their place: `e` an entity, `r` a relation, `n` and
+    `u` the marks of a complement and of a union. Read left to right, entities and relations
+    come in slot order.
+    """
+
+    def __init__(self, structure: Nested) -> None:
+        self.structure = structure
+        letters = list(_flat(structure, structure))
+        self._anchor_places = [i for i, (letter, _) in enumerate(letters) if letter == "e"]
+        self._relation_places = [i for i, (letter, _) in enumerate(letters) if letter == "r"]
+
+    def read(self, tuples: Iterable[Nested]) -> tuple[IntArray, IntArray]:
+        """[queries, anchors] and [queries, relations] of the given tuples."""
+        rows = [self._items(nested) for nested in tuples]
+        width = len(self._anchor_places) + len(self._relation_places)
+        try:
+            ids = np.array(rows, dtype=np.int32).reshape(len(rows), -1)
+        except (OverflowError, ValueError, TypeError) as error:
+            raise QueryError(f"a query tuple holds something that is no id: {error}") from error
+        if not rows:
+            ids = ids.reshape(0, width)
+            return ids[:, : len(self._anchor_places)], ids[:, len(self._anchor_places) :]
+        return (
+            np.ascontiguousarray(ids[:, self._anchor_places]),
+            np.ascontiguousarray(ids[:, self._relation_places]),
+        )
+
+    def write(self, anchors: IntArray, relations: IntArray) -> list[Nested]:
+        """The tuple of each row."""
+        written = []
+        for row in zip(anchors.tolist(), relations.tolist(), strict=True):
+            entity_ids, relation_ids = iter(row[0]), iter(row[1])
+
+            def fill(
+                part: Any, entity_ids: Any = entity_ids, relation_ids: Any = relation_ids
+            ) -> Any:
+                if isinstance(part, tuple):
+                    return tuple([fill(item) for item in part])
+                if part == "e":
+                    return next(entity_ids)
+                return next(relation_ids) if part == "r" else _MARKS[part]
+
+            written.append(fill(self.structure))
+        return written
+
+    def _items(self, nested: Nested) -> list[Any]:
+        items = []
+        for letter, item in _flat(self.structure, nested):
+            expected = _MARKS.get(letter)
+            if type(item) is not int or (item < 0 if expected is None else item != expected):
+                raise QueryError(
+                    f"{item!r} in the query tuple {nested!r} where its structure "
+                    f"{self.structure!r} has {letter!r}"
+                )
+            items.append(item)
+        return items
+
+
+def _flat(structure: Any, nested: Any) -> Iterable[tuple[str, Any]]:
+    """The letters of a structure, left to right, each with what the tuple has in its place."""
+    if not isinstance(structure, tuple):
+        yield structure, nested
+        return
+    if not isinstance(nested, tuple) or len(nested) != len(structure):
+        raise QueryError(f"the query tuple part {nested!r} does not have the form {structure!r}")
+    for part, item in zip(structure, nested, strict=True):
+        yield from _flat(part, item)
