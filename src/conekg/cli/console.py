@@ -161,7 +161,8 @@ class _PlainReport:
         self.update(self._done + amount, note=self._note)
 
     def finish(self) -> None:
-        self._line()
+        if self._done:
+            self._line()
 
     def _line(self) -> None:
         self._last_line = time.monotonic()

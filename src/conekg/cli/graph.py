@@ -2,42 +2,269 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from conekg.cli.console import JsonOption, print_json, print_table
-from conekg.graph.knowledge_graph import SPLITS
-from conekg.graph.source import open_graph
+from conekg.cli.console import (
+    JsonOption,
+    print_json,
+    print_table,
+    print_text,
+    progress,
+    say,
+)
+from conekg.errors import ConfigError
+from conekg.graph.assemble import Assembled
+from conekg.graph.benchmarks import BENCHMARKS
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.source import ReadOptions, open_graph, read_source
+from conekg.graph.split import HoldOut
+from conekg.graph.store import is_store, load_graph, save_graph
 
 app = typer.Typer(help="Build graphs and look into them.", no_args_is_help=True)
 
 GraphArgument = Annotated[
     str,
     typer.Argument(
-        help="A graph: geography, a benchmark's name, a graph folder, or a file of triples."
+        metavar="[GRAPH]",
+        help="geography, a benchmark's name, a graph folder, or a file of triples.",
+        show_default=True,
     ),
 ]
+SearchOption = Annotated[
+    str | None,
+    typer.Option("--search", "-s", help="Only names or labels that contain this, in any case."),
+]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, help="List so many at most.")]
 
 
 @app.command()
-def info(graph: GraphArgument = "geography", as_json: JsonOption = False) -> None:
+def build(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A file of triples (TSV, CSV, Parquet, N-Triples, Turtle; gzip accepted), a "
+            "benchmark folder, a benchmark's name, or geography."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The graph folder to write.")],
+    valid: Annotated[
+        Path | None, typer.Option(help="Validation triples; SOURCE is then for training.")
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="Test triples; SOURCE is then for training.")
+    ] = None,
+    valid_share: Annotated[
+        float, typer.Option(help="Share of a single file held out for validation.")
+    ] = 0.05,
+    test_share: Annotated[
+        float, typer.Option(help="Share of a single file held out for test.")
+    ] = 0.05,
+    seed: Annotated[int, typer.Option(help="Seed of that split.")] = 0,
+    entity_labels: Annotated[
+        Path | None, typer.Option(help="Readable names: lines `name<TAB>label`.")
+    ] = None,
+    relation_labels: Annotated[Path | None, typer.Option(help="The same for relations.")] = None,
+    drop_unseen: Annotated[
+        bool,
+        typer.Option(
+            "--drop-unseen",
+            help="Drop held-out triples that name what training lacks, instead of failing.",
+        ),
+    ] = False,
+    from_folder: Annotated[
+        Path | None,
+        typer.Option("--from", help="Read a benchmark from this folder; nothing is downloaded."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read facts and write them as a graph folder that opens at once.
+
+    One file is split for you, seeded, so that every entity and relation that is held out
+    also occurs in training. Examples:
+
+    `conekg graph build facts.tsv --out my-graph`
+
+    `conekg graph build train.tsv --valid valid.tsv --test test.tsv --out my-graph`
+
+    `conekg graph build nell995 --out nell`
+    """
+    if from_folder is not None and source not in BENCHMARKS:
+        raise ConfigError(
+            f"--from goes with a benchmark's name ({', '.join(BENCHMARKS)}), not with {source!r}"
+        )
+    options = ReadOptions(
+        hold_out=HoldOut(valid_share, test_share, seed),
+        unseen="drop" if drop_unseen else "error",
+        valid=valid,
+        test=test,
+        entity_labels=entity_labels,
+        relation_labels=relation_labels,
+    )
+    built = _read(source, options, from_folder)
+    for note in built.notes:
+        say(note)
+    save_graph(built.graph, out)
+    say(f"wrote {out}")
+    if as_json:
+        print_json({**_facts_about(built.graph), "folder": str(out), "notes": list(built.notes)})
+    else:
+        _print_facts(built.graph)
+
+
+@app.command()
+def info(
+    graph: GraphArgument = "geography",
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Also check every byte of a graph folder.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Say how large a graph is and how its facts are split."""
+    if verify and is_store(Path(graph)):
+        opened = load_graph(graph, verify=True)
+    else:
+        opened = open_graph(graph)
+    if as_json:
+        print_json(_facts_about(opened))
+    else:
+        _print_facts(opened)
+
+
+@app.command()
+def relations(
+    graph: GraphArgument = "geography",
+    search: SearchOption = None,
+    limit: LimitOption = 1000,
+    as_json: JsonOption = False,
+) -> None:
+    """List relations with their labels and how many facts use them.
+
+    In a query `^name` walks a relation backwards.
+    """
     opened = open_graph(graph)
-    facts = {split: len(opened.edges(split)) // 2 for split in SPLITS}
+    table = opened.vocabulary.relations
+    counts = sum(
+        np.bincount(opened.triples(split)[:, 1] >> 1, minlength=len(table)) for split in SPLITS
+    )
+    ids = range(len(table)) if search is None else table.containing(search)
+    rows = [(table.name(i), table.label(i), int(np.asarray(counts)[i])) for i in ids]
+    rows.sort(key=lambda row: (-row[2], row[0]))
+    shown = rows[:limit]
+    if as_json:
+        keys = ("name", "label", "facts")
+        print_json([dict(zip(keys, row, strict=True)) for row in shown])
+        return
+    print_table(
+        f"{opened.name}: {len(table):,} relations",
+        ["relation", "label", "facts"],
+        [[name, label if label != name else "", f"{count:,}"] for name, label, count in shown],
+    )
+    _say_rest(len(rows), len(shown))
+
+
+@app.command()
+def entities(
+    graph: GraphArgument = "geography",
+    search: SearchOption = None,
+    limit: LimitOption = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """List entities, all or those whose name or label contains a text."""
+    table = open_graph(graph).vocabulary.entities
+    found = range(len(table)) if search is None else table.containing(search)
+    shown = [(table.name(i), table.label(i)) for i in found[:limit]]
+    if as_json:
+        print_json([{"name": name, "label": label} for name, label in shown])
+        return
+    for name, label in shown:
+        print_text(name if label == name else f"{name}\t{label}")
+    _say_rest(len(found), len(shown))
+
+
+@app.command()
+def neighbors(
+    entity: Annotated[str, typer.Argument(help="An entity's name, or a label only it has.")],
+    graph: GraphArgument = "geography",
+    relation: Annotated[
+        str | None, typer.Option("--relation", "-r", help="Only this relation; ^name backwards.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many each.")] = 10,
+    as_json: JsonOption = False,
+) -> None:
+    """List the facts about an entity, in both directions, and which of them are held out."""
+    opened = open_graph(graph)
+    vocabulary = opened.vocabulary
+    entity_id = vocabulary.entities.id_of(entity)
+    everything = opened.adjacency("test")
+    wanted = (
+        everything.relations_of(entity_id).tolist()
+        if relation is None
+        else [vocabulary.relation_id(relation)]
+    )
+    found = {
+        vocabulary.relation_name(relation_id): _tails(opened, entity_id, relation_id)
+        for relation_id in wanted
+    }
     if as_json:
         print_json(
             {
-                "name": opened.name,
-                "entities": opened.num_entities,
-                "relations": len(opened.vocabulary.relations),
-                "facts": facts,
-                "fingerprint": opened.fingerprint,
+                name: [{"name": tail, "split": split} for tail, split in tails[:limit]]
+                for name, tails in found.items()
             }
         )
         return
-    rows = [["entities", f"{opened.num_entities:,}"]]
-    rows += [["relations", f"{len(opened.vocabulary.relations):,}"]]
-    rows += [[f"{split} facts", f"{count:,}"] for split, count in facts.items()]
-    rows += [["fingerprint", opened.fingerprint[:16]]]
-    print_table(opened.name, ["what", "value"], rows)
+    for name, tails in found.items():
+        told = [tail if split == "train" else f"{tail} ({split})" for tail, split in tails[:limit]]
+        rest = f", and {len(tails) - limit:,} more" if len(tails) > limit else ""
+        print_text(f"{name}: {', '.join(told)}{rest}")
+    if not any(found.values()):
+        say(f"no facts about {entity!r}" + ("" if relation is None else f" with {relation!r}"))
+
+
+def _tails(graph: KnowledgeGraph, head_id: int, relation_id: int) -> list[tuple[str, Split]]:
+    """Labels of all tails, each with the first of the nested graphs that knows it."""
+    told: dict[int, Split] = {}
+    for split in SPLITS:
+        for tail in graph.adjacency(split).neighbors(head_id, relation_id).tolist():
+            told.setdefault(tail, split)
+    return [(graph.vocabulary.entities.label(tail), told[tail]) for tail in sorted(told)]
+
+
+def _read(source: str, options: ReadOptions, from_folder: Path | None) -> Assembled:
+    if source not in BENCHMARKS or from_folder is not None:
+        return read_source(source, options, benchmark_folder=from_folder)
+    with progress(f"fetch {source}", unit="bytes") as report:
+        return read_source(
+            source, options, progress=lambda what, done, total: report.update(done, total, what)
+        )
+
+
+def _facts_about(graph: KnowledgeGraph) -> dict[str, Any]:
+    return {
+        "name": graph.name,
+        "entities": graph.num_entities,
+        "relations": len(graph.vocabulary.relations),
+        "facts": {split: len(graph.edges(split)) // 2 for split in SPLITS},
+        "fingerprint": graph.fingerprint,
+    }
+
+
+def _print_facts(graph: KnowledgeGraph) -> None:
+    about = _facts_about(graph)
+    print_text(f"{'graph':<13}{about['name']}")
+    for key in ("entities", "relations"):
+        print_text(f"{key:<13}{about[key]:,}")
+    for split, count in about["facts"].items():
+        print_text(f"{split + ' facts':<13}{count:,}")
+    print_text(f"{'fingerprint':<13}{about['fingerprint']}")
+
+
+def _say_rest(found: int, shown: int) -> None:
+    if found > shown:
+        say(f"{shown:,} of {found:,} shown; --limit shows more, --search narrows")
+    elif not found:
+        say("none found")

@@ -1,0 +1,106 @@
+"""The house plan, enforced: a folder imports only from folders to its left, and `errors`."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "conekg"
+LAYERS = (
+    "graph",
+    "query",
+    "symbolic",
+    "sampling",
+    "model",
+    "training",
+    "evaluation",
+    "answering",
+    "serving",
+    "experiments",
+    "cli",
+)
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
+
+
+def imports(tree: ast.AST) -> list[str]:
+    """Dotted names of everything a module imports, inside functions too."""
+    found: list[str] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names):
+                found += [alias.name for alias in names]
+            case ast.ImportFrom(module=module, names=names, level=level):
+                prefix = "." * level + (module or "")
+                found += [f"{prefix}.{alias.name}" for alias in names]
+    return found
+
+
+def violations(layer: str, source: str) -> list[str]:
+    """Imports of a module in `layer` that the house plan forbids."""
+    allowed = {*LAYERS[: LAYERS.index(layer) + 1], "errors"}
+    wrong = []
+    for name in imports(ast.parse(source)):
+        if name.startswith("."):
+            wrong.append(f"{name} is relative")
+        elif name.split(".")[0] == "conekg" and (name.split(".") + [""])[1] not in allowed:
+            wrong.append(name)
+    return wrong
+
+
+def test_every_folder_has_its_place() -> None:
+    folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
+    assert folders == set(LAYERS)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_left(path: Path) -> None:
+    layer = path.relative_to(PACKAGE).parts[0]
+    assert violations(layer, path.read_text(encoding="utf-8")) == []
+
+
+def test_errors_import_nothing() -> None:
+    tree = ast.parse((PACKAGE / "errors.py").read_text(encoding="utf-8"))
+    assert imports(tree) == ["__future__.annotations"]
+
+
+@pytest.mark.parametrize(
+    ("layer", "source"),
+    [
+        ("graph", "from conekg.query.tree import Anchor"),
+        ("query", "def late():\n    import conekg.symbolic.engine"),
+        ("model", "from conekg import load"),
+        ("model", "import conekg"),
+        ("sampling", "from ..graph import store"),
+    ],
+)
+def test_the_check_sees_what_is_forbidden(layer: str, source: str) -> None:
+    assert violations(layer, source) != []
+
+
+def test_the_check_lets_pass_what_is_allowed() -> None:
+    source = "from conekg.graph.store import load_graph\nfrom conekg.errors import DataError\n"
+    assert violations("query", source + "import numpy.typing\n") == []
+
+
+@pytest.mark.parametrize("layer", ["graph", "query", "symbolic", "sampling"])
+def test_exact_answers_never_load_torch(layer: str) -> None:
+    names = [
+        f"conekg.{layer}.{path.stem}"
+        for path in sorted((PACKAGE / layer).glob("*.py"))
+        if path.stem != "__init__"
+    ]
+    assert names
+    code = "import importlib, sys\n"
+    code += f"for name in {names!r}: importlib.import_module(name)\n"
+    code += "sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_help_is_quick_because_it_loads_no_torch_and_no_numba() -> None:
+    code = "import sys\nimport conekg.cli.main\n"
+    code += "sys.exit(bool({'torch', 'numba', 'rdflib', 'fastapi'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
