@@ -1,0 +1,224 @@
+"""From a graph to a model that can be asked, in one call: sample, train, evaluate, calibrate.
+
+What was not asked for is chosen by the size of the graph and the machine, and every
+choice is told with its reason. The result is one run folder; each stage can be had alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from conekg.answering.calibration import (
+    FILE_NAME,
+    Calibration,
+    fit_calibration,
+    save_calibration,
+)
+from conekg.evaluation.evaluate import evaluate
+from conekg.evaluation.frequency import FrequencyScorer
+from conekg.evaluation.report import Report
+from conekg.evaluation.validate import make_validator
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.source import open_graph
+from conekg.query.shape import Shape
+from conekg.sampling.protocol import PRESETS, SamplingProtocol
+from conekg.sampling.query_set import QuerySet
+from conekg.sampling.sample import sample_query_set
+from conekg.training.loop import Outcome, Progress, pick_device, train
+from conekg.training.recipe import Recipe
+from conekg.training.recipe_file import change_recipe
+from conekg.training.recipes import data_set_of, find_recipe
+from conekg.training.run import Run, create_run, is_run, open_run
+
+SMALL_GRAPH_EDGES = 100_000
+"""Up to so many training edges the `small` recipe is enough, GPU or not."""
+
+EVALUATION_FILE = "evaluation.json"
+
+
+class FitEvents:
+    """What happens during a fit; override what is of interest."""
+
+    def chose(self, what: str, why: str) -> None:
+        """A choice was made that the caller had left open."""
+
+    def sampling(self, split: Split, shape: Shape, found: int, wanted: int | None) -> None:
+        """So many queries of a shape are found, of so many wanted (None: all there are)."""
+
+    def training(self, progress: Progress) -> None:
+        """Training has come this far."""
+
+    def evaluating(self, done: int, total: int) -> None:
+        """So many test queries are ranked."""
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A finished fit; when training was interrupted, only the run and the outcome are there."""
+
+    run: Run
+    outcome: Outcome
+    report: Report | None = None
+    baseline: Report | None = None
+    """The frequency baseline on the same queries."""
+    calibration: Calibration | None = None
+
+
+def fit(
+    source: str | Path | KnowledgeGraph,
+    out: str | Path,
+    *,
+    model: str = "cone",
+    recipe: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    settings: Sequence[str] = (),
+    protocol: SamplingProtocol | None = None,
+    device: torch.device | None = None,
+    max_minutes: float | None = None,
+    resume: bool = False,
+    events: FitEvents | None = None,
+) -> FitResult:
+    """A run in the folder `out` that knows the graph, can be evaluated, asked and served.
+
+    `source` is a graph or anything `open_graph` takes. `config` and `settings` change the
+    recipe: `settings=["training.steps=1000"]`. With `resume`, a run that is already in `out`
+    is continued and nothing else is looked at.
+    """
+    events = events or FitEvents()
+    folder = Path(out)
+    device = device or pick_device()
+    if resume and is_run(folder):
+        run = open_run(folder)
+    else:
+        graph = source if isinstance(source, KnowledgeGraph) else open_graph(source)
+        chosen = choose_recipe(graph, model, recipe, device, events)
+        chosen = change_recipe(chosen, config or {}, settings)
+        queries = sample_queries(graph, protocol, chosen.training.seed, events)
+        run = start_run(folder, graph, chosen, queries, events)
+    outcome = train_run(run, device=device, max_minutes=max_minutes, events=events)
+    if not outcome.finished:
+        return FitResult(run, outcome)
+    report, baseline = evaluate_run(run, device=device, events=events)
+    calibration = calibrate_run(run, device=device)
+    return FitResult(run, outcome, report, baseline, calibration)
+
+
+def choose_recipe(
+    graph: KnowledgeGraph,
+    model: str,
+    recipe: str | None,
+    device: torch.device,
+    events: FitEvents,
+) -> Recipe:
+    """The recipe that was asked for, or the one that fits graph and machine."""
+    num_edges = len(graph.edges("train"))
+    if recipe is not None:
+        if recipe == "paper" and data_set_of(graph.name) is None:
+            events.chose(
+                "the paper's hyper-parameters for FB15k-237",
+                f"the paper has none for a graph called {graph.name!r}",
+            )
+        return find_recipe(recipe, model, graph.name)
+    if device.type == "cpu":
+        events.chose("the recipe 'small'", "there is no GPU")
+        return find_recipe("small", model, graph.name)
+    if num_edges <= SMALL_GRAPH_EDGES:
+        events.chose("the recipe 'small'", f"the graph has only {num_edges:,} training edges")
+        return find_recipe("small", model, graph.name)
+    events.chose("the recipe 'fast'", f"there is a GPU and {num_edges:,} training edges")
+    return find_recipe("fast", model, graph.name)
+
+
+def sample_queries(
+    graph: KnowledgeGraph, protocol: SamplingProtocol | None, seed: int, events: FitEvents
+) -> dict[Split, QuerySet]:
+    """Training, validation and test queries of the graph."""
+    if protocol is None:
+        data_set = data_set_of(graph.name)
+        protocol = PRESETS[data_set or "small"].for_graph(graph)
+        events.chose(
+            f"{protocol.train_count:,} training queries a shape "
+            f"({protocol.train_negation_count:,} with negation) and "
+            f"{protocol.evaluation_count:,} for validation and test",
+            "these are the published counts" if data_set else "in proportion to the graph's links",
+        )
+    queries: dict[Split, QuerySet] = {}
+    for split in SPLITS:
+
+        def tell(shape: Shape, found: int, wanted: int | None, split: Split = split) -> None:
+            events.sampling(split, shape, found, wanted)
+
+        sampled = sample_query_set(graph, split, protocol, seed, progress=tell)
+        for report in sampled.reports:
+            if report.shortfall:
+                events.chose(
+                    f"{report.found:,} {split} queries of shape {report.shape.name}",
+                    f"the graph does not hold the {report.wanted:,} wanted",
+                )
+        queries[split] = sampled.query_set
+    return queries
+
+
+def start_run(
+    folder: Path,
+    graph: KnowledgeGraph,
+    recipe: Recipe,
+    queries: Mapping[Split, QuerySet],
+    events: FitEvents,
+) -> Run:
+    """A new run, its recipe restricted to the shapes that have training queries."""
+    present = frozenset(block.shape.name for block in queries["train"] if len(block))
+    missing = [name for name in recipe.training.trained_shapes() if name not in present]
+    if missing:
+        events.chose(
+            f"to train without {', '.join(missing)}", "there are no training queries of that shape"
+        )
+        recipe = replace(recipe, training=recipe.training.restricted_to(present))
+    return create_run(folder, graph, recipe, queries)
+
+
+def train_run(
+    run: Run,
+    *,
+    device: torch.device | None = None,
+    max_minutes: float | None = None,
+    events: FitEvents | None = None,
+) -> Outcome:
+    """Train a run to its end, validating on its own queries where it has some."""
+    events = events or FitEvents()
+    validate = None
+    if run.has_queries("valid"):
+        validate = make_validator(
+            run.queries("valid"), run.graph.num_entities, run.recipe.training.validate_queries
+        )
+    return train(
+        run, device=device, validate=validate, max_minutes=max_minutes, report=events.training
+    )
+
+
+def evaluate_run(
+    run: Run, *, device: torch.device | None = None, events: FitEvents | None = None
+) -> tuple[Report, Report]:
+    """The run's model on its test queries, and the frequency baseline; kept in the folder."""
+    events = events or FitEvents()
+    queries, num_entities = run.queries("test"), run.graph.num_entities
+    model = run.load_model("best", device or pick_device())
+    report = evaluate(model, queries, num_entities=num_entities, progress=events.evaluating)
+    frequency = FrequencyScorer(run.graph.adjacency("train"))
+    baseline = evaluate(frequency, queries, num_entities=num_entities)
+    content = {"model": report.to_json(), "baseline": baseline.to_json()}
+    run.write_json(EVALUATION_FILE, content)
+    return report, baseline
+
+
+def calibrate_run(run: Run, *, device: torch.device | None = None) -> Calibration:
+    """The calibration of the run's model by its validation queries; kept in the folder."""
+    model = run.load_model("best", device or pick_device())
+    calibration = fit_calibration(model, run.graph, run.queries("valid"))
+    save_calibration(calibration, run.folder / FILE_NAME)
+    return calibration

@@ -1,0 +1,99 @@
+"""`conekg evaluate`: filtered MRR and Hits@k of a run, per structure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from conekg.cli.console import JsonOption, print_json, progress, results, say
+from conekg.errors import ConfigError
+
+RunArgument = Annotated[Path, typer.Argument(help="A run folder of `conekg fit` or `train`.")]
+
+
+def evaluate(
+    run: RunArgument,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            help="Another query set: a file of `conekg sample`, or a BetaE or Query2Box folder. "
+            "The run's own when left out."
+        ),
+    ] = None,
+    split: Annotated[
+        Literal["train", "valid", "test"], typer.Option(help="Which queries of the set.")
+    ] = "test",
+    which: Annotated[
+        Literal["best", "last"], typer.Option("--checkpoint", help="Which checkpoint.")
+    ] = "best",
+    ties: Annotated[
+        Literal["mean", "optimistic", "pessimistic"],
+        typer.Option(help="The rank of a hard answer among equal scores."),
+    ] = "mean",
+    union: Annotated[
+        Literal["dnf", "demorgan"],
+        typer.Option(help="Unions as the best of their branches, or by De Morgan's law."),
+    ] = "dnf",
+    max_queries: Annotated[
+        int | None, typer.Option(min=1, help="Rank at most so many queries a structure.")
+    ] = None,
+    recompute: Annotated[
+        bool,
+        typer.Option(
+            "--recompute", help="Of a benchmark's folder: answer its queries from the graph."
+        ),
+    ] = False,
+    baseline: Annotated[
+        bool,
+        typer.Option("--baseline", help="Rank by frequency alone, for comparison, beside it."),
+    ] = False,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Also write the tables to this Markdown file.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Rank the held-out answers of a query set and print the metrics per structure."""
+    from conekg.evaluation.evaluate import evaluate as rank
+    from conekg.evaluation.frequency import FrequencyScorer
+    from conekg.sampling.source import open_queries
+    from conekg.training.loop import pick_device
+    from conekg.training.run import open_run
+
+    opened = open_run(run)
+    if queries is not None:
+        query_set = open_queries(queries, split, opened.graph, recompute=recompute)
+    elif recompute:
+        raise ConfigError("--recompute needs --queries: the run's own queries have their answers")
+    else:
+        query_set = opened.queries(split)
+    model = opened.load_model(which, pick_device())
+    num_entities = opened.graph.num_entities
+    with progress("evaluating", len(query_set), unit="queries") as bar:
+        report = rank(
+            model,
+            query_set,
+            num_entities=num_entities,
+            ties=ties,
+            union=union,
+            max_queries=max_queries,
+            progress=bar.update,
+        )
+    beside = {}
+    if baseline:
+        scorer = FrequencyScorer(opened.graph.adjacency("train"))
+        frequency = rank(
+            scorer, query_set, num_entities=num_entities, ties=ties, max_queries=max_queries
+        )
+        beside = {"frequency": frequency.row()}
+    if markdown is not None:
+        try:
+            markdown.write_text(report.to_markdown(beside), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"cannot write {markdown}: {error.strerror}") from error
+        say(f"wrote {markdown}")
+    if as_json:
+        print_json(report.to_json())
+    else:
+        results().print(report.to_table(beside))

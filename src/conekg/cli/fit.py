@@ -1,0 +1,60 @@
+"""`conekg fit`: from a file of triples to a model that can be asked, in one command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from conekg.cli.console import results, say
+from conekg.cli.train import ConfigOption, MaxMinutesOption, ModelOption, OutOption, SetOption
+from conekg.cli.training_report import tell_outcome, told_events
+
+
+def fit(
+    triples: Annotated[
+        str,
+        typer.Argument(help="A file of triples, a graph folder, a benchmark's name or geography."),
+    ],
+    out: OutOption,
+    model: ModelOption = "cone",
+    recipe: Annotated[
+        str | None,
+        typer.Option("--recipe", "-r", help="paper, fast or small; chosen when left out."),
+    ] = None,
+    settings: SetOption = None,
+    config: ConfigOption = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the fit in --out where it was stopped.")
+    ] = False,
+    max_minutes: MaxMinutesOption = None,
+) -> None:
+    """Read, split, sample, train, evaluate and calibrate, into one run folder.
+
+    Prints what it chose and why. Afterwards `conekg ask RUN "..."` answers questions,
+    `conekg evaluate RUN` repeats the table, `conekg serve RUN` opens the page.
+    """
+    from conekg.answering.fit import fit as fit_run
+    from conekg.training.recipe_file import read_config
+
+    with told_events() as events:
+        result = fit_run(
+            triples,
+            out,
+            model=model,
+            recipe=recipe,
+            config=read_config(config) if config is not None else None,
+            settings=settings or [],
+            max_minutes=max_minutes,
+            resume=resume,
+            events=events,
+        )
+    tell_outcome(result.outcome, out)
+    if result.report is not None and result.baseline is not None:
+        results().print(result.report.to_table({"frequency": result.baseline.row()}))
+    if result.calibration is not None:
+        say(
+            f"calibrated on {result.calibration.num_queries:,} validation queries: the "
+            f"probabilities are off by {100 * result.calibration.error:.1f} points on average"
+        )
+        say(f'the run is in {out}; ask it: `conekg ask {out} "..."`')

@@ -1,0 +1,122 @@
+"""`conekg train`: a model from a graph and queries, by a recipe, into a run folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conekg.cli.console import say
+from conekg.cli.training_report import tell_outcome, told_events
+from conekg.errors import ConfigError
+
+ModelOption = Annotated[
+    str, typer.Option("--model", "-m", help="Which model: cone, gqe, box, beta or emql.")
+]
+OutOption = Annotated[Path, typer.Option("--out", "-o", help="The run folder to write.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change one value of the recipe, such as training.steps=1000 or model.dim=200. "
+        "May be repeated; comes after --config.",
+    ),
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", help="A TOML file of changes to the recipe, as in recipe.toml."),
+]
+MaxMinutesOption = Annotated[
+    float | None,
+    typer.Option("--max-minutes", min=0.0, help="Save and stop after so long; see --resume."),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Continue the run in --out from its last checkpoint.")
+]
+
+
+def train(
+    out: OutOption,
+    graph: Annotated[
+        str | None,
+        typer.Argument(
+            help="geography, a benchmark's name, a graph folder, or a file of triples. "
+            "Not needed with --resume."
+        ),
+    ] = None,
+    model: ModelOption = "cone",
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            "--recipe",
+            "-r",
+            help="paper (the published schedule), fast (for a GPU) or small (for a CPU); "
+            "chosen by graph and machine when left out.",
+        ),
+    ] = None,
+    settings: SetOption = None,
+    config: ConfigOption = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder of query sets: of `conekg sample`, BetaE's or Query2Box's. "
+            "Sampled from the graph when left out."
+        ),
+    ] = None,
+    resume: ResumeOption = False,
+    max_minutes: MaxMinutesOption = None,
+    show_recipe: Annotated[
+        bool, typer.Option("--show-recipe", help="Print the resolved recipe as TOML and exit.")
+    ] = False,
+) -> None:
+    """Train a model and keep everything about it in one run folder.
+
+    Ctrl-C saves and stops; --resume continues, on a CPU bit for bit as if nothing had
+    happened. Every hyper-parameter can be changed by --set or --config; --show-recipe
+    lists them.
+    """
+    from conekg.answering.fit import (
+        choose_recipe,
+        sample_queries,
+        start_run,
+        train_run,
+    )
+    from conekg.graph.source import open_graph
+    from conekg.sampling.source import open_all_queries
+    from conekg.training.loop import pick_device
+    from conekg.training.recipe_file import change_recipe, dump_recipe, read_config
+    from conekg.training.run import open_run
+
+    with told_events() as events:
+        if resume:
+            if graph is not None or settings or config is not None or queries is not None:
+                raise ConfigError(
+                    "--resume continues a run as it was started: it takes no GRAPH, --set, "
+                    "--config or --queries"
+                )
+            run = open_run(out)
+        else:
+            if graph is None:
+                raise ConfigError("give a GRAPH to train on, or --resume to continue a run")
+            facts = open_graph(graph)
+            chosen = change_recipe(
+                choose_recipe(facts, model, recipe, pick_device(), events),
+                read_config(config) if config is not None else {},
+                settings or [],
+            )
+            if show_recipe:
+                typer.echo(dump_recipe(chosen), nl=False)
+                return
+            sets = (
+                open_all_queries(queries, facts)
+                if queries is not None
+                else sample_queries(facts, None, chosen.training.seed, events)
+            )
+            if "train" not in sets:
+                raise ConfigError(f"{queries} holds no training queries", key="queries")
+            run = start_run(out, facts, chosen, sets, events)
+        say(f"training {run.recipe.model} on {run.graph.name} ({run.recipe.name}), {pick_device()}")
+        outcome = train_run(run, max_minutes=max_minutes, events=events)
+    tell_outcome(outcome, out)

@@ -1,0 +1,71 @@
+"""What `fit`, `train` and `demo` tell while they work: choices, progress, how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conekg.cli.console import ProgressReport, progress, say
+
+if TYPE_CHECKING:
+    from conekg.answering.fit import FitEvents
+    from conekg.graph.knowledge_graph import Split
+    from conekg.query.shape import Shape
+    from conekg.training.loop import Outcome, Progress
+
+
+@contextmanager
+def told_events() -> Iterator[FitEvents]:
+    """Events that are printed as they come: one progress bar a stage, closed by the next."""
+    from conekg.answering.fit import FitEvents
+
+    class Told(FitEvents):
+        def __init__(self, stack: ExitStack) -> None:
+            self._stack = stack
+            self._stage = ""
+            self._bar: ProgressReport | None = None
+
+        def chose(self, what: str, why: str) -> None:
+            self._close()
+            say(f"chose {what}: {why}")
+
+        def sampling(self, split: Split, shape: Shape, found: int, wanted: int | None) -> None:
+            bar = self._open(f"sampling {split} {shape.name}", "queries")
+            bar.update(found, wanted if wanted is not None else found)
+
+        def training(self, progress: Progress) -> None:
+            losses = " ".join(f"{pool} {loss:.4f}" for pool, loss in progress.losses.items())
+            score = progress.validation.get("score")
+            note = f"loss {losses}" + (f" · valid MRR {100 * score:.1f}" if score else "")
+            self._open("training", "steps").update(progress.step, progress.steps, note)
+
+        def evaluating(self, done: int, total: int) -> None:
+            self._open("evaluating", "queries").update(done, total)
+
+        def _open(self, stage: str, unit: str) -> ProgressReport:
+            if self._bar is None or stage != self._stage:
+                self._close()
+                self._stage = stage
+                self._bar = self._stack.enter_context(progress(stage, unit=unit))
+            return self._bar
+
+        def _close(self) -> None:
+            self._stack.close()
+            self._bar = None
+
+    with ExitStack() as stack:
+        yield Told(stack)
+
+
+def tell_outcome(outcome: Outcome, folder: Path) -> None:
+    """How training ended, and how to go on where it was cut short."""
+    minutes = outcome.seconds / 60
+    if outcome.finished:
+        say(f"trained {outcome.step:,} steps in {minutes:.1f} minutes")
+    else:
+        say(
+            f"stopped after {outcome.step:,} steps and {minutes:.1f} minutes ({outcome.reason}); "
+            f"saved, continue with `conekg train --resume --out {folder}`"
+        )

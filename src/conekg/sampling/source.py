@@ -1,0 +1,50 @@
+"""One door to query sets: a file of ours, a folder of them, or a benchmark's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from conekg.errors import DataError
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.sampling.benchmark_files import read_queries
+from conekg.sampling.query_set import QuerySet, load_query_set
+
+
+def open_queries(
+    path: str | Path, split: Split, graph: KnowledgeGraph, *, recompute: bool = False
+) -> QuerySet:
+    """The queries of a split, made for `graph`.
+
+    `path` is an Arrow file of `conekg sample`, a folder with `train.arrow`, `valid.arrow` and
+    `test.arrow`, or a BetaE or Query2Box folder; of the latter, `recompute` takes the queries
+    and answers them from the graph. Of a single file the split is the file's own.
+    """
+    place = Path(path)
+    if place.is_file():
+        return load_query_set(place, graph)
+    own = place / f"{split}.arrow"
+    if own.is_file():
+        return load_query_set(own, graph)
+    if not place.is_dir():
+        raise DataError(
+            "no such file or folder",
+            path=str(place),
+            hint="give a file that `conekg sample` wrote, or a BetaE or Query2Box folder",
+        )
+    return read_queries(place, split, graph, recompute=recompute)
+
+
+def has_queries(folder: Path, split: Split) -> bool:
+    """Whether a folder holds queries of a split in any of the known forms."""
+    return folder.is_dir() and (
+        (folder / f"{split}.arrow").is_file()
+        or (folder / f"{split}-queries.pkl").is_file()
+        or (folder / f"{split}_triples_1c.pkl").is_file()
+    )
+
+
+def open_all_queries(folder: Path, graph: KnowledgeGraph) -> dict[Split, QuerySet]:
+    """The queries of every split that a folder holds."""
+    return {
+        split: open_queries(folder, split, graph) for split in SPLITS if has_queries(folder, split)
+    }
