@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -157,6 +157,36 @@ class Answerer:
             self._write(item, drafts[place], known[place], seconds)
             for place, item in enumerate(understood)
         ]
+
+    def judge(
+        self, question: Question | Understood, entity_ids: Sequence[int]
+    ) -> tuple[RankedAnswer, ...]:
+        """What would be said of the given entities, in their order, each with its rank among all.
+
+        The question's `top_k`, `only` and `exclude` play no part.
+        """
+        item = question if isinstance(question, Understood) else self.understand(question)
+        for entity_id in entity_ids:
+            self._check_entity_id(entity_id)
+        ids = np.array(entity_ids, dtype=np.int64)
+        embedded = embed_queries(self.model, [item.query], item.question.union, self.max_branches)
+        with torch.inference_mode():
+            best = self.model.logits_of_all(embedded.region).max(dim=0)
+            scores = best.values.double().cpu().numpy()
+            branches = best.indices.cpu().numpy()[ids]
+        members = self._members(embedded, [Ranking(ids, scores[ids])] * len(embedded.region[0]))
+        inside = None
+        if members is not None:
+            pairs = zip(branches.tolist(), ids.tolist(), strict=True)
+            inside = [members[branch][entity_id] for branch, entity_id in pairs]
+        draft = _Draft(Ranking(ids, scores[ids]), inside, None)
+        everything = np.arange(len(scores))
+        ranks = [
+            1 + int(((scores > scores[i]) | ((scores == scores[i]) & (everything < i))).sum())
+            for i in ids
+        ]
+        judged = self._ranked_answers(item, draft, self.known_answers([item])[0])
+        return tuple(replace(one, rank=rank) for one, rank in zip(judged, ranks, strict=True))
 
     def known_answers(self, questions: Sequence[Understood]) -> list[IntArray]:
         """The sorted ids that each question's known graph gives."""

@@ -1,18 +1,39 @@
 """Explaining: what each variable of a query stood for, and why an entity is an answer.
 
-A witness assigns an entity to every variable. Facts are free and guesses cost what
-the model's one-hop projection says, so the cheapest assignment prefers facts; for an
-answer that the known graph holds, it consists of facts alone.
+Explanations are given for the query with its negations pushed inward, which has the
+same answers and needs no witness for what is denied. `witness` does the searching;
+this file puts names to what it finds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conekg.answering.answer import Question
+import numpy as np
+import torch
+
+from conekg.answering.answer import Question, RankedAnswer
+from conekg.answering.batch import embed_queries
 from conekg.answering.engine import Answerer, Understood
-from conekg.answering.explanation import Explanation, SectorCone
-from conekg.query.tree import Query
+from conekg.answering.explanation import (
+    Edge,
+    EntityName,
+    Explanation,
+    Part,
+    PartKind,
+    SectorCone,
+    Variable,
+    Witness,
+)
+from conekg.answering.reading import read_query
+from conekg.answering.witness import Cell, Step, WitnessSearch, walk
+from conekg.model.cone import Cone
+from conekg.query.render import render_query
+from conekg.query.rewrite import push_negation, simplify
+from conekg.query.tree import Anchor, Not, Project, Query, fold
+
+_NARROWEST = 8
+"""Cones that are shown unless others are asked for."""
 
 
 def explain(
@@ -27,6 +48,19 @@ def explain(
     `entities` explains these entity ids instead of the top answers; `candidates` is how
     many entities each variable lists.
     """
+    asked = question if isinstance(question, Understood) else answerer.understand(question)
+    answers = (
+        answerer.ask_batch([asked])[0].answers
+        if entities is None
+        else answerer.judge(asked, entities)
+    )
+    query = simplify(push_negation(asked.query))
+    return Explanation(
+        query=asked.text,
+        reading=asked.reading,
+        variables=_variables(answerer, asked.question, query, candidates),
+        witnesses=_witnesses(answerer, asked.question, query, answers),
+    )
 
 
 def sector_cones(
@@ -34,5 +68,160 @@ def sector_cones(
 ) -> tuple[SectorCone, ...]:
     """The query's cones with the entity's angles in them; empty for models without cones.
 
-    By default the eight dimensions whose cones are narrowest and so say most.
+    By default the eight dimensions whose cones are narrowest and so say most. Of a union
+    the branch that fits the entity best is shown.
     """
+    model = answerer.model
+    if not isinstance(model, Cone):
+        return ()
+    embedded = embed_queries(model, [query], cap=answerer.max_branches)
+    with torch.inference_mode():
+        ids = torch.tensor([[entity_id]], device=embedded.region[0].device)
+        best = int(model.logits(embedded.region, ids)[:, 0].argmax())
+        axis, half_aperture = (part[best].double().cpu().numpy() for part in embedded.region)
+        angle = model.points(ids)[0, 0].double().cpu().numpy()
+    if dimensions is None:
+        dimensions = np.argsort(half_aperture, kind="stable")[:_NARROWEST].tolist()
+    inside = np.abs(np.sin((angle - axis) / 2)) <= np.sin(half_aperture / 2)
+    return tuple(
+        SectorCone(
+            dimension=int(dimension),
+            axis=float(axis[dimension]),
+            half_aperture=float(half_aperture[dimension]),
+            entity_angle=float(angle[dimension]),
+            inside=bool(inside[dimension]),
+        )
+        for dimension in dimensions
+    )
+
+
+def variables_of(query: Query) -> tuple[Query, ...]:
+    """The sub-queries that stand for variables, anchors first: `x1`, `x2`, ...
+
+    A variable is what a projection starts from, unless that is a named entity. Equal
+    sub-queries in two places are two variables, which may be filled differently.
+    """
+    found: list[Query] = []
+
+    def collect(node: Query, _: tuple[None, ...]) -> None:
+        if isinstance(node, Project) and not isinstance(node.operand, Anchor):
+            found.append(node.operand)
+
+    fold(query, collect)
+    return tuple(found)
+
+
+def _variables(
+    answerer: Answerer, question: Question, query: Query, candidates: int
+) -> tuple[Variable, ...]:
+    questions = [
+        Question(node, candidates, known_graph=question.known_graph, union=question.union)
+        for node in variables_of(query)
+    ]
+    answers = answerer.ask_batch(questions) if questions else []
+    return tuple(
+        Variable(f"x{place}", answer.query, answer.reading, answer.answers)
+        for place, answer in enumerate(answers, start=1)
+    )
+
+
+def _witnesses(
+    answerer: Answerer, question: Question, query: Query, answers: Sequence[RankedAnswer]
+) -> tuple[Witness, ...]:
+    if not answers:
+        return ()
+    adjacency = answerer.graph.adjacency(question.known_graph)
+    search = WitnessSearch(answerer.model, answerer.index, adjacency, query)
+    cell = search.search([answer.entity_id for answer in answers])
+    writer = _Writer(answerer)
+    return tuple(writer.witness(cell, place, answer) for place, answer in enumerate(answers))
+
+
+class _Writer:
+    """Puts names to the steps of witnesses."""
+
+    def __init__(self, answerer: Answerer) -> None:
+        self._vocabulary = answerer.graph.vocabulary
+
+    def witness(self, cell: Cell, candidate: int, answer: RankedAnswer) -> Witness:
+        steps = list(walk(cell, candidate))
+        edges = self._edges(steps, cell)
+        parts = tuple(self._part(step) for step in steps)
+        assignment = {
+            edge.head_variable: edge.head for edge in edges if edge.head_variable is not None
+        }
+        return Witness(
+            answer=answer,
+            edges=edges,
+            assignment=assignment,
+            parts=parts,
+            weakest=min(parts, key=_strength, default=None),
+            facts_only=all(part.kind in ("fact", "absent") for part in parts),
+        )
+
+    def _edges(self, steps: Sequence[Step], root: Cell) -> tuple[Edge, ...]:
+        variable = _variable_of_cells(root, "answer", 0)
+        edges = []
+        for step in steps:
+            node, origin_id = step.cell.query, step.origin_id
+            if not isinstance(node, Project) or origin_id is None:
+                continue
+            edges.append(
+                Edge(
+                    head=self._entity(origin_id),
+                    relation=self._vocabulary.relation_name(node.relation_id),
+                    relation_label=self._vocabulary.relation_label(node.relation_id),
+                    tail=self._entity(step.entity_id),
+                    kind="fact" if step.holds else "guess",
+                    score=step.score,
+                    head_variable=variable[id(step.cell.operands[0])],
+                    tail_variable=variable[id(step.cell)] or "answer",
+                )
+            )
+        return tuple(edges)
+
+    def _part(self, step: Step) -> Part:
+        node = step.cell.query
+        kind: PartKind
+        match node:
+            case Project():
+                kind = "fact" if step.holds else "guess"
+            case Not():
+                kind = "absent" if step.holds else "contradicted"
+            case _:
+                kind = "fact" if step.holds else "contradicted"
+        return Part(
+            query=render_query(node, self._vocabulary),
+            reading=read_query(node, self._vocabulary),
+            kind=kind,
+            score=step.score,
+        )
+
+    def _entity(self, entity_id: int) -> EntityName:
+        table = self._vocabulary.entities
+        return EntityName(entity_id, table.name(entity_id), table.label(entity_id))
+
+
+def _variable_of_cells(cell: Cell, variable: str | None, before: int) -> dict[int, str | None]:
+    """The variable that each cell is about, by the cell's identity; None for named entities.
+
+    `before` is how many variables come earlier in the query.
+    """
+    found = {id(cell): variable}
+    if isinstance(cell.query, Project):
+        (operand,) = cell.operands
+        inner = None
+        if not isinstance(operand.query, Anchor):
+            inner = f"x{before + len(variables_of(operand.query)) + 1}"
+        found |= _variable_of_cells(operand, inner, before)
+    else:
+        for operand in cell.operands:
+            found |= _variable_of_cells(operand, variable, before)
+            before += len(variables_of(operand.query))
+    return found
+
+
+def _strength(part: Part) -> tuple[int, float]:
+    """Contradictions are weakest, then guesses, each by score."""
+    order = {"contradicted": 0, "guess": 1}
+    return order.get(part.kind, 2), part.score

@@ -114,7 +114,7 @@ class EntityIndex:
             skipped.offsets,
             skipped.values,
         )
-        scores = self._model.gamma - float(self._model.distance_scale) * distances.astype(float)
+        scores = self._model.gamma - _scale(self._model) * distances.astype(float)
         return [Ranking(ids[row, :count], scores[row, :count]) for row, count in enumerate(found)]
 
     def _top_by_abandoning(
@@ -237,7 +237,7 @@ def _ranking(ids: Tensor, scores: Tensor, count: int) -> Ranking:
 
 def _geometry(model: QueryModel) -> Geometry | None:
     """How the model measures distance, where abandoning is possible."""
-    if float(model.distance_scale) <= 0:
+    if _scale(model) <= 0:
         return None  # a learnt scale below zero would make the farthest entity the best
     match model:
         case Cone():
@@ -248,6 +248,10 @@ def _geometry(model: QueryModel) -> Geometry | None:
             return "point"
         case _:
             return None
+
+
+def _scale(model: QueryModel) -> float:
+    return float(torch.as_tensor(model.distance_scale).detach())
 
 
 def _center_weight(model: QueryModel) -> float:

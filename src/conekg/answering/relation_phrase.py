@@ -14,8 +14,8 @@ from typing import Literal
 from conekg.graph.vocabulary import Vocabulary
 
 _PREPOSITIONS = frozenset(
-    ("against", "as", "at", "by", "for", "from", "in", "into", "near", "of", "on", "over")
-    + ("through", "to", "under", "with")
+    {"against", "as", "at", "by", "for", "from", "in", "into", "near", "of", "on", "over"}
+    | {"through", "to", "under", "with"}
 )
 
 _VERBS = {
@@ -191,8 +191,8 @@ def _verb(relation: _Relation, backwards: bool, operand: str, single: bool, thin
     else:
         participle = f"{_VERBS[base][1]} by {operand}"
         clause, negated = f"that are {participle}", f"that are not {participle}"
-        if not relation.target:
-            return Phrase(f"things {participle}", clause, negated)
+        kind = _plural(relation.target) if relation.target else "things"
+        return Phrase(f"{kind} {participle}", clause, negated, named=kind != "things")
     return _kind_of(relation.target, clause, negated)
 
 
