@@ -118,6 +118,9 @@ class AskResponse(Response):
     estimated_count_factor: float | None
     calibration_error: float | None
     known_graph: GraphSplit
+    recall: float = Field(
+        description="share of true top-10 entities a search finds; below 1 only on huge graphs"
+    )
     model: str
     seconds: float
 

@@ -113,5 +113,7 @@ def _name_of(tree: Tree) -> str:
 def _check_arity(tree: Tree, least: int, most: int | None) -> None:
     count = len(tree.operands)
     if count < least or (most is not None and count > most):
-        wanted = "no" if most == 0 else "one" if most == 1 else "two or more"
-        raise QueryError(f"a tree node of kind {tree.kind!r} has {wanted} operands, not {count}")
+        wanted = (
+            "no operand" if most == 0 else "one operand" if most == 1 else "two or more operands"
+        )
+        raise QueryError(f"a tree node of kind {tree.kind!r} takes {wanted}, not {count}")

@@ -1,0 +1,67 @@
+"""Questions to start from: chosen ones for the embedded graph, sampled ones for any other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from conekg.answering.reading import read_query
+from conekg.errors import UnknownNameError
+from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.query.parse import parse_query
+from conekg.query.render import render_query
+from conekg.query.shape import shape_of
+from conekg.query.tree import Query
+from conekg.sampling.query_set import QuerySet
+from conekg.serving.schemas import Example
+
+GEOGRAPHY = (
+    "France.borders",
+    "Germany.borders & Italy.borders",
+    "France.borders & !Euro.^uses_currency",
+    '("South America".^in_subregion & !Spanish.^speaks).capital',
+    "(Portugal | Brazil).speaks",
+)
+"""Questions about the embedded graph whose answers anybody can judge."""
+
+SHAPES = ("1p", "2p", "2i", "2in", "up", "pin")
+"""One sampled example of each shape, where the run has queries of it."""
+
+
+def examples_of(
+    graph: KnowledgeGraph, query_set: QuerySet | None = None, *, can_negate: bool = True
+) -> tuple[Example, ...]:
+    """Questions about a graph; those with negation only for models that know it."""
+    found: list[Query] = []
+    if graph.name == "geography":
+        found = _chosen(graph)
+    if not found and query_set is not None:
+        found = _sampled(query_set)
+    examples = (_example(graph, query) for query in found)
+    return tuple(e for e in examples if can_negate or "!" not in e.query)
+
+
+def _chosen(graph: KnowledgeGraph) -> list[Query]:
+    try:
+        return [parse_query(text, graph.vocabulary) for text in GEOGRAPHY]
+    except UnknownNameError:  # another graph that happens to be called geography
+        return []
+
+
+def _sampled(query_set: QuerySet, shapes: Sequence[str] = SHAPES) -> list[Query]:
+    """For each shape the query with the fewest answers: those are read at a glance."""
+    queries = []
+    for block in query_set:
+        if block.shape.name in shapes and len(block):
+            sizes = block.easy.lengths + block.hard.lengths
+            queries.append(block.query(int(np.argmin(sizes))))
+    return sorted(queries, key=lambda query: shapes.index(shape_of(query).name))
+
+
+def _example(graph: KnowledgeGraph, query: Query) -> Example:
+    return Example(
+        query=render_query(query, graph.vocabulary),
+        reading=read_query(query, graph.vocabulary),
+        shape=shape_of(query).name,
+    )

@@ -1,0 +1,68 @@
+"""The process around the application: its socket, its settings, its orderly end.
+
+uvicorn does the work. On SIGTERM or SIGINT it stops listening, lets every request
+that has arrived finish, then ends the application, which drains the scoring thread.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+
+import uvicorn
+from fastapi import FastAPI
+
+from conekg.errors import ConfigError
+from conekg.serving.limits import Limits
+
+
+def open_socket(host: str, port: int) -> socket.socket:
+    """A bound socket; port 0 takes a free one. A taken or forbidden port is a ConfigError."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+        except OSError:
+            bound.close()
+            raise
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(
+            f"cannot listen on {host} port {port}: {reason}; choose others by --host and --port",
+            key="port",
+        ) from None
+    return bound
+
+
+def make_server(app: FastAPI, limits: Limits, *, access_log: bool = False) -> uvicorn.Server:
+    """A server for one application; call `run(sockets=[...])` or await `serve(...)`."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            lifespan="on",
+            log_level="warning",
+            access_log=access_log,
+            server_header=False,
+            proxy_headers=False,
+            backlog=2048,
+            timeout_graceful_shutdown=max(1, round(limits.shutdown_s)),
+        )
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the host.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
+    (True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,91 @@
+"""Real servers for the tests: an answerer over the embedded graph, served on a free port."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+
+from conekg.answering.engine import Answerer
+from conekg.graph.geography import load_geography
+from conekg.model.catalog import build_model, model_config
+from conekg.serving.examples import examples_of
+from conekg.serving.http import create_app
+from conekg.serving.limits import Limits
+from conekg.serving.server import make_server, open_socket
+
+
+@dataclass
+class Served:
+    """A running server."""
+
+    url: str
+    server: uvicorn.Server
+    thread: threading.Thread
+
+    def post(self, path: str, **body: Any) -> httpx.Response:
+        return httpx.post(self.url + path, json=body, timeout=30)
+
+    def get(self, path: str, **parameters: Any) -> httpx.Response:
+        return httpx.get(self.url + path, params=parameters, timeout=30)
+
+    def stop(self) -> None:
+        """Ask for a graceful end and wait for it."""
+        self.server.should_exit = True
+        self.thread.join(30)
+        assert not self.thread.is_alive(), "the server did not stop"
+
+
+@contextmanager
+def serve(answerer: Any, limits: Limits | None = None, **options: Any) -> Iterator[Served]:
+    """A real server on a free port of this machine for as long as the block."""
+    limits = limits or Limits()
+    app = create_app(answerer, limits=limits, **options)
+    listening = open_socket("127.0.0.1", 0)
+    server = make_server(app, limits)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    served = Served(f"http://127.0.0.1:{listening.getsockname()[1]}", server, thread)
+    deadline = time.monotonic() + 20
+    while not server.started:
+        assert thread.is_alive(), "the server ended before it started"
+        assert time.monotonic() < deadline, "the server did not start"
+        time.sleep(0.01)
+    try:
+        yield served
+    finally:
+        if thread.is_alive():
+            served.stop()
+
+
+@pytest.fixture(scope="session")
+def answerer() -> Answerer:
+    """ConE in 16 dimensions over geography, untrained, or the run named by CONEKG_RUN."""
+    if folder := os.environ.get("CONEKG_RUN"):
+        return Answerer.open(Path(folder), device="cpu")
+    graph = load_geography()
+    config = model_config("cone", {"dim": 16, "hidden": 32})
+    model = build_model("cone", graph.num_entities, graph.num_relations, config, seed=0)
+    return Answerer(graph, model)
+
+
+@pytest.fixture(scope="session")
+def served(answerer: Answerer) -> Iterator[Served]:
+    """One server for all tests that do not change it."""
+    with serve(answerer, examples=examples_of(answerer.graph)) as running:
+        yield running
+
+
+@pytest.fixture
+def start_server() -> Callable[..., Any]:
+    """The way to start a server of one's own."""
+    return serve

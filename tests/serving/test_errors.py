@@ -1,0 +1,112 @@
+"""Errors on the wire: every class has a status and the one shape, and no path leaks."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import conekg.errors
+import conekg.serving.errors
+from conekg.errors import (
+    CheckpointError,
+    ConeKGError,
+    DataError,
+    QuerySyntaxError,
+    QueryTooLargeError,
+    StoreError,
+    UnknownNameError,
+)
+from conekg.serving.errors import (
+    STATUS,
+    MissingKeyError,
+    ServerBusyError,
+    describe,
+    describe_invalid,
+    describe_status,
+    error_response,
+    kind_of,
+    status_of,
+)
+
+SHAPE = {"status", "kind", "message", "hint", "name", "span", "suggestions"}
+
+
+def every_error_class():
+    found, pending = [], [ConeKGError]
+    while pending:
+        each = pending.pop()
+        found.append(each)
+        pending.extend(each.__subclasses__())
+    ours = (conekg.errors.__name__, conekg.serving.errors.__name__)
+    return sorted({each for each in found if each.__module__ in ours}, key=lambda c: c.__name__)
+
+
+def make(kind: type[ConeKGError]) -> ConeKGError:
+    if issubclass(kind, UnknownNameError):
+        return kind("entity", "Frnce", suggestions=("France",), span=(0, 5), text="Frnce.borders")
+    if issubclass(kind, QuerySyntaxError):
+        return kind("expected a relation", text="France.", span=(7, 7))
+    if issubclass(kind, DataError):
+        return kind("not a graph", path="/home/me/secret/graph.tsv", line=3)
+    return kind("what went wrong")
+
+
+@pytest.mark.parametrize("kind", every_error_class(), ids=lambda kind: kind.__name__)
+def test_every_class_is_in_the_table_and_has_the_one_shape(kind):
+    assert kind in STATUS, f"{kind.__name__} has no status of its own"
+    response = error_response(describe(make(kind)), retry_after_s=4)
+    assert response.status_code == STATUS[kind]
+    body = json.loads(response.body)
+    assert set(body) == {"error"}
+    assert set(body["error"]) == SHAPE
+    assert body["error"]["status"] == STATUS[kind]
+    assert body["error"]["kind"].replace("_", "").isalpha()
+    assert body["error"]["message"]
+    assert "secret" not in response.body.decode()
+
+
+def test_kinds_are_distinct():
+    kinds = [kind_of(make(kind)) for kind in every_error_class()]
+    assert len(set(kinds)) == len(kinds)
+    assert kind_of(QueryTooLargeError("x")) == "query_too_large"
+    assert kind_of(ConeKGError("x")) == "request"
+
+
+def test_an_unlisted_class_has_the_status_of_its_ancestor():
+    class OddStoreError(StoreError):
+        pass
+
+    assert status_of(OddStoreError("x")) == 500
+
+
+def test_an_unknown_name_carries_place_and_suggestions():
+    body = describe(make(UnknownNameError))
+    assert (body.status, body.kind, body.name) == (404, "unknown_name", "Frnce")
+    assert body.span == (0, 5)
+    assert body.suggestions == ["France"]
+    assert body.message == "unknown entity 'Frnce' at column 1"
+    assert "^" not in body.message, "the marker line is for terminals"
+
+
+def test_private_failures_go_to_the_log_only(caplog):
+    body = describe(CheckpointError("no weights in /home/me/run"))
+    assert body.status == 500
+    assert "/home" not in body.message
+    assert "/home/me/run" in caplog.text
+
+
+def test_overload_tells_when_to_come_back_and_a_missing_key_how_to_send_it():
+    assert error_response(describe(ServerBusyError("busy")), 7).headers["retry-after"] == "7"
+    assert "www-authenticate" in error_response(describe(MissingKeyError("key")), 1).headers
+
+
+def test_invalid_requests_name_the_field():
+    body = describe_invalid([{"loc": ("body", "top_k"), "msg": "must be positive"}])
+    assert body.status == 422
+    assert "body.top_k: must be positive" in body.message
+    assert describe_invalid([]).message
+
+
+def test_a_bare_status_has_words():
+    assert describe_status(405).kind == "method_not_allowed"

@@ -1,0 +1,282 @@
+"""The routes of a real server: what they answer, what they refuse, what they never tell."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conekg.query.parse import parse_query
+from conekg.serving.http import create_app
+from conekg.serving.limits import Limits
+from conekg.symbolic.engine import answer as symbolic_answer
+
+
+def error_of(response: httpx.Response, status: int, kind: str) -> dict:
+    assert response.status_code == status, response.text
+    error = response.json()["error"]
+    assert error["status"] == status
+    assert error["kind"] == kind
+    return error
+
+
+def test_asking_gives_what_the_answerer_gives(served, answerer):
+    response = served.post("/api/ask", query="France.borders", top_k=7)
+    assert response.status_code == 200
+    body = response.json()
+    expected = answerer.ask("France.borders", top_k=7)
+    assert [item["name"] for item in body["answers"]] == [item.name for item in expected.answers]
+    assert [item["score"] for item in body["answers"]] == pytest.approx(
+        [item.score for item in expected.answers], rel=1e-4
+    )
+    assert body["query"] == "France.borders"
+    assert body["reading"] == expected.reading
+    assert body["num_known"] == expected.num_known > 0
+
+
+def test_only_known_answers_are_the_exact_answers(served, answerer):
+    query = parse_query("Germany.borders & Italy.borders", answerer.graph.vocabulary)
+    exact = symbolic_answer(answerer.graph.adjacency("test"), query).tolist()
+    names = {answerer.graph.vocabulary.entities.name(index) for index in exact}
+    body = served.post(
+        "/api/ask",
+        query="Germany.borders & Italy.borders",
+        top_k=100,
+        only="known",
+        known_graph="test",
+    ).json()
+    assert {item["name"] for item in body["answers"]} == names
+    assert all(item["known"] for item in body["answers"])
+    one = next(iter(names))
+    body = served.post(
+        "/api/ask",
+        query="Germany.borders & Italy.borders",
+        top_k=100,
+        only="known",
+        known_graph="test",
+        exclude=[one],
+    ).json()
+    assert {item["name"] for item in body["answers"]} == names - {one}
+
+
+def test_an_explanation_has_a_path_of_facts_for_a_known_answer(served):
+    body = served.post("/api/explain", query="France.borders.capital", answer="Bern").json()
+    (witness,) = body["witnesses"]
+    assert witness["facts_only"]
+    assert witness["answer"]["name"] == "Bern"
+    path = [(e["head"]["name"], e["relation"], e["tail"]["name"]) for e in witness["edges"]]
+    assert path == [("France", "borders", "Switzerland"), ("Switzerland", "capital", "Bern")]
+    assert [edge["kind"] for edge in witness["edges"]] == ["fact", "fact"]
+    assert body["variables"]
+
+
+def test_cones_are_the_narrowest_and_in_range(served, answerer):
+    body = served.post("/api/cones", query="France.borders", answer="Spain", dimensions=5).json()
+    assert body["dimensions"] == answerer.model.dim
+    assert 0 <= body["inside"] <= answerer.model.dim
+    assert len(body["cones"]) == 5
+    halves = [cone["half_aperture"] for cone in body["cones"]]
+    assert halves == sorted(halves)
+    assert all(0 <= half <= 3.1416 for half in halves)
+    everything = served.post(
+        "/api/cones", query="France.borders", answer="Spain", dimensions=answerer.model.dim
+    ).json()
+    assert sum(cone["inside"] for cone in everything["cones"]) == body["inside"]
+
+
+def test_parsing_text_and_the_tree_it_gives_agree(served):
+    text = "France.borders & !(Germany | Italy).borders"
+    by_text = served.post("/api/parse", query=text).json()
+    by_tree = served.post("/api/parse", tree=by_text["tree"]).json()
+    assert by_text == by_tree
+    assert by_text["query"] == text
+    assert by_text["branches"] >= 1
+    assert by_text["tree"]["kind"] == "and"
+
+
+def test_an_unknown_name_is_located_and_suggested(served):
+    error = error_of(
+        served.post("/api/parse", query="Germany.borders & Frnce.borders"), 404, "unknown_name"
+    )
+    assert error["span"] == [18, 23]
+    assert "France" in error["suggestions"]
+    error = error_of(served.post("/api/ask", query="France.border"), 404, "unknown_name")
+    assert "borders" in error["suggestions"]
+    error_of(served.post("/api/explain", query="France", answer="Sapin"), 404, "unknown_name")
+
+
+def test_syntax_errors_are_located(served):
+    error = error_of(served.post("/api/ask", query="France.borders &"), 400, "query_syntax")
+    assert error["span"] == [16, 16]
+
+
+def test_completion_finds_names_and_writes_them_as_queries_want(served):
+    body = served.get("/api/entities", prefix="new zea").json()
+    assert body["entities"][0] == {
+        "name": "New Zealand",
+        "label": "New Zealand",
+        "text": '"New Zealand"',
+    }
+    assert body["total"] > 1000
+    assert len(served.get("/api/entities", limit=3).json()["entities"]) == 3
+
+
+def test_relations_come_in_both_directions(served, answerer):
+    relations = served.get("/api/relations").json()["relations"]
+    assert [each["name"] for each in relations] == list(answerer.graph.vocabulary.relations)
+    assert all(each["inverse"] == f"^{each['name']}" for each in relations)
+
+
+def test_neighbors_are_the_facts_of_the_graph(served, answerer):
+    body = served.get("/api/graph/neighbors", entity="France", limit=2).json()
+    groups = {group["relation"]: group for group in body["groups"]}
+    query = parse_query("France.borders", answerer.graph.vocabulary)
+    exact = symbolic_answer(answerer.graph.adjacency("train"), query)
+    assert groups["borders"]["count"] == len(exact)
+    assert len(groups["borders"]["entities"]) == 2
+    error_of(served.get("/api/graph/neighbors", entity="Nowhere"), 404, "unknown_name")
+
+
+def test_about_health_metrics_and_page(served):
+    about = served.get("/api/about").json()
+    assert about["graph"] == "geography"
+    assert len(about["examples"]) >= 4
+    assert set(about["limits"]) == {each.name for each in fields(Limits)}
+    assert served.get("/health").json() == {"status": "ok"}
+    served.post("/api/ask", query="France.borders")
+    metrics = served.get("/metrics")
+    assert metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert 'conekg_requests_total{method="POST",route="/api/ask",status="200"}' in metrics.text
+    assert "<ck-question>" in served.get("/").text
+
+
+def test_every_example_can_be_asked(served):
+    for example in served.get("/api/about").json()["examples"]:
+        response = served.post("/api/ask", query=example["query"])
+        assert response.status_code == 200
+        assert response.json()["reading"] == example["reading"]
+
+
+def test_docs_work_without_the_internet(served):
+    page = served.get("/docs").text
+    assert "https://" not in page.replace('"https://json-schema.org', "")
+    assert served.get("/openapi.json").json()["info"]["title"] == "conekg"
+
+
+def test_security_headers_are_on_every_response(served):
+    for path in ("/", "/api/about", "/nowhere", "/static/main.js", "/health"):
+        headers = served.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"], path
+        assert "unsafe" not in headers["content-security-policy"], path
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "server" not in headers
+    assert "access-control-allow-origin" not in served.get("/api/about").headers
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "kind"),
+    [
+        ("GET", "/nowhere", 404, "not_found"),
+        ("GET", "/static/../http.py", 404, "not_found"),
+        ("GET", "/static/%2e%2e/http.py", 404, "not_found"),
+        ("GET", "/api/ask", 405, "method_not_allowed"),
+        ("DELETE", "/api/relations", 405, "method_not_allowed"),
+        ("GET", "/api/entities?limit=0", 422, "invalid_request"),
+        ("GET", "/api/entities?limit=1000000", 422, "config"),
+        ("GET", "/api/graph/neighbors", 422, "invalid_request"),
+        ("GET", "/api/graph/neighbors?entity=France&graph=none", 422, "invalid_request"),
+    ],
+)
+def test_refusals_have_the_one_shape(served, method, path, status, kind):
+    error_of(httpx.request(method, served.url + path), status, kind)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "kind"),
+    [
+        ({}, 422, "invalid_request"),
+        ({"query": ""}, 422, "invalid_request"),
+        ({"query": "France", "top_k": 0}, 422, "invalid_request"),
+        ({"query": "France", "topk": 3}, 422, "invalid_request"),
+        ({"query": "France", "top_k": 1001}, 422, "config"),
+        ({"query": "France", "exclude": ["France"] * 1001}, 422, "config"),
+        ({"query": "France", "exclude": ["Frnce"]}, 404, "unknown_name"),
+        ({"query": "France" + ".borders" * 24}, 413, "query_too_large"),
+        ({"query": "France" * 400}, 413, "query_too_large"),
+        ({"query": " & ".join(["(France | Spain)"] * 5)}, 413, "query_too_large"),
+        ({"query": " | ".join(["France"] * 130)}, 413, "query_too_large"),
+        ({"query": "France", "exclude": ["x" * 60_000, "y" * 10_000]}, 413, "body_too_large"),
+    ],
+)
+def test_limits_of_a_question(served, body, status, kind):
+    error_of(served.post("/api/ask", **body), status, kind)
+
+
+def test_malformed_bodies_are_refused(served):
+    url = served.url + "/api/ask"
+    sent = {"content-type": "application/json"}
+    error_of(httpx.post(url, content=b"{", headers=sent), 422, "invalid_request")
+    nested = b'{"query":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
+    response = httpx.post(url, content=nested, headers=sent)
+    assert response.status_code in (400, 422)
+    assert set(response.json()) == {"error"}
+
+
+def test_deep_trees_are_refused_without_falling_over(served):
+    tree: dict = {"kind": "entity", "name": "France"}
+    for _ in range(150):
+        tree = {"kind": "not", "operands": [tree]}
+    response = served.post("/api/parse", tree=tree)
+    assert response.status_code in (413, 422)
+    error_of(served.post("/api/parse"), 422, "query")
+    error_of(served.post("/api/parse", query="France", tree={"kind": "all"}), 422, "query")
+
+
+def test_chunked_bodies_are_bounded_too(served):
+    def chunks():
+        yield b'{"query": "'
+        for _ in range(100):
+            yield b"x" * 1000
+        yield b'"}'
+
+    response = httpx.post(served.url + "/api/ask", content=chunks())
+    error_of(response, 413, "body_too_large")
+
+
+def test_responses_tell_no_path_of_this_machine(served):
+    texts = [
+        served.get("/api/about").text,
+        served.get("/openapi.json").text,
+        served.get("/metrics").text,
+        served.get("/static/nothing.js").text,
+        served.post("/api/ask", query="Frnce").text,
+    ]
+    home = str(Path(__file__).resolve().parents[2])
+    assert not any(home in text or "/site-packages" in text for text in texts)
+
+
+def test_the_api_key_guards_the_api_and_nothing_else(start_server, answerer):
+    with start_server(answerer, api_key="s3same") as served:
+        for path in ("/api/about", "/metrics"):
+            error = error_of(served.get(path), 401, "missing_key")
+            assert "s3same" not in json.dumps(error)
+        error_of(served.post("/api/ask", query="France"), 401, "missing_key")
+        for headers in (
+            {"X-API-Key": "wrong"},
+            {"Authorization": "Bearer wrong"},
+            {"Authorization": "Basic s3same"},
+        ):
+            response = httpx.get(served.url + "/api/about", headers=headers)
+            error_of(response, 401, "missing_key")
+        for headers in ({"X-API-Key": "s3same"}, {"Authorization": "Bearer s3same"}):
+            assert httpx.get(served.url + "/api/about", headers=headers).status_code == 200
+        assert served.get("/health").status_code == 200
+        assert served.get("/").status_code == 200
+        assert "HTTPBearer" in served.get("/openapi.json").text
+
+
+def test_without_a_key_the_api_description_mentions_none(answerer):
+    assert "securitySchemes" not in create_app(answerer).openapi()["components"]

@@ -1,0 +1,42 @@
+"""Limits: defaults, settings by name, and refusals that say what is accepted."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from conekg.errors import ConfigError
+from conekg.serving.limits import Limits, limits_from_settings
+
+
+def test_no_settings_are_the_defaults():
+    assert limits_from_settings([]) == Limits()
+
+
+def test_settings_change_what_they_name_and_nothing_else():
+    limits = limits_from_settings(["timeout_s=2.5", " top_k =7"])
+    assert limits == Limits(timeout_s=2.5, top_k=7)
+    assert isinstance(limits.top_k, int)
+
+
+@pytest.mark.parametrize("each", fields(Limits), ids=lambda each: each.name)
+def test_every_limit_is_positive_and_settable(each):
+    assert getattr(Limits(), each.name) > 0
+    assert getattr(limits_from_settings([f"{each.name}=3"]), each.name) == 3
+    with pytest.raises(ConfigError, match=f"limit {each.name} is 0"):
+        limits_from_settings([f"{each.name}=0"])
+
+
+def test_a_misspelt_limit_gets_a_suggestion():
+    with pytest.raises(ConfigError, match="unknown limit 'timeout'") as caught:
+        limits_from_settings(["timeout=3"])
+    assert "timeout_s" in caught.value.suggestions
+    assert "query_depth" in caught.value.message
+
+
+@pytest.mark.parametrize("setting", ["timeout_s", "top_k=many", "top_k=2.5", "timeout_s=soon"])
+def test_settings_that_are_no_numbers_are_refused(setting):
+    with pytest.raises(ConfigError) as caught:
+        limits_from_settings([setting])
+    assert caught.value.key == setting.partition("=")[0]

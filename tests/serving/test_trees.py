@@ -1,0 +1,83 @@
+"""JSON trees: the way there and back, refusals, and the server's size limits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.errors import QueryError, QueryTooLargeError, UnknownNameError
+from conekg.graph.vocabulary import NameTable, Vocabulary
+from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, depth, subtrees
+from conekg.serving.limits import Limits
+from conekg.serving.schemas import Tree
+from conekg.serving.trees import check_size, check_text, query_from_tree, tree_of_query
+
+VOCABULARY = Vocabulary(
+    NameTable("entity", ["/m/1", "/m/2", "/m/3"], ["France", "Spain", ""]),
+    NameTable("relation", ["borders", "speaks"]),
+)
+
+queries = st.recursive(
+    st.builds(Anchor, st.integers(0, 2)) | st.just(Universe()),
+    lambda below: (
+        st.builds(Project, below, st.integers(0, 3))
+        | st.builds(Not, below)
+        | st.lists(below, min_size=2, max_size=3).map(tuple).map(And)
+        | st.lists(below, min_size=2, max_size=3).map(tuple).map(Or)
+    ),
+    max_leaves=8,
+)
+
+
+@given(queries)
+def test_a_tree_comes_back_as_the_query_it_was_made_from(query):
+    tree = tree_of_query(query, VOCABULARY)
+    sent = Tree.model_validate_json(tree.model_dump_json())
+    assert query_from_tree(sent, VOCABULARY) == query
+
+
+def test_trees_carry_names_and_labels():
+    tree = tree_of_query(Project(Anchor(0), 3), VOCABULARY)
+    assert (tree.kind, tree.name) == ("hop", "^speaks")
+    assert tree.operands == [Tree(kind="entity", name="/m/1", label="France")]
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        (Tree(kind="entity"), "'entity' needs a name"),
+        (Tree(kind="hop", operands=[Tree(kind="all")]), "'hop' needs a name"),
+        (Tree(kind="hop", name="borders"), "one operand, not 0"),
+        (Tree(kind="not"), "one operand, not 0"),
+        (Tree(kind="and", operands=[Tree(kind="all")]), "two or more operands, not 1"),
+        (Tree(kind="or"), "two or more operands, not 0"),
+        (Tree(kind="all", operands=[Tree(kind="all")]), "no operand, not 1"),
+    ],
+)
+def test_malformed_trees_are_refused_by_name(tree, message):
+    with pytest.raises(QueryError, match=message):
+        query_from_tree(tree, VOCABULARY)
+
+
+def test_unknown_names_in_trees_are_reported():
+    with pytest.raises(UnknownNameError, match="Frnce"):
+        query_from_tree(Tree(kind="entity", name="Frnce"), VOCABULARY)
+
+
+@given(queries)
+def test_size_limits_are_exact(query):
+    nodes, levels = len(subtrees(query)), depth(query)
+    assert check_size(query, Limits(query_nodes=nodes, query_depth=levels)) == levels
+    if nodes > 1:
+        with pytest.raises(QueryTooLargeError, match=f"{nodes} nodes"):
+            check_size(query, Limits(query_nodes=nodes - 1))
+    if levels > 1:
+        with pytest.raises(QueryTooLargeError, match=f"{levels} levels"):
+            check_size(query, Limits(query_depth=levels - 1))
+
+
+def test_long_texts_are_refused():
+    assert check_text("abc", Limits(query_chars=3)) == "abc"
+    with pytest.raises(QueryTooLargeError, match="4 characters"):
+        check_text("abcd", Limits(query_chars=3))
