@@ -258,9 +258,10 @@ class TreeBuilder:
 
     def _disconnected(self, root: Variable, part: Formula) -> QuerySyntaxError:
         names = sorted(map(str, free_variables(part) or _bound_variables(part)))
-        return self._error(
-            f"variable {' and '.join(map(repr, names))} is not connected to '{root}'", part.span
-        )
+        subject = f"variable '{names[0]}' is"
+        if len(names) > 1:
+            subject = f"variables {' and '.join(map(repr, names))} are"
+        return self._error(f"{subject} not connected to '{root}'", part.span)
 
     def _error(self, message: str, span: Span, *, hint: str | None = None) -> QuerySyntaxError:
         return QuerySyntaxError(message, text=self._text, span=span, hint=hint)

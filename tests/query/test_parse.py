@@ -1,0 +1,155 @@
+import pytest
+
+from conekg.errors import ConfigError, QuerySyntaxError, QueryTooLargeError, UnknownNameError
+from conekg.graph.vocabulary import NameTable, Vocabulary
+from conekg.query.parse import DEPTH_LIMIT, parse_query
+from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, depth
+
+NAMES = ["Academy Award", "United States", "France", "/m/02x", "concept:team", "a.b", "*"]
+VOCABULARY = Vocabulary(
+    NameTable("entity", NAMES, ["Oscar", "USA", "Marianne", "Paris", "Lakers", "Paris", "star"]),
+    NameTable("relation", ["won_by", "produced", "director", "born in"]),
+)
+AWARD, STATES, FRANCE, MID, CONCEPT, DOTTED, STAR = map(Anchor, range(7))
+
+
+def parse(text, **limits):
+    return parse_query(text, VOCABULARY, **limits)
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("France", FRANCE),
+        ("*", Universe()),
+        ('"*"', STAR),
+        ("/m/02x.produced", Project(MID, 2)),
+        ("concept:team . produced", Project(CONCEPT, 2)),
+        ('"a.b"."born in"', Project(DOTTED, 6)),
+        ("France.^director", Project(FRANCE, 5)),
+        ("France.^'born in'", Project(FRANCE, 7)),
+        ("Oscar.won_by", Project(AWARD, 0)),  # a label that only one entity has
+        (
+            '("Academy Award".won_by & !"United States".produced).director',
+            Project(And((Project(AWARD, 0), Not(Project(STATES, 2)))), 4),
+        ),
+    ],
+)
+def test_what_texts_mean(text, query):
+    assert parse(text) == query
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled_out"),
+    [
+        ("!France.won_by", "!(France.won_by)"),
+        ("!France & USA", "(!France) & USA"),
+        ("!France | USA", "(!France) | USA"),
+        ("France & USA | Oscar", "(France & USA) | Oscar"),
+        ("France | USA & Oscar", "France | (USA & Oscar)"),
+        ("!!France", "!(!France)"),
+        ("France.won_by.director", "(France.won_by).director"),
+        ("  ( France )\n.\twon_by ", "France.won_by"),
+        ("((France))", "France"),
+        ("¬France ∧ USA ∨ Oscar", "!France & USA | Oscar"),
+    ],
+)
+def test_precedence(text, spelled_out):
+    assert parse(text) == parse(spelled_out)
+
+
+def test_parentheses_group_and_chains_do_not():
+    assert parse("France & USA & Oscar") == And((FRANCE, STATES, AWARD))
+    assert parse("(France & USA) & Oscar") == And((And((FRANCE, STATES)), AWARD))
+    assert parse("France | (USA | Oscar)") == Or((FRANCE, Or((STATES, AWARD))))
+    assert parse("(!France).won_by") == Project(Not(FRANCE), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "span"),
+    [
+        ("", "expected an entity, .* found the end of the query", (0, 0)),
+        ("France &", "expected an entity", (8, 8)),
+        ("France..won_by", "expected a relation, found '.'", (7, 8)),
+        ("France.^", "expected a relation, found the end", (8, 8)),
+        ("France.^^won_by", "expected a relation, found '\\^'", (8, 9)),
+        ("(France", "expected .* or '\\)', found the end", (7, 7)),
+        ("France)", "found '\\)'", (6, 7)),
+        ("France USA", "found 'USA'", (7, 10)),
+        ("France.*", "expected a relation, found '\\*'", (7, 8)),
+        ("& France", "expected an entity", (0, 1)),
+        ("France && USA", "expected an entity", (8, 9)),
+        ("France.?x", "expected a relation, found '\\?x'", (7, 9)),
+    ],
+)
+def test_syntax_errors_point_at_the_place(text, message, span):
+    with pytest.raises(QuerySyntaxError, match=message) as caught:
+        parse(text)
+    assert caught.value.span == span
+
+
+def test_two_names_in_a_row_ask_for_quotes():
+    with pytest.raises(QuerySyntaxError) as caught:
+        parse("USA Oscar.won_by")
+    assert caught.value.hint == 'a name with spaces needs quotes: "USA Oscar"'
+
+
+def test_an_unknown_name_is_shown_in_its_line_with_a_guess():
+    text = "France.won_by\n  & Frnce.director"
+    with pytest.raises(UnknownNameError) as caught:
+        parse(text)
+    error = caught.value
+    assert (error.kind, error.name, error.span) == ("entity", "Frnce", (18, 23))
+    assert "France" in error.suggestions
+    assert error.message.splitlines() == [
+        "unknown entity 'Frnce' at column 5",
+        "    & Frnce.director",
+        "      ^^^^^",
+    ]
+
+
+def test_an_unknown_relation_is_told_from_an_entity():
+    with pytest.raises(UnknownNameError) as caught:
+        parse("France.^producd")
+    assert caught.value.kind == "relation"
+    assert caught.value.span == (8, 15)
+    assert caught.value.suggestions[0] == "produced"
+
+
+def test_an_ambiguous_label_is_reported_where_it_stands():
+    with pytest.raises(UnknownNameError, match="ambiguous") as caught:
+        parse("France | Paris")
+    assert caught.value.span == (9, 14)
+    assert set(caught.value.suggestions) == {"/m/02x", "a.b"}
+
+
+def test_depth_is_limited():
+    path = "France" + ".won_by" * 9
+    assert depth(parse(path, max_depth=10)) == 10
+    with pytest.raises(QueryTooLargeError, match="more than 9 levels"):
+        parse(path, max_depth=9)
+    for deep in ("(" * 50_000 + "France", "!" * 50_000 + "France", "France" + ".won_by" * 50_000):
+        with pytest.raises(QueryTooLargeError):
+            parse(deep, max_length=1_000_000)
+
+
+def test_the_deepest_allowed_text_stays_within_the_stack():
+    nested = "(!" * (DEPTH_LIMIT // 2) + "France" + ")" * (DEPTH_LIMIT // 2)
+    assert depth(parse(nested, max_depth=DEPTH_LIMIT)) == DEPTH_LIMIT // 2 + 1
+    exists = "?x: " + "!(" * (DEPTH_LIMIT // 2) + "won_by(France, x)" + ")" * (DEPTH_LIMIT // 2)
+    assert depth(parse(exists, max_depth=DEPTH_LIMIT)) == DEPTH_LIMIT // 2 + 2
+
+
+def test_a_deeper_limit_than_the_stack_bears_is_refused():
+    with pytest.raises(ConfigError, match=f"at most {DEPTH_LIMIT}"):
+        parse("France", max_depth=DEPTH_LIMIT + 1)
+
+
+def test_length_is_limited():
+    with pytest.raises(QueryTooLargeError, match="characters"):
+        parse("France | " * 2_000 + "France")
+    assert len(parse("France | " * 2_000 + "France", max_length=100_000).operands) == 2_001
+
+
+def test_a_formula_is_told_by_its_variable():
+    assert parse('?x: won_by("Academy Award", ?x)') == Project(AWARD, 0)

@@ -1,0 +1,89 @@
+import pytest
+from hypothesis import given
+
+import strategies
+from conekg.graph.vocabulary import NameTable, Vocabulary
+from conekg.query.parse import parse_query
+from conekg.query.render import name_of, render_formula, render_query
+from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, depth
+
+VOCABULARY = Vocabulary(
+    NameTable("entity", ["a", "b c", "/m/1", "/m/2", "/m/3"], ["A", "", "Paris", "Paris", "a"]),
+    NameTable("relation", ["r", "s t"], ["R", ""]),
+)
+A, B, M1, M2, M3 = map(Anchor, range(5))
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        (A, "a"),
+        (Universe(), "*"),
+        (Project(Project(B, 2), 1), '"b c"."s t".^r'),
+        (Not(Project(A, 0)), "!a.r"),
+        (Project(Not(A), 0), "(!a).r"),
+        (Project(And((A, B)), 0), '(a & "b c").r'),
+        (Not(And((A, M1))), "!(a & /m/1)"),
+        (And((Or((A, M1)), Not(Not(M2)))), "(a | /m/1) & !!/m/2"),
+        (Or((And((A, M1)), M2)), "a & /m/1 | /m/2"),
+        (And((And((A, M1)), M2)), "(a & /m/1) & /m/2"),
+        (Or((A, Or((M1, M2)))), "a | (/m/1 | /m/2)"),
+    ],
+)
+def test_path_algebra(query, text):
+    assert render_query(query, VOCABULARY) == text
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        (A, '?x: ?x = "a"'),
+        (Universe(), "?x: *(?x)"),
+        (Project(B, 2), '?x: "s t"("b c", ?x)'),
+        (Project(A, 1), '?x: r(?x, "a")'),
+        (Project(Universe(), 0), "?x: exists y. r(y, ?x)"),
+        (
+            Project(And((Project(A, 0), Not(Project(M1, 0)))), 1),
+            '?x: exists y. r("a", y) & !r("/m/1", y) & r(?x, y)',
+        ),
+        (
+            Project(Project(Project(A, 0), 0), 0),
+            '?x: exists y, z. r("a", z) & r(z, y) & r(y, ?x)',
+        ),
+        (
+            Or((Project(Project(A, 0), 0), Not(A))),
+            '?x: (exists y. r("a", y) & r(y, ?x)) | !?x = "a"',
+        ),
+    ],
+)
+def test_formula(query, text):
+    assert render_formula(query, VOCABULARY) == text
+
+
+@given(strategies.queries(), strategies.vocabularies())
+def test_both_notations_come_back_exactly(query, vocabulary):
+    assert parse_query(render_query(query, vocabulary), vocabulary) == query
+    assert parse_query(render_formula(query, vocabulary), vocabulary) == query
+
+
+@given(strategies.queries(max_leaves=30))
+def test_large_queries_come_back_exactly(query):
+    vocabulary = strategies.plain_vocabulary()
+    if depth(query) > 64:
+        return
+    for render in (render_query, render_formula):
+        assert parse_query(render(query, vocabulary), vocabulary, max_length=10**6) == query
+
+
+def test_labels_stand_in_only_where_they_can_be_read_back():
+    entities = VOCABULARY.entities
+    assert name_of(entities, 0, labels=True) == "A"
+    assert name_of(entities, 2, labels=True) == "/m/1"  # two are called Paris
+    assert name_of(entities, 4, labels=True) == "/m/3"  # its label is another's name
+    assert name_of(entities, 0, labels=False) == "a"
+    query = And((Project(A, 0), Project(M1, 1), M3))
+    assert render_query(query, VOCABULARY, labels=True) == "A.R & /m/1.^R & /m/3"
+    assert render_formula(query, VOCABULARY, labels=True) == (
+        '?x: R("A", ?x) & R(?x, "/m/1") & ?x = "/m/3"'
+    )
+    assert parse_query(render_query(query, VOCABULARY, labels=True), VOCABULARY) == query

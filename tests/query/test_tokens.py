@@ -1,0 +1,112 @@
+import pytest
+from hypothesis import given
+
+import strategies
+from conekg.errors import QuerySyntaxError, QueryTooLargeError
+from conekg.query.tokens import TokenStream, is_bare_name, quote, tokenize
+
+
+def kinds(text):
+    return [(token.kind, token.text) for token in tokenize(text, 1000)]
+
+
+def test_words_and_signs():
+    assert kinds('a."b c" & ^r|!*(,)=') == [
+        ("name", "a"), (".", "."), ("quoted", "b c"), ("&", "&"), ("^", "^"), ("name", "r"),
+        ("|", "|"), ("!", "!"), ("*", "*"), ("(", "("), (",", ","), (")", ")"), ("=", "="),
+        ("end", ""),
+    ]  # fmt: skip
+
+
+def test_logicians_signs_are_understood():
+    assert [kind for kind, _ in kinds("¬a ∧ b ∨ c")] == [
+        "!",
+        "name",
+        "&",
+        "name",
+        "|",
+        "name",
+        "end",
+    ]
+    assert kinds("∃f")[0] == ("name", "exists")
+
+
+def test_spans_are_the_characters_read():
+    text = ' "a\\"b" .  r'
+    spans = [token.span for token in tokenize(text, 1000)]
+    assert [text[start:stop] for start, stop in spans] == ['"a\\"b"', ".", "r", ""]
+
+
+@pytest.mark.parametrize(
+    "name", ["/m/02x", "concept:team:lakers", "Ōsaka", "हिन्दी", "a-b", "#1", "$x", "50%"]
+)
+def test_bare_names(name):
+    assert is_bare_name(name)
+    assert kinds(name) == [("name", name), ("end", "")]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a b", "a.b", ":x", "?x", "a&b", "don't", 'q"', "a\\b", "*", "^r", "x=y"]
+)
+def test_names_that_need_quotes(name):
+    assert not is_bare_name(name)
+    assert kinds(quote(name)) == [("quoted", name), ("end", "")]
+
+
+def test_a_variable_ends_before_the_colon():
+    assert kinds("?d:exists") == [("variable", "d"), (":", ":"), ("name", "exists"), ("end", "")]
+
+
+def test_single_quotes_hold_double_ones():
+    assert kinds("""'say "hi"' "don't" 'don\\'t'""")[:3] == [
+        ("quoted", 'say "hi"'), ("quoted", "don't"), ("quoted", "don't"),
+    ]  # fmt: skip
+
+
+@given(strategies.names())
+def test_quoting_keeps_any_name_and_stays_on_one_line(name):
+    assert kinds(quote(name)) == [("quoted", name), ("end", "")]
+    assert not {"\n", "\t", "\r"} & set(quote(name))
+    if is_bare_name(name):
+        assert kinds(name) == [("name", name), ("end", "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "span"),
+    [
+        ('a & "b', 'no closing "', (4, 6)),
+        ("a & 'b\\'", "no closing '", (4, 8)),
+        ('"a\\x"', r"unknown escape", (2, 4)),
+        ('"a\\', r"unknown escape", (2, 4)),
+        ("a ; b", "unexpected character ';'", (2, 3)),
+        ("?", "a variable needs a name", (0, 1)),
+        ("a\udce9", "not valid Unicode", (1, 2)),
+    ],
+)  # fmt: skip
+def test_unreadable_text_is_reported_where_it_stands(text, message, span):
+    with pytest.raises(QuerySyntaxError, match=message) as caught:
+        tokenize(text, 1000)
+    assert caught.value.span == span
+    assert caught.value.text == text
+
+
+def test_length_is_limited():
+    with pytest.raises(QueryTooLargeError, match="11 characters; at most 10"):
+        tokenize("a" * 11, 10)
+    assert tokenize("a" * 10, 10)[0].text == "a" * 10
+
+
+def test_the_stream_stays_at_its_end():
+    stream = TokenStream("a", max_length=10, max_depth=3)
+    assert stream.after_next.kind == "end"
+    assert [stream.take().kind for _ in range(3)] == ["name", "end", "end"]
+
+
+def test_the_stream_counts_nesting():
+    stream = TokenStream("a", max_length=10, max_depth=2)
+    stream.enter()
+    stream.enter()
+    stream.leave()
+    stream.enter()
+    with pytest.raises(QueryTooLargeError, match="more than 2 levels"):
+        stream.enter()
