@@ -160,6 +160,9 @@ def _read_header(folder: Path) -> dict[str, Any]:
             path=str(path),
             hint="use the conekg that wrote it, or build the graph again",
         )
+    for key in ("name", "fingerprint", "files"):
+        if key not in header:
+            raise StoreError(f"lacks {key!r}", path=str(path), hint=_REBUILD)
     return header
 
 

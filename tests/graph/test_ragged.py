@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.graph.ragged import Ragged
+
+rows = st.lists(st.lists(st.integers(0, 99), max_size=5).map(sorted), max_size=8)
+
+
+@given(rows)
+def test_rows_come_back_as_given(given_rows: list[list[int]]) -> None:
+    ragged = Ragged.from_rows(given_rows)
+    assert [ragged[index].tolist() for index in range(len(ragged))] == given_rows
+    assert ragged.lengths.tolist() == [len(row) for row in given_rows]
+
+
+@given(rows, st.data())
+def test_taken_rows_keep_the_order_asked_for(
+    given_rows: list[list[int]], data: st.DataObject
+) -> None:
+    places = st.integers(0, max(0, len(given_rows) - 1))
+    wanted = data.draw(st.lists(places, max_size=6)) if given_rows else []
+    taken = Ragged.from_rows(given_rows).take(np.array(wanted, dtype=np.int64))
+    assert [taken[index].tolist() for index in range(len(taken))] == [given_rows[i] for i in wanted]

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conekg.errors import StoreError
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
+from conekg.graph.store import HEADER, is_store, load_graph, save_graph
+
+
+@pytest.fixture
+def store(film_graph: KnowledgeGraph, tmp_path: Path) -> Path:
+    return save_graph(film_graph, tmp_path / "films")
+
+
+def test_a_graph_comes_back_as_it_was(film_graph: KnowledgeGraph, store: Path) -> None:
+    loaded = load_graph(store)
+    assert loaded.name == film_graph.name
+    assert loaded.vocabulary == film_graph.vocabulary
+    assert loaded.fingerprint == film_graph.fingerprint
+    for split in SPLITS:
+        np.testing.assert_array_equal(loaded.edges(split), film_graph.edges(split))
+        for name, array in vars(film_graph.adjacency(split)).items():
+            np.testing.assert_array_equal(getattr(loaded.adjacency(split), name), array)
+    rebuilt = KnowledgeGraph(
+        loaded.name, loaded.vocabulary, {split: loaded.edges(split) for split in SPLITS}
+    )
+    assert rebuilt.fingerprint == film_graph.fingerprint
+
+
+def test_look_ups_work_on_the_stored_index(store: Path) -> None:
+    entities = load_graph(store).vocabulary.entities
+    assert entities.name(entities.id_of("Argo")) == "f1"
+    assert [entities.label(i) for i in entities.with_prefix("a", limit=2)] == [
+        "Academy Award",
+        "Academy Award",
+    ][:1] + ["Alien"]
+    assert entities.suggest("Arggo")[0] == "Argo"
+
+
+def test_arrays_are_mapped_not_loaded_and_cannot_be_written(store: Path) -> None:
+    tails = load_graph(store).adjacency("test").tails
+    assert type(tails) is np.ndarray
+    base = tails
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    assert isinstance(base, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        tails[0] = 1
+
+
+def test_saving_again_replaces_the_store_and_leaves_nothing_behind(
+    random_graph: KnowledgeGraph, store: Path
+) -> None:
+    save_graph(random_graph, store)
+    assert load_graph(store).fingerprint == random_graph.fingerprint
+    assert [path.name for path in store.parent.iterdir()] == [store.name]
+
+
+def test_an_open_graph_survives_being_replaced(
+    film_graph: KnowledgeGraph, random_graph: KnowledgeGraph, store: Path
+) -> None:
+    loaded = load_graph(store)
+    save_graph(random_graph, store)
+    np.testing.assert_array_equal(
+        loaded.adjacency("test").tails, film_graph.adjacency("test").tails
+    )
+
+
+def test_other_peoples_folders_are_left_alone(film_graph: KnowledgeGraph, tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter1.tex").write_text("hours of work")
+    with pytest.raises(StoreError, match="is not a graph store, so it is left alone"):
+        save_graph(film_graph, tmp_path / "thesis")
+    assert (tmp_path / "thesis" / "chapter1.tex").read_text() == "hours of work"
+
+
+def test_a_failed_save_keeps_the_old_store(
+    film_graph: KnowledgeGraph,
+    random_graph: KnowledgeGraph,
+    store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(StoreError, match="No space left on device"):
+        save_graph(random_graph, store)
+    assert load_graph(store).fingerprint == film_graph.fingerprint
+    assert [path.name for path in store.parent.iterdir()] == [store.name]
+
+
+def test_a_folder_that_is_no_store_says_so(tmp_path: Path) -> None:
+    assert not is_store(tmp_path)
+    with pytest.raises(StoreError, match=r"is not a graph store: it has no graph.json") as caught:
+        load_graph(tmp_path)
+    assert "conekg graph build" in str(caught.value)
+
+
+def damaged(store: Path) -> list[Path]:
+    return sorted(path for path in store.rglob("*") if path.is_file() and path.name != HEADER)
+
+
+def test_every_truncated_or_missing_file_is_noticed(store: Path) -> None:
+    for path in damaged(store):
+        content = path.read_bytes()
+        path.write_bytes(content[:-1])
+        with pytest.raises(StoreError, match="bytes instead of"):
+            load_graph(store)
+        path.unlink()
+        with pytest.raises(StoreError, match="is missing from the store"):
+            load_graph(store)
+        path.write_bytes(content)
+    load_graph(store)
+
+
+def test_every_changed_byte_is_noticed(store: Path) -> None:
+    for path in damaged(store):
+        content = path.read_bytes()
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        with pytest.raises(StoreError, match="does not match its checksum"):
+            load_graph(store)
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("{", "cannot be read"),
+        ('{"format": "something else"}', "is not the header of a conekg graph"),
+        ("[]", "is not the header of a conekg graph"),
+    ],
+)
+def test_damaged_headers_are_noticed(store: Path, header: str, message: str) -> None:
+    (store / HEADER).write_text(header)
+    with pytest.raises(StoreError, match=message):
+        load_graph(store)
+
+
+def test_stores_of_a_newer_conekg_are_refused(store: Path) -> None:
+    header = json.loads((store / HEADER).read_text())
+    (store / HEADER).write_text(json.dumps({**header, "version": 99}))
+    with pytest.raises(StoreError, match="has format version 99; this conekg reads version 1"):
+        load_graph(store)
+
+
+def test_a_header_without_its_fields_is_damaged(store: Path) -> None:
+    header = json.loads((store / HEADER).read_text())
+    del header["files"]
+    (store / HEADER).write_text(json.dumps(header))
+    with pytest.raises(StoreError, match="lacks 'files'"):
+        load_graph(store)

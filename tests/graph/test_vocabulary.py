@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.errors import DataError, UnknownNameError
+from conekg.graph.vocabulary import NameTable, Vocabulary
+
+texts = st.text(st.characters(exclude_categories=["Cs"], codec="utf-8"), min_size=1, max_size=6)
+name_lists = st.lists(texts, unique=True, min_size=1, max_size=12)
+
+
+@given(name_lists)
+def test_every_name_is_found_at_its_place(names: list[str]) -> None:
+    table = NameTable("entity", names)
+    assert len(table) == len(names)
+    assert list(table) == names
+    for index, name in enumerate(names):
+        assert table.name(index) == table.label(index) == name
+        assert table.id_of(name) == table.find(name) == index
+
+
+@given(name_lists, st.data())
+def test_names_win_over_labels_and_labels_must_be_unique(
+    names: list[str], data: st.DataObject
+) -> None:
+    label = st.none() | st.sampled_from(["", "x", "y", *names])
+    labels = data.draw(st.lists(label, min_size=len(names), max_size=len(names)))
+    table = NameTable("entity", names, labels)
+    for text in {*names, "x", "y"}:
+        bearers = [i for i in range(len(names)) if (labels[i] or names[i]) == text]
+        if text in names:
+            assert table.id_of(text) == names.index(text)
+        elif len(bearers) == 1:
+            assert table.id_of(text) == bearers[0]
+        else:
+            with pytest.raises(UnknownNameError) as caught:
+                table.id_of(text)
+            if bearers:
+                assert caught.value.suggestions == tuple(names[i] for i in bearers[:5])
+
+
+@given(name_lists, st.text("abc", max_size=2))
+def test_prefixes_find_names_in_any_case(names: list[str], prefix: str) -> None:
+    table = NameTable("entity", names)
+    found = table.with_prefix(prefix, limit=100)
+    ascii_matches = {i for i, n in enumerate(names) if n.isascii() and n.lower().startswith(prefix)}
+    assert ascii_matches <= set(found)
+    assert len(found) == len(set(found))
+    assert all(names[i].lower().startswith(prefix) for i in found if names[i].isascii())
+
+
+def test_prefixes_are_alphabetical_cover_labels_and_stop_at_the_limit() -> None:
+    table = NameTable("entity", ["q3", "q1", "q2"], ["France", "Finland", "Fiji"])
+    assert [table.label(i) for i in table.with_prefix("f")] == ["Fiji", "Finland", "France"]
+    assert table.with_prefix("Q", limit=2) == (1, 2)
+    assert table.with_prefix("fra") == (0,)
+    assert table.with_prefix("z") == ()
+
+
+def test_containing_searches_names_and_labels() -> None:
+    table = NameTable("entity", ["q3", "q1"], ["New France", "Finland"])
+    assert table.containing("FRANCE") == (0,)
+    assert table.containing("q") == (0, 1)
+    assert table.containing("q", limit=1) == (0,)
+
+
+def test_unknown_names_get_suggestions_and_a_place_to_look() -> None:
+    table = NameTable("relation", ["born_in", "works_at"])
+    with pytest.raises(UnknownNameError) as caught:
+        table.id_of("bornin")
+    assert caught.value.suggestions == ("born_in",)
+    assert "did you mean 'born_in'? `conekg graph relations` lists all 2" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("typed", "suggested"),
+    [
+        ("france", "France"),  # case alone
+        ("Frnace", "France"),
+        ("Unit", "United Kingdom"),  # a beginning
+        ("kingdom", "United Kingdom"),  # a part
+    ],
+)
+def test_suggestions_come_from_typos_beginnings_and_parts(typed: str, suggested: str) -> None:
+    table = NameTable("entity", ["q1", "q2"], ["France", "United Kingdom"])
+    assert table.suggest(typed)[0] == suggested
+
+
+def test_nothing_is_suggested_when_nothing_is_alike() -> None:
+    assert NameTable("entity", ["France"]).suggest("xyzzyx") == ()
+    assert NameTable("entity", []).suggest("France") == ()
+
+
+def test_an_ambiguous_label_is_suggested_by_its_names() -> None:
+    table = NameTable("entity", ["q1", "q2"], ["Springfield", "Springfield"])
+    assert set(table.suggest("Springfeld")) == {"q1", "q2"}
+    with pytest.raises(UnknownNameError, match="'Springfield' is ambiguous: 2 entities have it"):
+        table.id_of("Springfield")
+
+
+def test_suggestions_among_sixty_thousand_names_are_quick() -> None:
+    names = [f"concept_{kind}_{number}" for kind in ("city", "person") for number in range(32_000)]
+    table = NameTable("entity", names)
+    table.index  # noqa: B018 (made once, kept with the table)
+    started = time.perf_counter()
+    assert "concept_city_12345" in table.suggest("concept_ctiy_12345")
+    assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [(["a", "b", "a"], "entity name 'a' occurs twice"), (["a", ""], "empty entity name")],
+)
+def test_bad_names_are_refused(names: list[str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        NameTable("entity", names)
+
+
+def test_labels_must_be_as_many_as_names() -> None:
+    with pytest.raises(DataError, match="1 labels for 2 entity names"):
+        NameTable("entity", ["a", "b"], ["A"])
+
+
+def test_relations_have_inverses_by_name_label_and_id() -> None:
+    relations = NameTable("relation", ["born_in", "won"], ["was born in", None])
+    vocabulary = Vocabulary(NameTable("entity", ["a"]), relations)
+    assert vocabulary.num_relations == 4
+    assert vocabulary.relation_name(1) == "^born_in"
+    assert vocabulary.relation_label(1) == "^was born in"
+    assert vocabulary.relation_label(2) == "won"
+    for index in range(4):
+        assert vocabulary.relation_id(vocabulary.relation_name(index)) == index
+        assert vocabulary.relation_id(vocabulary.relation_label(index)) == index
+
+
+def test_relation_names_cannot_look_like_inverses() -> None:
+    with pytest.raises(DataError, match=r"'\^won' starts with '\^'"):
+        Vocabulary(NameTable("entity", ["a"]), NameTable("relation", ["^won"]))
