@@ -26,6 +26,7 @@ from conekg.model.support import is_supported
 from conekg.query.tree import has_negation
 from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.symbolic.engine import answer_batch
+from conekg.training.checkpoint import write_atomically
 
 FloatArray = NDArray[np.float64]
 
@@ -173,7 +174,7 @@ def expected_calibration_error(probabilities: FloatArray, hits: FloatArray) -> f
 def save_calibration(calibration: Calibration, path: Path) -> None:
     """Write the calibration as JSON."""
     content = {"format": FORMAT_VERSION, **asdict(calibration)}
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_atomically(path, json.dumps(content, indent=2).encode())
 
 
 def load_calibration(path: Path) -> Calibration:

@@ -354,6 +354,26 @@ class Answerer:
             )
 
 
+def ask(
+    run: str | Path | Answerer,
+    query: Query | str,
+    *,
+    top_k: int = 10,
+    only: Only | None = None,
+    exclude: Sequence[str | int] = (),
+    known_graph: Split = "train",
+    union: Union = "dnf",
+) -> Answer:
+    """The ranked answers of one query to a run folder, or to an `Answerer` already open.
+
+    Opening a run loads its graph and model: to ask more than once, open it once.
+    """
+    answerer = run if isinstance(run, Answerer) else Answerer.open(run)
+    return answerer.ask(
+        query, top_k=top_k, only=only, exclude=exclude, known_graph=known_graph, union=union
+    )
+
+
 @dataclass(frozen=True)
 class _Draft:
     """The best entities of a question before they have names."""

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from conekg.cli import demo, evaluate, fit, graph, train
+from conekg.cli import ask, demo, evaluate, fit, graph, train
 from conekg.cli.console import print_error, print_text
 from conekg.errors import ConeKGError
 
@@ -45,6 +45,7 @@ or a file of triples. Every command explains itself with --help.""",
 # One line a command or a group of commands, in the order of the help page.
 app.command("demo", rich_help_panel="Start here")(demo.demo)
 app.command("fit", rich_help_panel="Start here")(fit.fit)
+app.command("ask", rich_help_panel="Start here")(ask.ask)
 app.add_typer(graph.app, name="graph", rich_help_panel="Graphs and queries")
 app.command("train", rich_help_panel="Models")(train.train)
 app.command("evaluate", rich_help_panel="Models")(evaluate.evaluate)

@@ -1,0 +1,228 @@
+"""`conekg ask`: questions to a trained run, answered as a table or as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from conekg.cli.console import print_error, print_table, print_text, say
+from conekg.errors import ConeKGError, ConfigError, DataError
+
+if TYPE_CHECKING:
+    from conekg.answering.answer import Answer, Question
+    from conekg.answering.engine import Answerer, Understood
+    from conekg.answering.explanation import Explanation, Witness
+
+_BATCH = 64
+"""Questions of a file that are answered together."""
+
+
+def ask(
+    run: Annotated[Path, typer.Argument(help="A run folder, as `conekg fit` or `train` makes it.")],
+    question: Annotated[
+        str | None, typer.Argument(help="A query: path algebra, formula or SPARQL.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="Questions, one a line; - reads stdin.")
+    ] = None,
+    top_k: Annotated[int, typer.Option("--top-k", "-k", help="How many answers to show.")] = 10,
+    only: Annotated[
+        Literal["known", "predicted"] | None,
+        typer.Option("--only", help="Only answers the facts give, or only those they do not."),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option("--exclude", "-x", help="An entity not to answer; may be repeated."),
+    ] = None,
+    known: Annotated[
+        Literal["train", "valid", "test"],
+        typer.Option("--known", help="The facts that count as known; train: what was learnt from."),
+    ] = "train",
+    union: Annotated[
+        Literal["dnf", "demorgan"], typer.Option("--union", help="How unions are embedded.")
+    ] = "dnf",
+    explain: Annotated[
+        bool, typer.Option("--explain", "-e", help="Say for each answer how it is reached.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a question, one line each.")
+    ] = False,
+    device: Annotated[str, typer.Option("--device", help="cpu, cuda, or auto.")] = "auto",
+) -> None:
+    """Ask a trained run: ranked answers, known or predicted, with probabilities.
+
+    With --file every line is a question; empty lines and lines that start with # are
+    skipped. A bad line is reported with its number, the others are answered, and the exit
+    code is 2.
+    """
+    if (question is None) == (file is None):
+        raise ConfigError("give one question, or a file of questions with --file")
+    from conekg.answering.answer import Question
+    from conekg.answering.engine import Answerer
+
+    lines = [(1, question)] if question is not None else list(_read_lines(file))
+    answerer = Answerer.open(run, device=device)
+    settings = Question("", top_k, only, tuple(exclude or ()), known, union)
+    session = _Session(answerer, settings, explain, as_json, file)
+    for start in range(0, len(lines), _BATCH):
+        session.answer(lines[start : start + _BATCH])
+    if session.failures:
+        if file is not None:
+            say(f"{session.failures:,} of {len(lines):,} questions could not be answered")
+        raise typer.Exit(2)
+
+
+class _Session:
+    """Answers lines of questions in batches and prints them in order."""
+
+    def __init__(
+        self,
+        answerer: Answerer,
+        settings: Question,
+        explain: bool,
+        as_json: bool,
+        file: Path | None,
+    ) -> None:
+        self._answerer = answerer
+        self._settings = settings
+        self._explain = explain
+        self._as_json = as_json
+        self._file = file
+        self.failures = 0
+
+    def answer(self, lines: list[tuple[int, str]]) -> None:
+        """Print the answers of some lines; those that cannot be answered are counted."""
+        understood = [(number, text, self._understand(text)) for number, text in lines]
+        good = [item for _, _, item in understood if not isinstance(item, ConeKGError)]
+        answers = iter(self._answerer.ask_batch(good))
+        for number, text, item in understood:
+            if isinstance(item, ConeKGError):
+                self._report(number, text, item)
+            else:
+                self._print(number, item, next(answers))
+
+    def _understand(self, text: str) -> Understood | ConeKGError:
+        from dataclasses import replace
+
+        try:
+            return self._answerer.understand(replace(self._settings, query=text))
+        except ConeKGError as error:
+            return error
+
+    def _report(self, number: int, text: str, error: ConeKGError) -> None:
+        self.failures += 1
+        if self._as_json and self._file is not None:
+            print_text(
+                _one_line({"line": number, "question": text, "error": error.message,
+                           "hint": error.hint})
+            )  # fmt: skip
+        if self._file is None:
+            print_error(error)
+        else:
+            print_error(
+                DataError(error.message, path=str(self._file), line=number, hint=error.hint)
+            )
+
+    def _print(self, number: int, item: Understood, answer: Answer) -> None:
+        explanation = self._explanation(item, answer) if self._explain else None
+        if self._as_json:
+            content = answer.to_json()
+            if self._file is not None:
+                content = {"line": number, **content}
+            if explanation is not None:
+                told = explanation.to_json()
+                content |= {key: told[key] for key in ("variables", "witnesses")}
+            print_text(_one_line(content))
+        else:
+            _print_answer(answer)
+            if explanation is not None:
+                _print_explanation(explanation)
+
+    def _explanation(self, item: Understood, answer: Answer) -> Explanation:
+        from conekg.answering.explain import explain
+
+        return explain(
+            self._answerer, item, entities=[ranked.entity_id for ranked in answer.answers]
+        )
+
+
+def _read_lines(file: Path | None) -> Iterator[tuple[int, str]]:
+    """The numbered questions of a file; `-` is standard input."""
+    assert file is not None, "checked by the caller"
+    try:
+        text = (
+            typer.get_text_stream("stdin").read()
+            if str(file) == "-"
+            else file.read_text(encoding="utf-8")
+        )
+    except UnicodeDecodeError as error:
+        raise DataError("not UTF-8 text", path=str(file)) from error
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=str(file)) from error
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield number, line.strip()
+
+
+def _print_answer(answer: Answer) -> None:
+    rows = [
+        [
+            str(ranked.rank),
+            ranked.label,
+            f"{ranked.score:.2f}",
+            "–" if ranked.probability is None else f"{100 * ranked.probability:.1f}%",
+            "known" if ranked.known else "predicted",
+        ]
+        for ranked in answer.answers
+    ]
+    print_text(answer.reading)
+    print_text(f"  {answer.query}")
+    if rows:
+        print_table("", ["rank", "name", "score", "probability", "known or predicted"], rows)
+    else:
+        print_text("  no entity is left to answer with")
+    print_text(_summary(answer))
+
+
+def _summary(answer: Answer) -> str:
+    parts = [f"{answer.num_known:,} known from the {answer.known_graph} facts"]
+    if answer.estimated_count is not None:
+        parts.append(f"about {answer.estimated_count:,.0f} answers in all expected")
+    if answer.calibration_error is not None:
+        parts.append(f"probabilities off by {100 * answer.calibration_error:.1f} points on average")
+    else:
+        parts.append("not calibrated, so no probabilities")
+    if answer.recall < 1:
+        parts.append(f"approximate search, recall {answer.recall:.3f}")
+    parts.append(f"{1000 * answer.seconds:.0f} ms")
+    return "; ".join(parts)
+
+
+def _print_explanation(explanation: Explanation) -> None:
+    for variable in explanation.variables:
+        names = ", ".join(candidate.label for candidate in variable.candidates)
+        print_text(f"{variable.name}: {variable.reading}\n  {names}")
+    for witness in explanation.witnesses:
+        print_text(f"{witness.answer.rank}. {witness.answer.label}")
+        _print_witness(witness)
+
+
+def _print_witness(witness: Witness) -> None:
+    for edge in witness.edges:
+        print_text(
+            f"  {edge.kind:5}  {edge.head.label} –{edge.relation}→ {edge.tail.label}"
+            f"  ({edge.score:.2f})"
+        )
+    for part in witness.parts:
+        if part.kind in ("absent", "contradicted"):
+            print_text(f"  {part.kind}: {part.reading}  ({part.score:.2f})")
+    if witness.weakest is not None and not witness.facts_only:
+        print_text(f"  weakest: {witness.weakest.reading}")
+
+
+def _one_line(content: dict[str, object]) -> str:
+    return json.dumps(content, ensure_ascii=False)
