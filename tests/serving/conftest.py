@@ -31,15 +31,17 @@ class Served:
     url: str
     server: uvicorn.Server
     thread: threading.Thread
+    client: httpx.Client
 
     def post(self, path: str, **body: Any) -> httpx.Response:
-        return httpx.post(self.url + path, json=body, timeout=30)
+        return self.client.post(path, json=body)
 
     def get(self, path: str, **parameters: Any) -> httpx.Response:
-        return httpx.get(self.url + path, params=parameters, timeout=30)
+        return self.client.get(path, params=parameters or None)
 
     def stop(self) -> None:
         """Ask for a graceful end and wait for it."""
+        self.client.close()
         self.server.should_exit = True
         self.thread.join(30)
         assert not self.thread.is_alive(), "the server did not stop"
@@ -54,7 +56,8 @@ def serve(answerer: Any, limits: Limits | None = None, **options: Any) -> Iterat
     server = make_server(app, limits)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
-    served = Served(f"http://127.0.0.1:{listening.getsockname()[1]}", server, thread)
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    served = Served(url, server, thread, httpx.Client(base_url=url, timeout=30, verify=False))
     deadline = time.monotonic() + 20
     while not server.started:
         assert thread.is_alive(), "the server ended before it started"

@@ -1,0 +1,219 @@
+"""A server under pressure: overload, slow work, bugs, and an end that loses nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from conekg.errors import ConfigError
+from conekg.serving.limits import Limits
+from conekg.serving.server import is_loopback, open_socket
+
+
+class HeldAnswerer:
+    """A real answerer whose scoring waits until it is let go, or fails as told."""
+
+    def __init__(self, answerer):
+        self._answerer = answerer
+        self.go = threading.Event()
+        self.started = threading.Event()
+        self.batches: list[int] = []
+        self.poison: str | None = None
+
+    def __getattr__(self, name):
+        return getattr(self._answerer, name)
+
+    def ask_batch(self, questions):
+        self.started.set()
+        assert self.go.wait(20)
+        self.batches.append(len(questions))
+        if any(question.text == self.poison for question in questions):
+            raise ZeroDivisionError("a bug of ours in /home/me")
+        return self._answerer.ask_batch(questions)
+
+
+@pytest.fixture
+def held(answerer):
+    wrapped = HeldAnswerer(answerer)
+    yield wrapped
+    wrapped.go.set()
+
+
+@pytest.fixture
+def ask_many():
+    """Sends questions to a server at once, each on a connection and a thread of its own."""
+    with httpx.Client(timeout=30, verify=False) as client, ThreadPoolExecutor(16) as pool:
+
+        def send(url: str, texts: list[str]):
+            address = f"{url}/api/ask"
+            return [pool.submit(client.post, address, json={"query": text}) for text in texts]
+
+        yield send
+
+
+def wait_until(condition, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.01)
+
+
+def in_flight(served) -> int:
+    lines = served.get("/metrics").text.splitlines()
+    return int(next(x for x in lines if x.startswith("conekg_requests_in_flight")).split()[1])
+
+
+def test_overload_is_told_and_the_accepted_are_answered(start_server, held, ask_many):
+    with start_server(held, Limits(concurrent_requests=5, retry_after_s=3)) as served:
+        accepted = ask_many(served.url, ["France.borders"] * 5)
+        wait_until(lambda: in_flight(served) == 5)
+        refused = served.post("/api/ask", query="France.borders")
+        assert refused.status_code == 503
+        assert refused.headers["retry-after"] == "3"
+        assert refused.json()["error"]["kind"] == "server_busy"
+        assert served.get("/health").status_code == 200, "an operator must see an overload"
+        held.go.set()
+        assert [each.result().status_code for each in accepted] == [200] * 5
+        assert served.post("/api/ask", query="France.borders").status_code == 200
+        assert in_flight(served) == 0
+
+
+def test_waiting_questions_are_scored_together(start_server, held, ask_many):
+    with start_server(held) as served:
+        first = ask_many(served.url, ["France.borders"])
+        assert held.started.wait(10)
+        texts = ["Germany.borders", "Italy.borders.capital", "Spain.speaks & !English"] * 3
+        others = ask_many(served.url, texts)
+        wait_until(lambda: in_flight(served) == 10)
+        held.go.set()
+        answered = [each.result().json()["query"] for each in [*first, *others]]
+    assert answered == ["France.borders", *texts]
+    assert held.batches == [1, 9]
+
+
+def test_one_failing_question_does_not_fail_its_batch(start_server, held, ask_many, caplog):
+    held.poison = "Italy.borders"
+    with start_server(held) as served:
+        first = ask_many(served.url, ["France.borders"])
+        assert held.started.wait(10)
+        others = ask_many(served.url, ["Spain.borders", "Italy.borders", "Germany.borders"])
+        wait_until(lambda: in_flight(served) == 4)
+        held.go.set()
+        responses = [each.result() for each in [*first, *others]]
+    assert [response.status_code for response in responses] == [200, 200, 500, 200]
+    assert responses[2].json()["error"]["kind"] == "internal"
+    assert "/home" not in responses[2].text
+    assert "ZeroDivisionError" in caplog.text, "the operator must find the bug in the log"
+
+
+def test_slow_work_is_given_up_in_time(start_server, held):
+    with start_server(held, Limits(timeout_s=0.3)) as served:
+        response = served.post("/api/ask", query="France.borders")
+        assert response.status_code == 504
+        assert response.json()["error"]["kind"] == "request_timeout"
+        held.go.set()
+        wait_until(lambda: served.post("/api/ask", query="France.borders").status_code == 200)
+
+
+def test_a_body_that_never_ends_is_given_up_in_time(start_server, answerer):
+    with start_server(answerer, Limits(timeout_s=0.3)) as served:
+        host, port = served.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as raw:
+            raw.sendall(b"POST /api/ask HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{")
+            assert raw.recv(100).startswith(b"HTTP/1.1 504")
+
+
+def test_a_stopping_server_answers_what_it_has_accepted(start_server, held, ask_many):
+    with start_server(held, Limits(batch_queries=3)) as served:
+        accepted = ask_many(served.url, ["France.borders"] * 10)
+        wait_until(lambda: in_flight(served) == 10)
+        served.client.close()
+        served.server.should_exit = True
+        time.sleep(0.3)
+        assert not any(each.done() for each in accepted)
+        held.go.set()
+        assert [each.result().status_code for each in accepted] == [200] * 10
+        served.thread.join(10)
+        assert not served.thread.is_alive()
+    assert not is_up(served.url)
+
+
+SCRIPT = """
+import threading, time
+from conekg.answering.engine import Answerer
+from conekg.graph.geography import load_geography
+from conekg.model.catalog import build_model
+from conekg.serving.http import create_app
+from conekg.serving.limits import Limits
+from conekg.serving.server import make_server, open_socket
+graph = load_geography()
+model = build_model("cone", graph.num_entities, graph.num_relations, {"dim": 4, "hidden": 8})
+answerer = Answerer(graph, model)
+quick = answerer.ask_batch
+def slow(questions):
+    print("scoring", flush=True)
+    time.sleep(0.6)
+    return quick(questions)
+answerer.ask_batch = slow
+listening = open_socket("127.0.0.1", 0)
+print(listening.getsockname()[1], flush=True)
+limits = Limits(batch_queries=4)
+make_server(create_app(answerer, limits=limits), limits).run(sockets=[listening])
+print("ended", flush=True)
+"""
+
+
+def test_sigterm_ends_a_real_process_after_its_answers(ask_many):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        assert process.stdout is not None
+        url = f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        wait_until(lambda: is_up(url), 30)
+        accepted = ask_many(url, ["France.borders"] * 8)
+        assert process.stdout.readline() == "scoring\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        assert [each.result().status_code for each in accepted] == [200] * 8
+        assert process.wait(20) in (0, -signal.SIGTERM)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def is_up(url: str) -> bool:
+    host, port = url.removeprefix("http://").split(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=5):
+            return True
+    except ConnectionRefusedError:
+        return False
+
+
+def test_a_taken_port_is_a_clear_error():
+    with open_socket("127.0.0.1", 0) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1 port {port}"):
+            open_socket("127.0.0.1", port)
+    with pytest.raises(ConfigError, match=r"cannot listen on no\.such\.host"):
+        open_socket("no.such.host.invalid", 0)
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("x", False)],
+)
+def test_loopback_is_recognised(host, local):
+    assert is_loopback(host) is local
