@@ -88,7 +88,8 @@ class Beta(QueryModel):
     def distance_to_points(self, region: Region, points: Tensor) -> Tensor:
         """[rows, candidates] Σ_dim KL(entity ‖ query)."""
         alpha, beta = (part[:, None] for part in region)
-        return divergence(*points.chunk(2, dim=-1), alpha, beta).sum(dim=-1)
+        entity_alpha, entity_beta = points.chunk(2, dim=-1)
+        return divergence(entity_alpha, entity_beta, alpha, beta).sum(dim=-1)
 
     def scoring_features(self) -> tuple[Tensor, Tensor]:
         """(features [num_entities, 2·dim], constants [num_entities]) in float64.

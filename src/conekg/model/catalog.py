@@ -10,13 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from conekg.errors import ConfigError
+from conekg.graph.adjacency import IntArray
 from conekg.model.beta import Beta, BetaConfig
 from conekg.model.box import Box, BoxConfig
 from conekg.model.cone import Cone, ConeConfig
 from conekg.model.config import ModelConfig, read_config
+from conekg.model.emql import Emql, EmqlConfig
 from conekg.model.gqe import Gqe, GqeConfig
 from conekg.model.interface import QueryModel
 
@@ -39,6 +42,7 @@ MODELS: dict[str, ModelEntry] = {
         ModelEntry(Gqe, GqeConfig, "GQE: points and translations; no negation"),
         ModelEntry(Box, BoxConfig, "Query2Box: boxes; no negation"),
         ModelEntry(Beta, BetaConfig, "BetaE: products of Beta distributions; negation"),
+        ModelEntry(Emql, EmqlConfig, "EmQL: centroids and sketches over stored facts; no negation"),
     )
 }
 """Every model by name."""
@@ -68,8 +72,13 @@ def build_model(
     num_relations: int,
     config: ModelConfig | Mapping[str, object] | None = None,
     seed: int = 0,
+    *,
+    facts: IntArray | None = None,
 ) -> QueryModel:
-    """A freshly initialised model on the CPU, in float32; the seed determines every weight."""
+    """A freshly initialised model on the CPU, in float32; the seed determines every weight.
+
+    `facts` [n, 3] are the training edges, both directions, for models with `needs_facts`.
+    """
     entry = find_model(name)
     if config is None or isinstance(config, Mapping):
         config = model_config(name, config or {})
@@ -81,5 +90,11 @@ def build_model(
         )
     generator = torch.Generator().manual_seed(seed)
     build: Any = entry.model
-    model: QueryModel = build(num_entities, num_relations, config, generator)
+    if not entry.model.needs_facts:
+        model: QueryModel = build(num_entities, num_relations, config, generator)
+        return model
+    if facts is None or len(facts) == 0:
+        raise ConfigError(f"model {name!r} looks facts up and was given none", key="model")
+    edges = torch.from_numpy(np.asarray(facts, dtype=np.int64))
+    model = build(num_entities, num_relations, config, generator, edges)
     return model

@@ -15,18 +15,13 @@ from conekg.errors import ConfigError
 
 
 class ModelConfig(Protocol):
-    """What every model configuration has: it is a dataclass with a dimension and a margin."""
+    """What every model configuration has: it is a dataclass with a dimension."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     @property
     def dim(self) -> int:
         """d, the number of dimensions of a region."""
-        ...
-
-    @property
-    def gamma(self) -> float:
-        """γ, the margin of the loss."""
         ...
 
 

@@ -36,31 +36,31 @@ def embed(
     a group of n queries with k branches takes k·n consecutive rows. `anchor` takes the
     place of `model.anchor`, once a batch, for who wants the anchors' gradients apart.
     """
-    values: list[Region] = []
+    pieces: dict[Rows, Region] = {}
     embed_entities = anchor or model.anchor
 
     def ids(columns: Sequence[Tensor], slots: Sequence[Slot]) -> Tensor:
         return torch.cat([columns[slot.group][:, slot.column] for slot in slots])
 
     def take(rows: Sequence[Rows]) -> Region:
-        parts = [tuple(part[r.start : r.stop] for part in values[r.step]) for r in rows]
-        return _concatenate(parts)
+        return _concatenate([pieces[r] for r in rows])
 
-    for step in plan.steps:
+    for number, step in enumerate(plan.steps):
         match step:
             case AnchorStep(entities):
-                values.append(embed_entities(ids(anchors, entities)))
+                region = embed_entities(ids(anchors, entities))
             case UniverseStep(count):
-                values.append(model.universe(count))
+                region = model.universe(count)
             case ProjectStep(operands, slots):
-                values.append(model.project(take(operands), ids(relations, slots)))
+                region = model.project(take(operands), ids(relations, slots))
             case IntersectStep(operand_lists):
                 stacked = zip(*(take(operands) for operands in operand_lists), strict=True)
-                values.append(model.intersect(tuple(torch.stack(part) for part in stacked)))
+                region = model.intersect(tuple(torch.stack(part) for part in stacked))
             case NegateStep(operands):
-                values.append(model.negate(take(operands)))
+                region = model.negate(take(operands))
             case _:
                 assert_never(step)
+        pieces.update(_pieces(region, plan.outputs[number]))
     return take([rows for branches in plan.roots for rows in branches])
 
 
@@ -78,6 +78,16 @@ def best_over_branches(plan: Plan, logits: Tensor) -> Tensor:
         for part, group in zip(torch.split(logits, sizes), plan.groups, strict=True)
     ]
     return torch.cat(parts)
+
+
+def _pieces(region: Region, outputs: Sequence[Rows]) -> dict[Rows, Region]:
+    """Each node's rows of a step's output, by one split.
+
+    Slices would do the same, but the gradient of a slice is a zero-filled copy of the whole.
+    """
+    sizes = [rows.stop - rows.start for rows in outputs]
+    columns = [torch.split(part, sizes) for part in region]
+    return dict(zip(outputs, zip(*columns, strict=True), strict=True))
 
 
 def _concatenate(parts: Sequence[Region]) -> Region:

@@ -39,6 +39,10 @@ class QueryModel(nn.Module, ABC):
     can_embed_universe: ClassVar[bool] = False
     has_extent: ClassVar[bool] = False
     """Whether regions have an inside, so that `inside_fraction` is defined."""
+    needs_facts: ClassVar[bool] = False
+    """Whether the model is built from the training facts, which it then looks up."""
+    has_own_loss: ClassVar[bool] = False
+    """Whether it is trained by its own `training_loss` instead of the shared one."""
 
     def __init__(self, num_entities: int, num_relations: int, dim: int, gamma: float) -> None:
         super().__init__()
@@ -110,6 +114,10 @@ class QueryModel(nn.Module, ABC):
     def logits_of_all(self, region: Region) -> Tensor:
         """[rows, num_entities] the logits of every entity, in id order."""
         return self.gamma - self.distance_scale * self.distance_to_all(region)
+
+    def training_loss(self, rows: int, generator: torch.Generator) -> Tensor:
+        """The loss of a model with `has_own_loss` on `rows` examples drawn by `generator`."""
+        raise AssertionError(f"{self.name} is trained by the shared loss")
 
     def size(self, region: Region) -> Tensor:
         """[rows] a number that grows with the number of answers; the paper's Section 5.3."""

@@ -99,6 +99,8 @@ class Plan:
 
     groups: tuple[Group, ...]
     steps: tuple[Step, ...]
+    outputs: tuple[tuple[Rows, ...], ...]
+    """One tuple a step: where the rows of each of its nodes lie in what it puts out."""
     roots: tuple[tuple[Rows, ...], ...]
     """One tuple a group, one entry a branch, each of `count` rows."""
 
@@ -137,6 +139,7 @@ def make_plan(groups: tuple[Group, ...]) -> Plan:
     waiting = _distinct_nodes(groups)
     ranks = {key: _rank(key[1]) for key in waiting}
     steps: list[Step] = []
+    outputs: list[tuple[Rows, ...]] = []
     placed: dict[_Key, Rows] = {}
     while waiting:
         ready = [key for key in waiting if all((key[0], c) in placed for c in children(key[1]))]
@@ -150,12 +153,13 @@ def make_plan(groups: tuple[Group, ...]) -> Plan:
             stop = start + groups[key[0]].count
             placed[key] = Rows(len(steps) - 1, start, stop)
             start = stop
+        outputs.append(tuple(placed[key] for key in batch))
         waiting = [key for key in waiting if key not in placed]
     roots = tuple(
         tuple(placed[index, branch] for branch in group.branches)
         for index, group in enumerate(groups)
     )
-    return Plan(groups, tuple(steps), roots)
+    return Plan(groups, tuple(steps), tuple(outputs), roots)
 
 
 _Key: TypeAlias = tuple[int, Query]

@@ -10,6 +10,7 @@ Needs CUDA and Triton (or Triton's interpreter, in tests, where nothing is captu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -24,7 +25,7 @@ from conekg.model.kernels import geometry
 from conekg.model.kernels.contrast import contrast
 from conekg.model.kernels.draw import Pool, draw
 from conekg.model.kernels.entity_update import advance, find_occurrences, update_entities
-from conekg.query.plan import Plan, plan_shapes
+from conekg.query.plan import AnchorStep, Plan, plan_shapes
 from conekg.training.batches import DeviceData, seed_at
 from conekg.training.loss import subsampling_weights
 from conekg.training.precision import matrix_precision
@@ -77,6 +78,7 @@ class FusedUpdater:
             self._plans[name] = plan_shapes(
                 [(data.blocks[shape].shape, count) for shape, count in composition.items()]
             )
+        self._embed = {name: self._embedding_function(plan) for name, plan in self._plans.items()}
         self._counters = torch.zeros(2, dtype=torch.int64, device=self._device)
         self._learning_rate = torch.zeros(1, device=self._device)
         self._adam = torch.tensor([0.0, 0.0, *_BETAS, _EPSILON], device=self._device)
@@ -100,6 +102,24 @@ class FusedUpdater:
         self._uncaptured = 0
         self._graph: torch.cuda.CUDAGraph | None = None
         self._seed_dropout()
+
+    def _embedding_function(self, plan: Plan) -> Callable[[Tensor, Tensor, Tensor], Region]:
+        """Regions [batch, dim] from anchor rows and ids, compiled where the recipe says so."""
+        model = self._model
+
+        def run(rows: Tensor, anchors: Tensor, relations: Tensor) -> Region:
+            region = embed(
+                model,
+                plan,
+                slice_groups(anchors, plan),
+                slice_groups(relations, plan),
+                anchor=lambda _: model.anchor_of_weights(rows),
+            )
+            return tuple(part.contiguous() for part in region)
+
+        if self._recipe.compile_operators and self._device.type == "cuda":
+            return torch.compile(run, dynamic=False)
+        return run
 
     def step(self, learning_rate: float) -> None:
         """Run one round of the update cycle."""
@@ -137,25 +157,13 @@ class FusedUpdater:
             negatives=self._recipe.negatives,
             filtered=self._recipe.negative_sampling == "uniform-filtered",
         )
-        leaves: list[tuple[Tensor, Tensor]] = []
-
-        def anchor(entity_ids: Tensor) -> Region:
-            # A leaf of its own: the table's gradient is never made, only these rows'.
-            rows = model.entity.detach()[entity_ids].requires_grad_()
-            leaves.append((entity_ids, rows))
-            return model.anchor_of_weights(rows)
-
+        anchor_ids = anchor_ids_of(plan, drawn.anchors)
+        # A leaf of its own: the table's gradient is never made, only these rows'.
+        rows = model.entity.detach()[anchor_ids].requires_grad_()
         for parameter in self._rest.values():
             parameter.grad = None
         with matrix_precision(self._recipe.precision, self._device):
-            region = embed(
-                model,
-                plan,
-                slice_groups(drawn.anchors, plan),
-                slice_groups(drawn.relations, plan),
-                anchor=anchor,
-            )
-            region = tuple(part.contiguous() for part in region)
+            region = self._embed[name](rows, drawn.anchors, drawn.relations)
             first, second = region[0].detach(), region[-1].detach()
             result = contrast(
                 model.entity.detach(),
@@ -175,7 +183,6 @@ class FusedUpdater:
         if isinstance(model, Cone):
             model.scale.grad = result.grad_scale.reshape(1)
         advance(self._counters, self._learning_rate, self._adam)
-        ((anchor_ids, rows),) = leaves
         assert rows.grad is not None
         update_entities(
             model.entity.detach(),
@@ -293,6 +300,13 @@ def pack_pool(data: DeviceData, composition: dict[str, int]) -> Pool:
 def slice_groups(table: Tensor, plan: Plan) -> list[Tensor]:
     """The rows of each group of a batch; columns beyond a shape's slots are padding."""
     return list(torch.split(table, [group.count for group in plan.groups]))
+
+
+def anchor_ids_of(plan: Plan, anchors: Tensor) -> Tensor:
+    """[rows] the entities of the plan's only anchor step, in its order."""
+    (step,) = (step for step in plan.steps if isinstance(step, AnchorStep))
+    groups = slice_groups(anchors, plan)
+    return torch.cat([groups[slot.group][:, slot.column] for slot in step.entities])
 
 
 def _padded(ids: Tensor, width: int) -> Tensor:

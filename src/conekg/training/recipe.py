@@ -117,6 +117,9 @@ class TrainingRecipe:
     precision: Precision = "float32"
     """Of matrix products on a GPU: `float32`, `tf32` (ten bits of mantissa) or `bfloat16` (seven),
     sums always in float32; on a CPU all three mean float32."""
+    compile_operators: bool = False
+    """Whether a GPU run compiles the model's operators first: about a minute at the start, a
+    step nearly half as long afterwards. A CPU run takes no notice."""
     seed: int = 0
     """Determines the initial parameters, every batch and every dropout mask."""
     log_every: int = 100

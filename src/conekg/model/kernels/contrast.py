@@ -50,6 +50,7 @@ def contrast(
     gamma: float,
     inverse_range: float,
     center_weight: float,
+    num_warps: int = 4,
 ) -> Contrast:
     """The loss of a batch, its gradients, and each distance's coefficient.
 
@@ -64,7 +65,6 @@ def contrast(
     grad_second = torch.empty_like(second)
     coefficients = torch.empty_like(candidates, dtype=torch.float32)
     sums = torch.empty(batch, 3, device=first.device)
-    block_dim = triton.next_power_of_2(dim)
     _contrast_kernel[(batch,)](
         entities,
         first,
@@ -84,9 +84,8 @@ def contrast(
         dim,
         GEOMETRY=geometry,
         HAS_OFFSETS=offsets is not None,
-        BLOCK_CANDIDATES=max(1, min(4, 4096 // block_dim)),
-        BLOCK_DIM=block_dim,
-        num_warps=4,
+        BLOCK_DIM=triton.next_power_of_2(dim),
+        num_warps=num_warps,
     )
     totals = sums.sum(dim=0)
     return Contrast(totals[:2], grad_first, grad_second, totals[2], coefficients)
@@ -112,7 +111,6 @@ def _contrast_kernel(
     dim,
     GEOMETRY: tl.constexpr,
     HAS_OFFSETS: tl.constexpr,
-    BLOCK_CANDIDATES: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
     query = tl.program_id(0).to(tl.int64)
@@ -120,49 +118,51 @@ def _contrast_kernel(
     real = column < dim
     first = tl.load(first_ptr + query * dim + column, mask=real, other=0.0)
     second = tl.load(second_ptr + query * dim + column, mask=real, other=0.0)
-    a, b, c, d = prepare_region(first, second, GEOMETRY)
-    a = a[None, :]
-    b = b[None, :]
-    c = c[None, :]
-    d = d[None, :]
+    center, extent, rest, sign = prepare_region(first, second, GEOMETRY)
     scale = tl.load(scale_ptr)
-    weight = tl.load(weight_ptr + query) * 0.5
-    negative_weight = weight / (num_candidates - 1)
+    positive_weight = tl.load(weight_ptr + query) * 0.5
+    negative_weight = positive_weight / (num_candidates - 1)
     grad_first = tl.zeros([BLOCK_DIM], dtype=tl.float32)
     grad_second = tl.zeros([BLOCK_DIM], dtype=tl.float32)
     positive_loss = 0.0
     negative_loss = 0.0
     grad_scale = 0.0
-    for start in range(0, num_candidates, BLOCK_CANDIDATES):
-        place = start + tl.arange(0, BLOCK_CANDIDATES)
-        valid = place < num_candidates
-        entity = tl.load(candidate_ptr + query * num_candidates + place, mask=valid, other=0)
-        mask = valid[:, None] & real[None, :]
-        raw = tl.load(
-            entity_ptr + entity.to(tl.int64)[:, None] * dim + column[None, :], mask=mask, other=0.0
-        )
-        u, v, _ = prepare_entity(raw, inverse_range, GEOMETRY)
-        parts, _, by_first, by_second = term(u, v, a, b, c, d, center_weight, GEOMETRY)
-        distance = tl.sum(tl.where(mask, parts, 0.0), axis=1)
+    candidate_ptr += query * num_candidates
+    coefficient_ptr += query * num_candidates
+    offset_ptr += query * num_candidates
+    entity = tl.load(candidate_ptr).to(tl.int64)
+    upcoming = tl.load(entity_ptr + entity * dim + column, mask=real, other=0.0)
+    for place in range(0, num_candidates):
+        raw = upcoming
+        # The next row is on its way while this one is worked on.
+        follower = tl.minimum(place + 1, num_candidates - 1)
+        entity = tl.load(candidate_ptr + follower).to(tl.int64)
+        upcoming = tl.load(entity_ptr + entity * dim + column, mask=real, other=0.0)
+        point, _ = prepare_entity(raw, inverse_range, GEOMETRY)
+        parts, by_entity, by_second = term(point, center, extent, rest, center_weight, GEOMETRY)
+        distance = tl.sum(tl.where(real, parts, 0.0), axis=0)
         if HAS_OFFSETS:
-            distance += tl.load(offset_ptr + query * num_candidates + place, mask=valid, other=0.0)
-        positive = place == 0
+            distance += tl.load(offset_ptr + place)
         logit = gamma - scale * distance
+        positive = place == 0
         signed = tl.where(positive, logit, -logit)
-        share = tl.where(valid, tl.where(positive, weight, negative_weight), 0.0)
+        share = tl.where(positive, positive_weight, negative_weight)
         decay = tl.exp(-tl.abs(signed))
         loss = share * (tl.maximum(-signed, 0.0) + tl.log(1.0 + decay))
         doubt = tl.where(signed >= 0, decay, 1.0) / (1.0 + decay)  # sigmoid(-signed)
         by_logit = tl.where(positive, -share, share) * doubt
         coefficient = -scale * by_logit
-        tl.store(coefficient_ptr + query * num_candidates + place, coefficient, mask=valid)
-        positive_loss += tl.sum(tl.where(positive, loss, 0.0))
-        negative_loss += tl.sum(tl.where(positive, 0.0, loss))
-        grad_scale -= tl.sum(by_logit * distance)
-        grad_first += tl.sum(coefficient[:, None] * by_first, axis=0)
-        grad_second += tl.sum(coefficient[:, None] * by_second, axis=0)
+        tl.store(coefficient_ptr + place, coefficient)
+        positive_loss += tl.where(positive, loss, 0.0)
+        negative_loss += tl.where(positive, 0.0, loss)
+        grad_scale -= by_logit * distance
+        if GEOMETRY == 3:
+            grad_first -= coefficient * point
+        else:
+            grad_first -= coefficient * by_entity
+        grad_second += coefficient * by_second
     tl.store(grad_first_ptr + query * dim + column, grad_first, mask=real)
-    tl.store(grad_second_ptr + query * dim + column, grad_second, mask=real)
+    tl.store(grad_second_ptr + query * dim + column, grad_second * sign, mask=real)
     tl.store(sum_ptr + query * 3, positive_loss * 2.0)
     tl.store(sum_ptr + query * 3 + 1, negative_loss * 2.0)
     tl.store(sum_ptr + query * 3 + 2, grad_scale)

@@ -51,6 +51,7 @@ def update_entities(
     geometry: int,
     inverse_range: float,
     center_weight: float,
+    num_warps: int = 4,
 ) -> None:
     """Move all rows of `entities` [num_entities, dim] and their moments, in place.
 
@@ -77,7 +78,7 @@ def update_entities(
         dim,
         GEOMETRY=geometry,
         BLOCK_DIM=triton.next_power_of_2(dim),
-        num_warps=4,
+        num_warps=num_warps,
     )
 
 
@@ -108,7 +109,7 @@ def _update_kernel(
     raw = tl.load(entity_ptr + here, mask=real, other=0.0)
     first_moment = tl.load(first_moment_ptr + here, mask=real, other=0.0)
     second_moment = tl.load(second_moment_ptr + here, mask=real, other=0.0)
-    u, v, slope = prepare_entity(raw, inverse_range, GEOMETRY)
+    point, slope = prepare_entity(raw, inverse_range, GEOMETRY)
     by_coordinate = tl.zeros([BLOCK_DIM], dtype=tl.float32)
     by_raw = tl.zeros([BLOCK_DIM], dtype=tl.float32)
     start = tl.load(offset_ptr + row)
@@ -120,8 +121,8 @@ def _update_kernel(
             coefficient = tl.load(coefficient_ptr + place)
             first = tl.load(first_ptr + query * dim + column, mask=real, other=0.0)
             second = tl.load(second_ptr + query * dim + column, mask=real, other=0.0)
-            a, b, c, d = prepare_region(first, second, GEOMETRY)
-            _, by_entity, _, _ = term(u, v, a, b, c, d, center_weight, GEOMETRY)
+            center, extent, rest, _ = prepare_region(first, second, GEOMETRY)
+            _, by_entity, _ = term(point, center, extent, rest, center_weight, GEOMETRY)
             by_coordinate += coefficient * by_entity
         else:
             anchor = place - num_places

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from conekg.model.kernels.geometry import prepare_entity, term
+from conekg.model.kernels.geometry import cone_distance, prepare_entity, term
 
 
 class EntityColumns:
@@ -111,11 +111,13 @@ def _prepare_kernel(
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     real = column < dim
     raw = tl.load(raw_ptr + row * dim + column, mask=real, other=0.0)
-    u, v, _ = prepare_entity(raw, inverse_range, GEOMETRY)
+    point, _ = prepare_entity(raw, inverse_range, GEOMETRY)
     place = column.to(tl.int64) * num_entities + row
-    tl.store(u_ptr + place, u, mask=real)
     if GEOMETRY == 0:
-        tl.store(v_ptr + place, v, mask=real)
+        tl.store(u_ptr + place, tl.sin(point), mask=real)
+        tl.store(v_ptr + place, tl.cos(point), mask=real)
+    else:
+        tl.store(u_ptr + place, point, mask=real)
 
 
 @triton.jit
@@ -146,12 +148,10 @@ def _distance_kernel(
             v = tl.load(v_ptr + entity, mask=real_entity, other=0.0)[None, :]
             b = tl.load(region_ptr + plane + row, mask=real_row, other=0.0)[:, None]
             d = tl.load(region_ptr + 3 * plane + row, mask=real_row, other=0.0)[:, None]
+            total += cone_distance(u, v, a, b, c, d, center_weight)
         else:
-            v = u
-            b = a
-            d = c
-        part, _, _, _ = term(u, v, a, b, c, d, center_weight, GEOMETRY)
-        total += part
+            part, _, _ = term(u, a, c, c, center_weight, GEOMETRY)
+            total += part
         u_ptr += num_entities
         v_ptr += num_entities
         region_ptr += num_rows

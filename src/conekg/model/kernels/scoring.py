@@ -53,7 +53,8 @@ def cone_table(angles: FloatArray) -> FloatArray:
     from half the memory of a table of sines and a table of cosines, which matters because
     scoring a single query is bound by reading the table.
     """
-    return np.tan(angles * np.float32(0.25))
+    table: FloatArray = np.tan(angles * np.float32(0.25))
+    return table
 
 
 def score_cones(

@@ -1,0 +1,218 @@
+"""EmQL: a set of entities as a centroid and a count-min sketch.
+
+Sun et al., "Faithful Embeddings for Knowledge Base Queries", NeurIPS 2020. The centroid
+says what the members are like, the sketch roughly who they are. A relation is followed by
+looking facts up, so the model is built from the training facts; it cannot negate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding
+
+from conekg.model.config import require, require_dimensions
+from conekg.model.facts import FactIndex
+from conekg.model.interface import QueryModel, Region
+from conekg.model.layers import uniform_table
+
+_MISS = -1e6
+"""What a fact loses whose subject is not in the sketch."""
+_SCORES_AT_ONCE = 1 << 24
+"""How many (row, fact) scores are in memory when the best facts are looked up."""
+
+
+@dataclass(frozen=True)
+class EmqlConfig:
+    """Sizes and constants of EmQL."""
+
+    dim: int = 64
+    """h, the length of the vectors."""
+    top_k: int = 256
+    """How many facts are kept when a relation is followed."""
+    sketch_depth: int = 20
+    """How many hash functions a sketch has; the more, the fewer entities slip in by accident."""
+    sketch_width: int = 512
+    """Cells of each hash function; at least twice `top_k`, or strangers collide with members."""
+    decode_with_sketch: bool = False
+    """Whether entities that miss the sketch lose as answers. It keeps to what the facts say;
+    predicting facts that are missing needs it off, as in the paper's comparison."""
+
+    def __post_init__(self) -> None:
+        require_dimensions(self.dim)
+        require(self.top_k >= 1, "top_k", self.top_k, "at least 1")
+        require(self.sketch_depth >= 1, "sketch_depth", self.sketch_depth, "at least 1")
+        require(
+            self.sketch_width >= 2 * self.top_k,
+            "sketch_width",
+            self.sketch_width,
+            f"at least twice top_k = {self.top_k}",
+        )
+
+
+class Emql(QueryModel):
+    """EmQL; a region is (centroid [rows, dim], sketch [rows, depth · width])."""
+
+    name: ClassVar[str] = "emql"
+    can_negate: ClassVar[bool] = False
+    needs_facts: ClassVar[bool] = True
+    has_own_loss: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        num_entities: int,
+        num_relations: int,
+        config: EmqlConfig,
+        generator: torch.Generator,
+        facts: Tensor,
+    ) -> None:
+        super().__init__(num_entities, num_relations, config.dim, gamma=0.0)
+        self.config = config
+        # Vectors of length about one, so that the first scores are neither equal nor decided.
+        bound = math.sqrt(3.0 / config.dim)
+        self.entity = uniform_table(num_entities, config.dim, -bound, bound, generator)
+        self.relation = uniform_table(num_relations, config.dim, -bound, bound, generator)
+        self.facts = FactIndex(facts, num_entities, num_relations)
+        cells = torch.randint(
+            config.sketch_width, (num_entities, config.sketch_depth), generator=generator
+        )
+        first_cell = config.sketch_width * torch.arange(config.sketch_depth)
+        self.cells: Tensor
+        # [num_entities, depth] the cell of each entity under each hash function.
+        self.register_buffer("cells", cells + first_cell)
+
+    def anchor_of_weights(self, weights: Tensor) -> Region:
+        """Not defined: a sketch needs to know who the entity is, not only its vector."""
+        raise AssertionError("EmQL embeds entities by id")
+
+    def anchor(self, entity_ids: Tensor) -> Region:
+        """The entity's vector, and a sketch that holds it alone."""
+        members = torch.ones_like(entity_ids, dtype=self.entity.dtype)[:, None]
+        return embedding(entity_ids, self.entity), self.sketch(entity_ids[:, None], members)
+
+    def project(self, region: Region, relation_ids: Tensor) -> Region:
+        """Follow(X, R): softmax over the best facts, summed over their objects.
+
+        A fact (s, r, o) has the key [e_s; e_r; e_o]; the query [a_X; e_R; 0] is compared
+        with it by an inner product over √(3h).
+        """
+        centroid, sketch = region
+        wanted = embedding(relation_ids, self.relation)
+        best = self._best_facts(centroid, wanted)
+        subjects, relations, objects = self.facts.columns(best)
+        scores = (
+            (embedding(subjects, self.entity) * centroid[:, None]).sum(dim=-1)
+            + (embedding(relations, self.relation) * wanted[:, None]).sum(dim=-1)
+        ) / math.sqrt(3.0 * self.dim)
+        scores = torch.where(self.is_member(sketch, subjects), scores, scores + _MISS)
+        weights = torch.softmax(scores, dim=-1)
+        followed = (weights[:, :, None] * embedding(objects, self.entity)).sum(dim=1)
+        return followed, self.sketch(objects, weights.detach())
+
+    @torch.no_grad()
+    def _best_facts(self, centroid: Tensor, wanted: Tensor) -> Tensor:
+        """[rows, top_k] the facts of the highest scores, before the sketch has its say."""
+        by_subject = centroid @ self.entity.t()
+        by_relation = wanted @ self.relation.t()
+        kept = min(self.config.top_k, self.facts.num_facts)
+        chunk = max(1, _SCORES_AT_ONCE // max(1, self.facts.num_facts))
+        parts = [
+            (entity_scores[:, self.facts.subjects] + relation_scores[:, self.facts.relations]).topk(
+                kept, dim=-1
+            )[1]
+            for entity_scores, relation_scores in zip(
+                by_subject.split(chunk), by_relation.split(chunk), strict=True
+            )
+        ]
+        return torch.cat(parts)
+
+    def intersect(self, operands: Region) -> Region:
+        """(Σ a_i, min_i b_i)."""
+        centroid, sketch = operands
+        return centroid.sum(dim=0), sketch.amin(dim=0)
+
+    def unite(self, operands: Region) -> Region:
+        """(Σ a_i, max_i b_i), the union of sets stacked as for `intersect`."""
+        centroid, sketch = operands
+        return centroid.sum(dim=0), sketch.amax(dim=0)
+
+    def sketch(self, entity_ids: Tensor, weights: Tensor) -> Tensor:
+        """[rows, depth · width] the count-min sketches of weighted sets [rows, members]."""
+        rows, members = entity_ids.shape
+        depth = self.config.sketch_depth
+        empty = weights.new_zeros(rows, depth * self.config.sketch_width)
+        cells = self.cells[entity_ids].reshape(rows, members * depth)
+        return empty.scatter_add(1, cells, weights.repeat_interleave(depth, dim=1))
+
+    def weight_in(self, sketch: Tensor, entity_ids: Tensor) -> Tensor:
+        """[rows, candidates] an upper bound of each entity's weight in its row's sketch."""
+        rows, candidates = entity_ids.shape
+        cells = self.cells[entity_ids].reshape(rows, candidates * self.config.sketch_depth)
+        found = sketch.expand(rows, -1).gather(1, cells)
+        return found.reshape(rows, candidates, -1).amin(dim=-1)
+
+    def is_member(self, sketch: Tensor, entity_ids: Tensor) -> Tensor:
+        """[rows, candidates] whether a sketch holds an entity.
+
+        One of at most k members has a weight of about 1/k or more; half of that is the bar.
+        """
+        return self.weight_in(sketch, entity_ids) >= 0.5 / self.config.top_k
+
+    def points(self, entity_ids: Tensor) -> Tensor:
+        """[..., dim] the entities' vectors."""
+        return embedding(entity_ids, self.entity)
+
+    def distance_to_points(self, region: Region, points: Tensor) -> Tensor:
+        """[rows, candidates] −⟨a, e⟩, which no sketch can correct."""
+        return -(points * region[0][:, None]).sum(dim=-1)
+
+    def distance(self, region: Region, entity_ids: Tensor) -> Tensor:
+        """[rows, candidates] −⟨a, e⟩, and 1e6 more for who misses the sketch, if asked."""
+        distances = super().distance(region, entity_ids)
+        if not self.config.decode_with_sketch:
+            return distances
+        ids = entity_ids.expand(len(region[0]), -1)
+        return torch.where(self.is_member(region[1], ids), distances, distances - _MISS)
+
+    def distance_to_all(self, region: Region) -> Tensor:
+        """[rows, num_entities] by one matrix product."""
+        distances = -(region[0] @ self.entity.t())
+        if not self.config.decode_with_sketch:
+            return distances
+        ids = torch.arange(self.num_entities, device=distances.device).expand(len(distances), -1)
+        return torch.where(self.is_member(region[1], ids), distances, distances - _MISS)
+
+    def training_loss(self, rows: int, generator: torch.Generator) -> Tensor:
+        """The sum of four softmax losses on `rows` sets drawn from the facts.
+
+        A set is what one (subject, relation) leads to. Its centroid must point at its
+        members; so must the sums of two overlapping sets at their intersection and at their
+        union; and following the relation from the subject must lead to the set.
+        """
+        subjects, relations = self.facts.draw_pairs(rows, generator)
+        left = self.facts.members(subjects, relations)
+        right = self.facts.members(*self.facts.draw_overlapping(left, generator))
+        left_centroid, right_centroid = self._centroid(left), self._centroid(right)
+        both = left_centroid + right_centroid
+        followed, _ = self.project(self.anchor(subjects), relations)
+        return (
+            self._cross_entropy(left_centroid, left)
+            + self._cross_entropy(both, left & right)
+            + self._cross_entropy(both, left | right)
+            + self._cross_entropy(followed, left)
+        )
+
+    def _centroid(self, members: Tensor) -> Tensor:
+        """[rows, dim] the mean vector of sets given as [rows, num_entities] booleans."""
+        share = members.to(self.entity.dtype)
+        return (share @ self.entity) / share.sum(dim=1, keepdim=True)
+
+    def _cross_entropy(self, centroid: Tensor, members: Tensor) -> Tensor:
+        """The mean of −log softmax(⟨a, e⟩) over the members of each set, and over sets."""
+        surprise = -torch.log_softmax(centroid @ self.entity.t(), dim=-1)
+        total = torch.where(members, surprise, torch.zeros_like(surprise)).sum(dim=1)
+        return (total / members.sum(dim=1)).mean()
