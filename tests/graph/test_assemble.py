@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.errors import DataError
+from conekg.graph.assemble import Labels, assemble_one, assemble_splits
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
+from conekg.graph.split import HoldOut
+from conekg.graph.triples import TripleTable, read_triples
+
+Rows = list[tuple[str, str, str]]
+
+
+def table(folder: Path, name: str, rows: Rows) -> TripleTable:
+    path = folder / f"{name}.tsv"
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    return read_triples(path)
+
+
+def told(graph: KnowledgeGraph, split: str) -> Rows:
+    v = graph.vocabulary
+    return [
+        (v.entities.name(h), v.relation_name(r), v.entities.name(t))
+        for h, r, t in graph.triples(split).tolist()  # type: ignore[arg-type]
+    ]
+
+
+name = st.sampled_from("abcdefg")
+row_lists = st.lists(st.tuples(name, st.sampled_from("rs"), name), min_size=1, max_size=40)
+
+
+@given(rows=row_lists, seed=st.integers(0, 3))
+def test_one_file_tells_each_of_its_facts_once(
+    rows: Rows, seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    one = table(tmp_path_factory.mktemp("one"), "facts", rows)
+    built = assemble_one("facts", one, HoldOut(0.2, 0.2, seed))
+    facts = [fact for split in SPLITS for fact in told(built.graph, split)]
+    assert sorted(facts) == sorted(set(rows))
+    train = told(built.graph, "train")
+    seen = {name for h, _, t in train for name in (h, t)}
+    for split in ("valid", "test"):
+        for h, r, t in told(built.graph, split):
+            assert {h, t} <= seen
+            assert r in {relation for _, relation, _ in train}
+    repeated = len(rows) - len(set(rows))
+    assert any("repeated" in note for note in built.notes) == bool(repeated)
+
+
+def test_names_are_numbered_as_they_come(tmp_path: Path) -> None:
+    rows = [("x", "r", "y"), ("a", "s", "x")]
+    graph = assemble_one("g", table(tmp_path, "g", rows), HoldOut(0, 0)).graph
+    assert list(graph.vocabulary.entities) == ["x", "a", "y"]
+    assert list(graph.vocabulary.relations) == ["r", "s"]
+
+
+def test_too_little_to_hold_out_is_noted(tmp_path: Path) -> None:
+    built = assemble_one("g", table(tmp_path, "g", [("a", "r", "b")]), HoldOut(0.4, 0.4))
+    assert len(built.graph.triples("train")) == 1
+    built = assemble_one(
+        "g", table(tmp_path, "g", [("a", "r", "b"), ("c", "r", "d")]), HoldOut(0.4, 0.4)
+    )
+    assert built.notes == (
+        "0 triples held out instead of 2: the others are the only ones of their entity or relation",
+    )
+
+
+def test_labels_are_found_by_name(tmp_path: Path) -> None:
+    labels = Labels({"a": "Ada", "zzz": "nobody"}, {"r": "related to"})
+    graph = assemble_one("g", table(tmp_path, "g", [("a", "r", "b")]), HoldOut(0, 0), labels).graph
+    assert graph.vocabulary.entities.label(0) == "Ada"
+    assert graph.vocabulary.entities.label(1) == "b"
+    assert graph.vocabulary.relation_label(1) == "^related to"
+
+
+TRAIN: Rows = [("a", "r", "b"), ("b", "s", "c")]
+
+
+def test_three_files_are_the_splits_they_are(tmp_path: Path) -> None:
+    parts = {
+        "train": TRAIN,
+        "valid": [("a", "s", "c"), ("a", "s", "c")],
+        "test": [("c", "r", "a")],
+    }
+    built = assemble_splits("g", {s: table(tmp_path, s, rows) for s, rows in parts.items()})  # type: ignore[misc]
+    assert told(built.graph, "train") == TRAIN
+    assert told(built.graph, "valid") == [("a", "s", "c")]
+    assert told(built.graph, "test") == [("c", "r", "a")]
+    assert built.notes == (f"{tmp_path / 'valid.tsv'}: 1 repeated triples merged",)
+
+
+@pytest.mark.parametrize(
+    ("test", "line", "message"),
+    [
+        ([("a", "r", "c"), ("a", "likes", "b")], 2, "relation 'likes' does not occur in the train"),
+        ([("a", "r", "d")], 1, r"entity 'd' does not occur .* \(1 triples here name something new"),
+        ([("d", "likes", "e")], 1, "relation 'likes'"),
+    ],
+)
+def test_names_that_training_lacks_are_refused_with_their_line(
+    test: Rows, line: int, message: str, tmp_path: Path
+) -> None:
+    tables = {"train": table(tmp_path, "train", TRAIN), "test": table(tmp_path, "test", test)}
+    with pytest.raises(DataError, match=message) as caught:
+        assemble_splits("g", tables)  # type: ignore[arg-type]
+    assert (caught.value.path, caught.value.line) == (str(tmp_path / "test.tsv"), line)
+    assert "--drop-unseen" in str(caught.value)
+
+
+def test_a_misspelt_relation_gets_a_suggestion(tmp_path: Path) -> None:
+    tables = {
+        "train": table(tmp_path, "train", [("a", "born_in", "b"), ("b", "born_in", "a")]),
+        "test": table(tmp_path, "test", [("a", "bornin", "a")]),
+    }
+    with pytest.raises(DataError, match=r"did you mean 'born_in'\?"):
+        assemble_splits("g", tables)  # type: ignore[arg-type]
+
+
+def test_names_that_training_lacks_can_be_dropped(tmp_path: Path) -> None:
+    tables = {
+        "train": table(tmp_path, "train", TRAIN),
+        "test": table(tmp_path, "test", [("a", "r", "d"), ("a", "r", "c"), ("a", "likes", "b")]),
+    }
+    built = assemble_splits("g", tables, unseen="drop")  # type: ignore[arg-type]
+    assert told(built.graph, "test") == [("a", "r", "c")]
+    assert list(built.graph.vocabulary.entities) == ["a", "b", "c"]
+    assert list(built.graph.vocabulary.relations) == ["r", "s"]
+    assert built.notes == (
+        f"{tmp_path / 'test.tsv'}: 2 triples dropped, training lacks their names",
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("train", "test"), ("train", "valid"), ("valid", "test")]
+)
+def test_a_triple_in_two_splits_is_refused(first: str, second: str, tmp_path: Path) -> None:
+    shared = ("a", "r", "c")
+    parts: dict[str, Rows] = {
+        "train": list(TRAIN),
+        "valid": [("c", "r", "a")],
+        "test": [("c", "s", "a")],
+    }
+    parts[first].append(shared)
+    parts[second].append(shared)
+    tables = {split: table(tmp_path, split, rows) for split, rows in parts.items()}
+    with pytest.raises(DataError, match=f"triple 'a' 'r' 'c' is also a {first} triple") as caught:
+        assemble_splits("g", tables)  # type: ignore[arg-type]
+    assert caught.value.path == str(tmp_path / f"{second}.tsv")
+    assert caught.value.line == len(parts[second])
+    assert "let conekg split it" in str(caught.value)

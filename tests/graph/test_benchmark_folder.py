@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import gzip
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conekg.errors import DataError
+from conekg.graph.benchmark_folder import is_benchmark_folder, read_benchmark_folder
+from conekg.graph.knowledge_graph import SPLITS
+
+ENTITIES = {0: "/m/a", 1: "/m/b", 2: "/m/c"}
+SIGNED = {0: "+/film/director", 1: "-/film/director", 2: "+/won", 3: "-/won"}
+REVERSED = {0: "film:director", 1: "film:director_reverse"}
+EDGES = {
+    "train": [(0, 0, 1), (1, 1, 0), (1, 2, 2), (2, 3, 1)],
+    "valid": [(0, 2, 2), (2, 3, 0)],
+    "test": [(2, 1, 1), (1, 0, 2)],
+}
+
+
+def write_folder(folder: Path, relations: dict[int, str] = SIGNED, style: str = "pkl") -> Path:
+    folder.mkdir(exist_ok=True)
+    for split, edges in EDGES.items():
+        text = "".join("\t".join(map(str, edge)) + "\n" for edge in edges)
+        (folder / f"{split}.txt").write_text(text)
+    for stem, names in (("ent", ENTITIES), ("rel", relations)):
+        if style == "tsv":
+            text = "".join(f"{i}\t{n}\n" for i, n in names.items())
+            (folder / f"id2{stem}.tsv").write_text(text)
+        elif style == "inverted":
+            (folder / f"{stem}2id.pkl").write_bytes(pickle.dumps({n: i for i, n in names.items()}))
+        else:
+            (folder / f"id2{stem}.pkl").write_bytes(pickle.dumps(names))
+    return folder
+
+
+@pytest.mark.parametrize("style", ["pkl", "tsv", "inverted"])
+def test_a_folder_is_taken_exactly_as_it_is(style: str, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "toy", style=style)
+    assert is_benchmark_folder(folder)
+    graph = read_benchmark_folder(folder)
+    assert graph.name == "toy"
+    assert list(graph.vocabulary.entities) == list(ENTITIES.values())
+    assert list(graph.vocabulary.relations) == ["/film/director", "/won"]
+    for split in SPLITS:
+        assert [tuple(edge) for edge in graph.edges(split).tolist()] == EDGES[split]
+    assert graph.vocabulary.relation_name(3) == "^/won"
+
+
+def test_relations_marked_by_a_suffix(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "toy", REVERSED)
+    for split in SPLITS:
+        (folder / f"{split}.txt").write_text("0\t0\t1\n1\t1\t0\n")
+    assert list(read_benchmark_folder(folder).vocabulary.relations) == ["film:director"]
+
+
+def test_packed_triples_are_read(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "toy")
+    packed = gzip.compress((folder / "train.txt").read_bytes())
+    (folder / "train.txt.gz").write_bytes(packed)
+    (folder / "train.txt").unlink()
+    assert is_benchmark_folder(folder)
+    assert len(read_benchmark_folder(folder).edges("train")) == 4
+
+
+def test_labels_lie_beside_the_triples(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "toy")
+    (folder / "entity_names.tsv").write_text("/m/a\tAlien\n/m/c\tOscar\n")
+    (folder / "relation_text.tsv").write_text("0\t+/film/director\tdirected by\n")
+    vocabulary = read_benchmark_folder(folder).vocabulary
+    assert [vocabulary.entities.label(i) for i in range(3)] == ["Alien", "/m/b", "Oscar"]
+    assert vocabulary.relation_label(0) == "directed by"
+    assert vocabulary.relation_label(2) == "/won"
+
+
+@pytest.mark.parametrize(
+    ("train", "line", "message"),
+    [
+        ("0\t0\t1\n", 1, "edge 0 0 1 lacks its inverse 1 1 0"),
+        ("0\t0\t1\n1\t1\t0\n\n2\t3\t1\n", 4, "edge 2 3 1 lacks its inverse 1 2 2"),
+        ("0\t0\n", 1, "2 columns found"),
+        ("0\t0\t1\n1\tr\t0\n", 2, "three integer ids expected, found"),
+        ("0\t0\t3\n3\t1\t0\n", 1, "has an id without a name; there are 3 entities"),
+        ("0\t4\t1\n1\t5\t0\n", 1, "has an id without a name"),
+        ("-1\t0\t1\n1\t1\t-1\n", 1, "has an id without a name"),
+    ],
+)
+def test_bad_triples_are_refused_with_their_line(
+    train: str, line: int, message: str, tmp_path: Path
+) -> None:
+    folder = write_folder(tmp_path / "toy")
+    (folder / "train.txt").write_text(train)
+    with pytest.raises(DataError, match=message) as caught:
+        read_benchmark_folder(folder)
+    assert (caught.value.path, caught.value.line) == (str(folder / "train.txt"), line)
+
+
+@pytest.mark.parametrize(
+    ("relations", "message"),
+    [
+        ({0: "+a", 1: "-b"}, "'\\+a' and 1 '-b' are no inverse pair"),
+        ({0: "a", 1: "b_reverse"}, "are no inverse pair"),
+        ({0: "+a"}, "every relation needs its inverse"),
+        ({0: "+a", 2: "-a"}, "id 1 has no name"),
+        ({"0": "+a", "1": "-a"}, "between integer ids and names"),
+        (["+a", "-a"], "between integer ids and names"),
+    ],
+)
+def test_bad_names_are_refused(relations: object, message: str, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "toy")
+    (folder / "id2rel.pkl").write_bytes(pickle.dumps(relations))
+    with pytest.raises(DataError, match=message):
+        read_benchmark_folder(folder)
+
+
+def test_bad_name_tables_in_text_are_refused(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "toy", style="tsv")
+    (folder / "id2ent.tsv").write_text("0\ta\nx\tb\n")
+    with pytest.raises(DataError, match="'x' is not an id") as caught:
+        read_benchmark_folder(folder)
+    assert caught.value.line == 2
+    (folder / "id2ent.tsv").write_text("0\ta\n0\tb\n")
+    with pytest.raises(DataError, match="an id occurs twice"):
+        read_benchmark_folder(folder)
+
+
+@pytest.mark.parametrize("missing", ["valid.txt", "id2rel.pkl"])
+def test_missing_files_are_named(missing: str, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "toy")
+    (folder / missing).unlink()
+    with pytest.raises(DataError, match=f"has no {missing}"):
+        read_benchmark_folder(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "entities", "relations", "lines"),
+    [
+        ("NELL", 63_361, 400, (228_426, 28_648, 28_534)),
+        ("FB15k-237", 14_505, 474, (544_230, 35_052, 40_876)),
+        ("FB15k", 14_951, 2_690, (966_284, 100_000, 118_142)),
+    ],
+)
+def test_the_public_benchmarks_are_what_they_should_be(
+    name: str, entities: int, relations: int, lines: tuple[int, ...], benchmark_data: Path
+) -> None:
+    graph = read_benchmark_folder(benchmark_data / name)
+    assert (graph.num_entities, graph.num_relations) == (entities, relations)
+    assert tuple(len(graph.edges(split)) for split in SPLITS) == lines
+    first = np.loadtxt(benchmark_data / name / "train.txt", dtype=np.int32, max_rows=100)
+    np.testing.assert_array_equal(graph.edges("train")[:100], first)
+    assert graph.vocabulary.entities.own_labels is not None

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import builtins
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conekg.errors import ConeKGError, DataError
+from conekg.graph.rdf import local_part, read_rdf
+from conekg.graph.triples import read_triples
+
+TURTLE = """
+@prefix ex: <http://example.org/film#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+ex:alien ex:director ex:scott ; rdfs:label "Außerirdischer"@de , "Alien"@en , "plain" .
+ex:scott rdfs:label "Ridley Scott" ; ex:born 1937 .
+ex:director rdfs:label "directed by"@en .
+ex:alien ex:crew [ ex:role ex:cook ] .
+"""
+FILM = "http://example.org/film#"
+
+
+@pytest.fixture
+def turtle(tmp_path: Path) -> Path:
+    path = tmp_path / "films.ttl"
+    path.write_text(TURTLE, encoding="utf-8")
+    return path
+
+
+def test_edges_labels_and_literals_are_told_apart(turtle: Path) -> None:
+    rdf = read_rdf(turtle)
+    heads, relations, tails = rdf.columns
+    assert (heads[0], relations[0], tails[0]) == (FILM + "alien", FILM + "director", FILM + "scott")
+    assert len(heads) == 3
+    assert rdf.literals == 1
+    assert rdf.labels[FILM + "alien"] == "Alien"
+    assert rdf.labels[FILM + "scott"] == "Ridley Scott"
+    assert rdf.labels[FILM + "director"] == "directed by"
+    assert rdf.labels[FILM + "cook"] == "cook"
+    blank = tails[relations.index(FILM + "crew")]
+    assert blank.startswith("_:")
+    assert blank not in rdf.labels
+
+
+def test_a_table_of_rdf_says_what_it_left_out(turtle: Path) -> None:
+    table = read_triples(turtle)
+    assert len(table) == 3
+    assert table.notes == ("1 triples with a literal left out",)
+
+
+def test_n_triples_are_read_plain_and_packed(tmp_path: Path) -> None:
+    content = b"<http://a/x> <http://a/r> <http://a/y> .\n"
+    (tmp_path / "a.nt").write_bytes(content)
+    (tmp_path / "b.nt.gz").write_bytes(gzip.compress(content))
+    expected = (["http://a/x"], ["http://a/r"], ["http://a/y"])
+    assert read_rdf(tmp_path / "a.nt").columns == expected
+    assert read_rdf(tmp_path / "b.nt.gz").columns == expected
+
+
+def test_bad_syntax_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "bad.nt"
+    path.write_text("<http://a> <http://b> <http://c> .\n<http://a> <http://b> oops .\n")
+    with pytest.raises(DataError, match="RDF syntax") as caught:
+        read_rdf(path)
+    assert caught.value.line == 2
+
+
+def test_damaged_gzip_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.nt.gz"
+    path.write_bytes(gzip.compress(b"<http://a> <http://b> <http://c> .\n" * 50)[:-9])
+    with pytest.raises(DataError):
+        read_rdf(path)
+
+
+def test_the_extra_is_named_where_it_is_missing(
+    turtle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_import = builtins.__import__
+
+    def without(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "pyoxigraph":
+            raise ImportError(name)
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ConeKGError, match=r"pip install 'conekg\[rdf\]'"):
+        read_rdf(turtle)
+
+
+@pytest.mark.parametrize(
+    ("iri", "local"),
+    [
+        ("http://a.org/film#director", "director"),
+        ("http://a.org/film/", "film"),
+        ("urn:isbn:1", "urn:isbn:1"),
+        ("_:b0", "_:b0"),
+    ],
+)
+def test_local_parts(iri: str, local: str) -> None:
+    assert local_part(iri) == local

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from conekg.errors import DataError
+from conekg.graph.text_file import bare_suffix, fields_of, line_of_row, lines_of
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [("a.tsv", ".tsv"), ("a.TSV.GZ", ".tsv"), ("a.b.csv", ".csv"), ("a.gz", ""), ("a", "")],
+)
+def test_the_format_is_told_by_the_name(name: str, suffix: str) -> None:
+    assert bare_suffix(Path(name)) == suffix
+
+
+def test_lines_are_numbered_and_blank_ones_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_bytes(b"\xef\xbb\xbfone\r\n\n\ntwo\nthree")
+    assert list(lines_of(path)) == [(1, b"one"), (4, b"two"), (5, b"three")]
+    assert [line_of_row(path, row) for row in range(3)] == [1, 4, 5]
+    packed = tmp_path / "a.tsv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert list(lines_of(packed)) == list(lines_of(path))
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        (b"a\tr\tb\na\tr\n", 2, "2 columns found, 3 tab-separated ones expected: 'a\\\\tr'"),
+        (b"a r b\n", 1, "1 column found"),
+        (b"\na\tr\tb\tc\n", 2, "4 columns found"),
+        (b"a\tr\tb\na\t\tb\n", 2, "field 2 is empty"),
+        (b"a\tr\tb\na\tr\tb\xff\n", 2, "byte 0xff at column 6 is not UTF-8"),
+    ],
+)
+def test_the_first_bad_line_is_named(
+    content: bytes, line: int, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.tsv"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message) as caught:
+        list(fields_of(path, "\t", 3))
+    assert caught.value.line == line
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+
+
+def test_quoted_commas_belong_to_the_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('"Bonaire, Saba",r,b\n')
+    assert list(fields_of(path, ",", 3)) == [(1, ["Bonaire, Saba", "r", "b"])]
+
+
+def test_damaged_gzip_and_missing_files_are_errors_of_ours(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv.gz"
+    path.write_bytes(gzip.compress(b"a\tr\tb\n" * 100)[:-10])
+    with pytest.raises(DataError, match="cannot be read"):
+        list(lines_of(path))
+    with pytest.raises(DataError, match="no such file"):
+        list(lines_of(tmp_path / "absent"))

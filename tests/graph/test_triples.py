@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import csv
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.errors import DataError
+from conekg.graph.triples import TripleTable, read_triples
+
+Rows = list[tuple[str, str, str]]
+ROWS: Rows = [("Ada", "born in", "London"), ("Alan", "born in", "London"), ("Ada", "knows", "Ada")]
+
+
+def told(table: TripleTable) -> Rows:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def write_tsv(path: Path, rows: Rows) -> Path:
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def write_csv(path: Path, rows: Rows) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+def write_parquet(path: Path, rows: Rows) -> Path:
+    columns = zip(*rows, strict=True)
+    pq.write_table(pa.table(dict(zip(("head", "relation", "tail"), columns, strict=True))), path)
+    return path
+
+
+WRITERS = {"a.tsv": write_tsv, "a.txt": write_tsv, "a.csv": write_csv, "a.parquet": write_parquet}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_tells_the_same(name: str, tmp_path: Path) -> None:
+    table = read_triples(WRITERS[name](tmp_path / name, ROWS))
+    assert told(table) == ROWS
+    assert len(table) == 3
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_gzip_is_read(name: str, tmp_path: Path) -> None:
+    plain = WRITERS[name](tmp_path / name, ROWS)
+    packed = tmp_path / f"{name}.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert told(read_triples(packed)) == ROWS
+
+
+names = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=5)
+
+
+@given(rows=st.lists(st.tuples(names, names.filter(lambda n: n[0] != "^"), names), min_size=1))
+def test_any_name_survives_tsv_and_csv(
+    rows: Rows, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    header = ("head", "relation", "tail")
+    assert told(read_triples(write_tsv(folder / "a.tsv", [header, *rows]))) == rows
+    assert told(read_triples(write_csv(folder / "a.csv", [header, *rows]))) == rows
+
+
+def test_quotes_mean_nothing_in_tsv(tmp_path: Path) -> None:
+    rows = [('"Weird Al" Yankovic', "won", 'say "hi')]
+    assert told(read_triples(write_tsv(tmp_path / "a.tsv", rows))) == rows
+
+
+@pytest.mark.parametrize(
+    "header", [("Head", "Relation", "Tail"), ("subject", "predicate", "object")]
+)
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_a_header_is_no_triple(name: str, header: tuple[str, str, str], tmp_path: Path) -> None:
+    table = read_triples(WRITERS[name](tmp_path / name, [header, *ROWS]))
+    assert told(table) == ROWS
+    assert table.line_of(0) == 2
+
+
+def test_blank_lines_do_not_shift_line_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("a\tr\tb\n\n\nb\tr\tc\n")
+    table = read_triples(path)
+    assert len(table) == 2
+    assert table.line_of(1) == 4
+
+
+def test_many_blocks_share_one_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conekg.graph.triples._BLOCK_BYTES", 64)
+    rows = [(f"e{i % 7}", f"r{i % 3}", f"e{i % 11}") for i in range(200)]
+    table = read_triples(write_tsv(tmp_path / "a.tsv", rows))
+    assert told(table) == rows
+    assert len(table.columns[0].dictionary) == 7
+
+
+def test_parquet_columns_are_found_by_name_or_by_being_three(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"weight": [1], "object": [3], "subject": [1], "predicate": [2]}), path)
+    assert told(read_triples(path)) == [("1", "2", "3")]
+    pq.write_table(pa.table({"x": ["a"], "y": ["r"], "z": ["b"]}), path)
+    assert told(read_triples(path)) == [("a", "r", "b")]
+    pq.write_table(pa.table({"x": ["a"], "y": ["r"]}), path)
+    with pytest.raises(DataError, match="expected are head, relation and tail"):
+        read_triples(path)
+
+
+def test_null_in_parquet_is_refused_with_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": ["a", "b"], "y": ["r", None], "z": ["b", "c"]}), path)
+    with pytest.raises(DataError, match="column 'y' is null in row 2"):
+        read_triples(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line", "message"),
+    [
+        ("a.tsv", b"", None, "the file is empty"),
+        ("a.tsv", b"\n\n", None, "the file is empty"),
+        ("a.tsv", b"head\trelation\ttail\n", None, "no triples in the file"),
+        ("a.tsv", b"a\tr\tb\na\tr\n", 2, "2 columns found"),
+        ("a.tsv", b"a r b\n", 1, "1 column found, 3 tab-separated"),
+        ("a.csv", b"a,r,b\na,r,b,c\n", 2, "4 columns found, 3 comma-separated"),
+        ("a.tsv", b"a\tr\tb\n\t\t\n", 2, "field 1 is empty"),
+        ("a.tsv", b"a\tr\tb\n\nc\t\xe9t\xe9\td\n", 3, "byte 0xe9 at column 3 is not UTF-8"),
+        ("a.tsv", b"a\tr\tb\na\t^r\tb\n", 2, "starts with '\\^'"),
+        ("a.tsv.gz", gzip.compress(b"a\tr\tb\n" * 99)[:-9], None, "cannot be read"),
+        ("a.parquet", b"not parquet", None, "cannot be read as Parquet"),
+        ("a.xlsx", b"PK", None, "files ending in '.xlsx' are not read"),
+    ],
+)
+def test_bad_files_are_refused_with_file_and_line(
+    name: str, content: bytes, line: int | None, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message) as caught:
+        read_triples(path)
+    assert caught.value.path == str(path)
+    assert caught.value.line == line
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"absent.tsv: no such file"):
+        read_triples(tmp_path / "absent.tsv")
