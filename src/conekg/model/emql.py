@@ -196,23 +196,27 @@ class Emql(QueryModel):
         subjects, relations = self.facts.draw_pairs(rows, generator)
         left = self.facts.members(subjects, relations)
         right = self.facts.members(*self.facts.draw_overlapping(left, generator))
-        left_centroid, right_centroid = self._centroid(left), self._centroid(right)
-        both = left_centroid + right_centroid
+        shared = left & right
+        sums = [self._sum(members) for members in (left, right, shared)]
+        sizes = [members.sum(dim=1, keepdim=True) for members in (left, right, shared)]
+        mean, other, mean_shared = (total / size for total, size in zip(sums, sizes, strict=True))
+        mean_united = (sums[0] + sums[1] - sums[2]) / (sizes[0] + sizes[1] - sizes[2])
         followed, _ = self.project(self.anchor(subjects), relations)
         return (
-            self._cross_entropy(left_centroid, left)
-            + self._cross_entropy(both, left & right)
-            + self._cross_entropy(both, left | right)
-            + self._cross_entropy(followed, left)
+            self._cross_entropy(mean, mean)
+            + self._cross_entropy(mean + other, mean_shared)
+            + self._cross_entropy(mean + other, mean_united)
+            + self._cross_entropy(followed, mean)
         )
 
-    def _centroid(self, members: Tensor) -> Tensor:
-        """[rows, dim] the mean vector of sets given as [rows, num_entities] booleans."""
-        share = members.to(self.entity.dtype)
-        return (share @ self.entity) / share.sum(dim=1, keepdim=True)
+    def _sum(self, members: Tensor) -> Tensor:
+        """[rows, dim] the sum of the vectors of sets given as [rows, num_entities] booleans."""
+        return members.to(self.entity.dtype) @ self.entity
 
-    def _cross_entropy(self, centroid: Tensor, members: Tensor) -> Tensor:
-        """The mean of −log softmax(⟨a, e⟩) over the members of each set, and over sets."""
-        surprise = -torch.log_softmax(centroid @ self.entity.t(), dim=-1)
-        total = torch.where(members, surprise, torch.zeros_like(surprise)).sum(dim=1)
-        return (total / members.sum(dim=1)).mean()
+    def _cross_entropy(self, centroid: Tensor, target_mean: Tensor) -> Tensor:
+        """The mean over sets of −log softmax(⟨a, e⟩), averaged over the members e of each.
+
+        ⟨a, ·⟩ is linear, so the members' average score is the score of their mean.
+        """
+        average = (centroid * target_mean).sum(dim=-1)
+        return (torch.logsumexp(centroid @ self.entity.t(), dim=-1) - average).mean()
