@@ -72,7 +72,7 @@ def test_the_fingerprint_ignores_the_order_of_edges(
 
 def test_the_fingerprint_sees_names_edges_and_splits() -> None:
     graph = make([(0, 0, 1)])
-    renamed = Vocabulary(NameTable("entity", ["a", "bc", ""][:2] + ["d"]), VOCABULARY.relations)
+    renamed = Vocabulary(NameTable("entity", ["a", "bc", "d"]), VOCABULARY.relations)
     others = [
         make([(0, 1, 1)]),
         make([], [(0, 0, 1)]),

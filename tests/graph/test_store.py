@@ -34,10 +34,8 @@ def test_a_graph_comes_back_as_it_was(film_graph: KnowledgeGraph, store: Path) -
 def test_look_ups_work_on_the_stored_index(store: Path) -> None:
     entities = load_graph(store).vocabulary.entities
     assert entities.name(entities.id_of("Argo")) == "f1"
-    assert [entities.label(i) for i in entities.with_prefix("a", limit=2)] == [
-        "Academy Award",
-        "Academy Award",
-    ][:1] + ["Alien"]
+    found = entities.with_prefix("al")
+    assert [entities.label(i) for i in found] == ["Alien"]
     assert entities.suggest("Arggo")[0] == "Argo"
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from conekg.graph.text_array import as_texts, flat_bytes
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))), st.integers(0, 3))
 def test_flat_bytes_are_the_texts_also_of_a_slice(texts: list[str], start: int) -> None:
     offsets, data = flat_bytes(as_texts(texts)[start:])
-    cut = [bytes(data[a:b]).decode() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    cut = [bytes(data[a:b]).decode() for a, b in pairwise(offsets)]
     assert cut == texts[start:]
 
 

@@ -22,6 +22,12 @@ Progress = Callable[[str, float, float | None], None]
 
 _CHUNK_BYTES = 1 << 18
 _TIMEOUT_S = 60.0
+_CONNECTION_ERRORS = (
+    urllib.error.URLError,
+    http.client.HTTPException,
+    ConnectionError,
+    TimeoutError,
+)
 
 
 def fetch(
@@ -47,14 +53,11 @@ def fetch(
             try:
                 _continue(url, part, progress)
                 break
-            except (
-                urllib.error.URLError,
-                http.client.HTTPException,
-                ConnectionError,
-                TimeoutError,
-            ) as e:
-                if attempt + 1 == attempts or _is_final(e):
-                    raise _failed(url, part, e) from e
+            except _CONNECTION_ERRORS as error:
+                if isinstance(error, urllib.error.HTTPError):
+                    error.close()  # it holds the connection
+                if attempt + 1 == attempts or _is_final(error):
+                    raise _failed(url, part, error) from error
                 time.sleep(pause_s * 2**attempt)
         _check_sum(url, part, sha256)
         part.replace(destination)
@@ -77,6 +80,7 @@ def _continue(url: str, part: Path, progress: Progress | None) -> None:
     except urllib.error.HTTPError as error:
         if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise
+        error.close()
         _forget(part)  # what we have is longer than what there is
         response = urllib.request.urlopen(
             urllib.request.Request(url, headers={"User-Agent": "conekg"}), timeout=_TIMEOUT_S

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import hashlib
+import io
+import pickle
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conekg.errors import DataError, DownloadError
+from conekg.graph import benchmarks
+from conekg.graph.benchmarks import BENCHMARKS, cache_folder, open_benchmark
+from conekg.graph.source import open_graph
+from file_server import FileServer, serve
+
+FILES = {
+    "train.txt": b"0\t0\t1\n1\t1\t0\n",
+    "valid.txt": b"1\t0\t0\n0\t1\t1\n",
+    "test.txt": b"1\t0\t1\n1\t1\t1\n",
+    "id2ent.pkl": pickle.dumps({0: "a", 1: "b"}),
+    "id2rel.pkl": pickle.dumps({0: "+r", 1: "-r"}),
+}
+
+
+def packed(folder: str = "release/NELL-betae", files: dict[str, bytes] = FILES) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("release/FB15k-betae/train.txt", "another graph")
+        archive.writestr("../../escape.txt", "out of here")
+        for name, content in files.items():
+            archive.writestr(f"{folder}/{name}", content)
+        archive.writestr(f"{folder}/test-queries.pkl", b"not needed")
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FileServer]:
+    """A local release of a tiny NELL, in place of the public one."""
+    sums = {n: hashlib.sha256(FILES[n]).hexdigest() for n in ("train.txt", "valid.txt", "test.txt")}
+    with serve(packed()) as running:
+        tiny = replace(BENCHMARKS["nell995"], archive=running.url, sha256=sums)
+        monkeypatch.setitem(benchmarks.BENCHMARKS, "nell995", tiny)
+        monkeypatch.setenv("CONEKG_CACHE", str(tmp_path / "cache"))
+        yield running
+
+
+def test_a_benchmark_is_downloaded_once(server: FileServer, tmp_path: Path) -> None:
+    told: list[str] = []
+    graph = open_graph("nell995", progress=lambda what, *_: told.append(what))
+    assert graph.name == "nell995"
+    assert list(graph.vocabulary.entities) == ["a", "b"]
+    assert told[-1] == "download data.zip"
+    assert open_graph("nell995").fingerprint == graph.fingerprint
+    assert len(server.ranges) == 1
+    kept = {path.name for path in (tmp_path / "cache").iterdir()}
+    assert kept == {"data.zip", "nell995"}
+    assert not list(tmp_path.rglob("escape.txt"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"<html>moved</html>", "not a readable zip archive"),
+        (packed("release/elsewhere"), "no folder NELL-betae or NELL in it"),
+        (packed(files={**FILES, "test.txt": b"0\t0\t1\n1\t1\t0\n"}), "its checksum differs"),
+        (packed(files={n: c for n, c in FILES.items() if n != "valid.txt"}), "has no valid.txt"),
+    ],
+)
+def test_another_release_is_refused_and_not_kept(
+    content: bytes, message: str, server: FileServer, tmp_path: Path
+) -> None:
+    server.content = content
+    with pytest.raises(DownloadError, match=message):
+        open_benchmark("nell995")
+    assert list((tmp_path / "cache").iterdir()) == []
+    server.content, server.version = packed(), '"2"'
+    assert open_benchmark("nell995").num_entities == 2
+
+
+def test_a_local_folder_does_as_well(server: FileServer, tmp_path: Path) -> None:
+    for folder in (tmp_path / "NELL", tmp_path / "anything"):
+        folder.mkdir()
+        for name, content in FILES.items():
+            (folder / name).write_bytes(content)
+    assert open_benchmark("nell995", tmp_path).num_entities == 2
+    assert open_benchmark("nell995", tmp_path / "anything").num_entities == 2
+    assert server.ranges == []
+
+
+def test_a_local_folder_of_something_else_is_refused(server: FileServer, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no benchmark graph here"):
+        open_benchmark("nell995", tmp_path)
+    for name, content in {**FILES, "train.txt": FILES["valid.txt"]}.items():
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match="is not the file of the public release of nell995"):
+        open_benchmark("nell995", tmp_path)
+
+
+def test_a_benchmark_without_an_address_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONEKG_CACHE", str(tmp_path))
+    with pytest.raises(DownloadError, match=r"(?s)wn18rr-qa has no lasting .* --from FOLDER"):
+        open_benchmark("wn18rr-qa")
+    (tmp_path / "WN18RR-QA").mkdir()
+    for name, content in FILES.items():
+        (tmp_path / "WN18RR-QA" / name).write_bytes(content)
+    assert open_benchmark("wn18rr-qa", tmp_path).num_entities == 2
+
+
+def test_the_cache_is_where_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CONEKG_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("CONEKG_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "conekg"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == Path.home() / ".cache" / "conekg"
+
+
+@pytest.mark.parametrize("name", ["nell995", "fb15k", "fb15k-237"])
+def test_the_pinned_checksums_are_those_of_the_releases(name: str, benchmark_data: Path) -> None:
+    assert open_benchmark(name, benchmark_data).name == name

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from conekg.errors import ConeKGError, DataError
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
+from conekg.graph.source import ReadOptions, open_graph, read_source
+from conekg.graph.split import HoldOut
+from conekg.graph.store import save_graph
+from toy_release import write_folder
+
+FACTS = "".join(f"a{i}\tr{i % 2}\ta{j}\n" for i in range(6) for j in range(6) if i != j)
+
+
+def test_the_embedded_graph_has_a_name() -> None:
+    assert open_graph("geography").name == "geography"
+
+
+def test_a_store_is_opened(film_graph: KnowledgeGraph, tmp_path: Path) -> None:
+    save_graph(film_graph, tmp_path / "films")
+    for source in (tmp_path / "films", str(tmp_path / "films")):
+        assert open_graph(source).fingerprint == film_graph.fingerprint
+
+
+def test_a_file_is_split_by_the_options(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text(FACTS)
+    graph = open_graph(path, ReadOptions(hold_out=HoldOut(0.1, 0.2, seed=1)))
+    assert graph.name == "facts"
+    assert [len(graph.triples(split)) for split in SPLITS] == [21, 3, 6]
+    (tmp_path / "facts.tsv.gz").write_bytes(gzip.compress(FACTS.encode()))
+    packed = open_graph(tmp_path / "facts.tsv.gz", ReadOptions(hold_out=HoldOut(0.1, 0.2, seed=1)))
+    assert packed.fingerprint == graph.fingerprint
+
+
+def test_three_files_and_a_folder_of_three_files_are_the_same(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text(FACTS)
+    (tmp_path / "valid.csv").write_text("a0,r1,a1\n")
+    (tmp_path / "test.tsv.gz").write_bytes(gzip.compress(b"a1\tr0\ta2\n"))
+    (tmp_path / "entity_names.tsv").write_text("a0\tAda\n")
+    folder = open_graph(tmp_path)
+    files = open_graph(
+        tmp_path / "train.tsv",
+        ReadOptions(
+            valid=tmp_path / "valid.csv",
+            test=tmp_path / "test.tsv.gz",
+            entity_labels=tmp_path / "entity_names.tsv",
+        ),
+    )
+    assert folder.fingerprint == files.fingerprint
+    assert folder.vocabulary.entities.label(0) == files.vocabulary.entities.label(0) == "Ada"
+    assert [len(folder.triples(split)) for split in SPLITS] == [30, 1, 1]
+
+
+def test_a_benchmark_folder_is_recognised(tmp_path: Path) -> None:
+    assert open_graph(write_folder(tmp_path / "toy")).num_relations == 4
+
+
+def test_notes_tell_what_was_merged(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text(FACTS + FACTS)
+    assert read_source(path).notes == (f"{path}: 30 repeated triples merged",)
+
+
+def test_what_is_no_graph_gets_help(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="did you mean 'nell995'"):
+        open_graph("nell-995")
+    with pytest.raises(ConeKGError, match=r"accepted are geography, nell995"):
+        open_graph(tmp_path / "absent")
+    with pytest.raises(DataError, match="the folder holds no graph"):
+        open_graph(tmp_path)
