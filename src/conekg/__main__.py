@@ -1,0 +1,5 @@
+"""`python -m conekg` is the command `conekg`."""
+
+from conekg.cli.main import main
+
+main()

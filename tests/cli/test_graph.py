@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from conekg.cli.main import app
+from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.graph.store import load_graph, save_graph
+
+FACTS = "".join(f"a{i}\tr{i % 2}\ta{j}\n" for i in range(6) for j in range(6) if i != j)
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(app, ["graph", *map(str, words)])
+
+
+def run_json(*words: object) -> Any:
+    result = run(*words, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture
+def films(film_graph: KnowledgeGraph, tmp_path: Path) -> Path:
+    return save_graph(film_graph, tmp_path / "films")
+
+
+def test_build_splits_one_file(tmp_path: Path) -> None:
+    (tmp_path / "facts.tsv").write_text(FACTS + "a0\tr0\ta1\n")
+    result = run("build", tmp_path / "facts.tsv", "--out", tmp_path / "g", "--test-share", 0.2)
+    assert result.exit_code == 0, result.output
+    assert "1 repeated triples merged" in result.stderr
+    assert "entities     6" in result.stdout
+    graph = load_graph(tmp_path / "g")
+    assert len(graph.triples("test")) == 6
+
+
+def test_build_takes_three_files_and_labels(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text(FACTS)
+    (tmp_path / "valid.tsv").write_text("a0\tr1\ta1\n")
+    (tmp_path / "test.tsv").write_text("a1\tr0\ta2\na1\tr0\tnew\n")
+    (tmp_path / "entities.tsv").write_text("a0\tAda\n")
+    (tmp_path / "relations.tsv").write_text("r0\tlikes\n")
+    words = ["build", tmp_path / "train.tsv", "--valid", tmp_path / "valid.tsv"]
+    words += ["--test", tmp_path / "test.tsv", "--out", tmp_path / "g"]
+    words += ["--entity-labels", tmp_path / "entities.tsv"]
+    words += ["--relation-labels", tmp_path / "relations.tsv"]
+    failed = run(*words)
+    assert failed.exit_code == 2
+    assert f"{tmp_path / 'test.tsv'}:2: entity 'new' does not occur" in failed.stderr
+    assert not (tmp_path / "g").exists()
+    built = run_json(*words, "--drop-unseen")
+    assert built["facts"] == {"train": 30, "valid": 1, "test": 1}
+    assert built["notes"] == [
+        f"{tmp_path / 'test.tsv'}: 1 triples dropped, training lacks their names"
+    ]
+    vocabulary = load_graph(tmp_path / "g").vocabulary
+    assert vocabulary.entities.id_of("Ada") == vocabulary.entities.id_of("a0")
+    assert vocabulary.relation_id("^likes") == vocabulary.relation_id("^r0")
+
+
+def test_build_copies_the_embedded_graph(tmp_path: Path) -> None:
+    built = run_json("build", "geography", "--out", tmp_path / "world")
+    assert built["fingerprint"] == run_json("info")["fingerprint"]
+    assert run_json("info", tmp_path / "world")["name"] == "geography"
+
+
+def test_build_refuses_what_makes_no_sense(tmp_path: Path) -> None:
+    (tmp_path / "facts.tsv").write_text(FACTS)
+    out = ("--out", tmp_path / "g")
+    cases = [
+        (("facts.tsv", "--from", tmp_path), "--from goes with a benchmark's name"),
+        (("facts.tsv", "--test-share", 2), "the test share is 2.0"),
+        (("absent.tsv",), "no graph, folder or file named"),
+    ]
+    for (source, *options), message in cases:
+        failed = run("build", tmp_path / source, *out, *options)
+        assert failed.exit_code == 2
+        assert message in failed.stderr
+
+
+def test_build_reads_a_benchmark_from_a_folder(benchmark_data: Path, tmp_path: Path) -> None:
+    built = run_json("build", "nell995", "--from", benchmark_data, "--out", tmp_path / "nell")
+    assert (built["entities"], built["relations"]) == (63_361, 200)
+    assert built["facts"]["train"] == 228_426 // 2
+
+
+def test_info_tells_sizes(films: Path) -> None:
+    told = run_json("info", films, "--verify")
+    assert told["entities"] == 8
+    assert told["facts"] == {"train": 7, "valid": 1, "test": 2}
+    plain = run("info", films)
+    assert "train facts  7" in plain.stdout
+
+
+def test_info_verifies_when_asked(films: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conekg.graph.store.VERIFIED_BYTES", 0)
+    path = films / "edges" / "train.npy"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + b"\x01")
+    assert run("info", films).exit_code == 0
+    failed = run("info", films, "--verify")
+    assert failed.exit_code == 2
+    assert "does not match its checksum" in failed.stderr
+
+
+def test_relations_are_listed_by_use(films: Path) -> None:
+    told = run_json("relations", films)
+    assert [row["name"] for row in told] == ["produced", "directed_by", "won_by"]
+    assert [row["facts"] for row in told] == [4, 3, 3]
+    assert [row["name"] for row in run_json("relations", films, "--search", "WON")] == ["won_by"]
+    table = run("relations", films, "--limit", 1)
+    assert "produced" in table.stdout
+    assert "1 of 3 shown" in table.stderr
+
+
+def test_entities_are_searched(films: Path) -> None:
+    assert run_json("entities", films, "-s", "al") == [{"name": "f2", "label": "Alien"}]
+    listed = run("entities", films, "--limit", 2)
+    assert listed.stdout == "a1\tAcademy Award\nf1\tArgo\n"
+    assert "2 of 8 shown" in listed.stderr
+    assert "none found" in run("entities", films, "-s", "zzz").stderr
+
+
+def test_neighbors_tell_which_facts_are_held_out(films: Path) -> None:
+    told = run_json("neighbors", "Amour", films)
+    assert told == {
+        "^won_by": [{"name": "Academy Award", "split": "train"}],
+        "directed_by": [{"name": "Ridley Scott", "split": "test"}],
+        "^produced": [{"name": "France", "split": "train"}],
+    }
+    plain = run("neighbors", "a1", films, "--relation", "won_by", "--limit", 2)
+    assert plain.stdout == "won_by: Argo, Alien (valid), and 1 more\n"
+
+
+def test_neighbors_of_misspelt_names_get_suggestions(films: Path) -> None:
+    failed = run("neighbors", "Allien", films)
+    assert failed.exit_code == 2
+    assert "did you mean 'Alien'? `conekg graph entities` lists all 8" in failed.stderr
+    failed = run("neighbors", "Alien", films, "-r", "directedby")
+    assert "did you mean 'directed_by'? `conekg graph relations` lists all 3" in failed.stderr
+    assert "no facts about 'Alien'" in run("neighbors", "Alien", films, "-r", "won_by").stderr

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from conekg.cli.main import app
+
+runner = CliRunner()
+
+
+def test_the_first_page_says_what_this_is_and_where_to_start() -> None:
+    page = runner.invoke(app, ["--help"])
+    assert page.exit_code == 0
+    for words in ("Answer logical questions", "Start here", "demo", "graph", "geography"):
+        assert words in page.output
+
+
+def test_no_arguments_show_the_first_page() -> None:
+    assert "Usage" in runner.invoke(app, []).output
+
+
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_version_is_told(option: str) -> None:
+    told = runner.invoke(app, [option])
+    assert told.exit_code == 0
+    assert told.output.startswith("conekg 0.")
+
+
+def test_failures_are_one_message_on_standard_error_and_exit_2() -> None:
+    command = [sys.executable, "-m", "conekg", "graph", "info", "geografy"]
+    failed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert failed.returncode == 2
+    assert failed.stdout == ""
+    assert failed.stderr.startswith("error: no graph, folder or file named 'geografy'\n")
+    assert "did you mean 'geography'?" in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_unknown_commands_and_options_exit_2() -> None:
+    assert runner.invoke(app, ["grpah"]).exit_code == 2
+    assert runner.invoke(app, ["graph", "info", "--jsno"]).exit_code == 2
+
+
+def command_names() -> list[list[str]]:
+    """Every command of the program, as the words that call it."""
+    names = [[command.name or command.callback.__name__] for command in app.registered_commands]  # type: ignore[union-attr]
+    for group in app.registered_groups:
+        assert group.name is not None
+        assert group.typer_instance is not None
+        names += [
+            [group.name, command.name or command.callback.__name__]  # type: ignore[union-attr]
+            for command in group.typer_instance.registered_commands
+        ]
+    return names
+
+
+@pytest.mark.parametrize("words", command_names(), ids=" ".join)
+def test_every_command_explains_itself(words: list[str]) -> None:
+    page = runner.invoke(app, [*words, "--help"])
+    assert page.exit_code == 0, page.output
+    assert "Usage" in page.output
