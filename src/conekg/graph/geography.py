@@ -14,7 +14,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from countryinfo import CountryInfo
 
 from conekg.graph.adjacency import IntArray
 from conekg.graph.geography_names import CURRENCIES, LANGUAGES
@@ -101,6 +100,9 @@ class Fact:
 @cache
 def load_geography() -> KnowledgeGraph:
     """The embedded graph; the same on every machine that has the same `countryinfo`."""
+    # Imported here: a machine that only trains has no need of the data.
+    from countryinfo import CountryInfo
+
     return build_geography(CountryInfo.all())[0]
 
 

@@ -49,7 +49,14 @@ def make_updater(
     model: QueryModel, data: DeviceData, recipe: TrainingRecipe, device: torch.device
 ) -> Updater:
     """The fastest updater for this model on this device."""
-    return EagerUpdater(model.to(device), data, recipe)
+    model = model.to(device)
+    if device.type == "cuda":
+        # Kernels need Triton, which only a GPU build of torch brings along.
+        from conekg.training.fused import FusedUpdater, geometry_of
+
+        if geometry_of(model) is not None:
+            return FusedUpdater(model, data, recipe)
+    return EagerUpdater(model, data, recipe)
 
 
 class EagerUpdater:
@@ -90,9 +97,13 @@ class EagerUpdater:
     def _update(self, pool: str, update: int) -> Tensor:
         """The loss of one batch, whose gradient has been applied."""
         counters = (self._recipe.seed, self._steps, update)
-        batch = self._samplers[pool].draw(generator_at(*counters, self._device, stream=_BATCHES))
+        generator = generator_at(*counters, self._device, stream=_BATCHES)
         with _seeded(seed_at(*counters, _DROPOUT), self._device):
-            loss = batch_loss(self._model, self._plans[pool], batch)
+            if self._model.has_own_loss:
+                loss = self._model.training_loss(self._recipe.batch_size, generator)
+            else:
+                batch = self._samplers[pool].draw(generator)
+                loss = batch_loss(self._model, self._plans[pool], batch)
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         self._optimizer.step()

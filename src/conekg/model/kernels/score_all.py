@@ -41,7 +41,7 @@ class EntityColumns:
         out = torch.empty(rows, self.num_entities, device=first.device)
         if rows == 0:
             return out
-        block_rows, block_entities = 64, 128
+        block_rows, block_entities = 32, 128  # the fastest of seven tried on an H200
         grid = (triton.cdiv(rows, block_rows), triton.cdiv(self.num_entities, block_entities))
         _distance_kernel[grid](
             self.u,
@@ -55,7 +55,7 @@ class EntityColumns:
             GEOMETRY=self.geometry,
             BLOCK_ROWS=block_rows,
             BLOCK_ENTITIES=block_entities,
-            num_warps=8,
+            num_warps=4,
         )
         return out
 
