@@ -253,7 +253,8 @@ class TreeBuilder:
                     f"variable '{names[0]}' is unsafe: it is linked to "
                     f"{' and '.join(map(repr, names[1:]))} under a negation",
                     operand.span,
-                    hint="introduce the inner variable inside the negation: !(exists y. ...)",
+                    hint="a negated part may share only one variable with the rest; "
+                    "variables of its own belong inside the negation",
                 )
 
     def _disconnected(self, root: Variable, part: Formula) -> QuerySyntaxError:

@@ -19,9 +19,12 @@ between double or single quotes, in which a backslash escapes quotes and backsla
 
 from __future__ import annotations
 
+import re
+
 from conekg.errors import ConfigError
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.formula import read_formula
+from conekg.query.sparql import parse_sparql
 from conekg.query.tokens import TokenStream, check_depth
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, depth
 
@@ -34,6 +37,12 @@ MAX_DEPTH = 64
 DEPTH_LIMIT = 128
 """Levels no caller may exceed: the parsers descend on Python's own stack."""
 
+# A SPARQL query opens with a keyword that no operator of the path algebra follows.
+_SPARQL = re.compile(
+    r"(\s|\#[^\n]*\n)*(PREFIX|BASE|SELECT|ASK|CONSTRUCT|DESCRIBE)(\s+[^\s.&|)]|\s*[*{(?$])",
+    re.IGNORECASE,
+)
+
 
 def parse_query(
     text: str,
@@ -42,19 +51,22 @@ def parse_query(
     max_length: int = MAX_LENGTH,
     max_depth: int = MAX_DEPTH,
 ) -> Query:
-    """The tree of a query in any notation: path algebra or first-order formula.
+    """The tree of a query in any notation: path algebra, first-order formula or SPARQL.
 
-    A formula is told by the variable it opens with (`?x: ...`).
+    A formula is told by the variable it opens with (`?x: ...`), SPARQL by its keyword.
     """
     if max_depth > DEPTH_LIMIT:
         raise ConfigError(
             f"max_depth is {max_depth}; at most {DEPTH_LIMIT} is supported", key="max_depth"
         )
-    stream = TokenStream(text, max_length=max_length, max_depth=max_depth)
-    if stream.next.kind == "variable":
-        query = read_formula(stream, vocabulary)
+    if _SPARQL.match(text):
+        query = parse_sparql(text, vocabulary, max_length=max_length, max_depth=max_depth)
     else:
-        query = _PathReader(stream, vocabulary).read()
+        stream = TokenStream(text, max_length=max_length, max_depth=max_depth)
+        if stream.next.kind == "variable":
+            query = read_formula(stream, vocabulary)
+        else:
+            query = _PathReader(stream, vocabulary).read()
     check_depth(depth(query), max_depth)
     return query
 

@@ -71,15 +71,7 @@ def quote(name: str) -> str:
 
 def tokenize(text: str, max_length: int) -> list[Token]:
     """The tokens of a query, the last one marking its end."""
-    if len(text) > max_length:
-        raise QueryTooLargeError(
-            f"the query has {len(text):,} characters; at most {max_length:,} are allowed"
-        )
-    for place, character in enumerate(text):
-        if unicodedata.category(character) == "Cs":  # undecodable bytes of a command line
-            raise QuerySyntaxError(
-                "this character is not valid Unicode", text=text, span=(place, place + 1)
-            )
+    check_text(text, max_length)
     tokens: list[Token] = []
     place = 0
     while True:
@@ -215,21 +207,39 @@ class TokenStream:
 
     def look_up(self, table: NameTable, token: Token) -> int:
         """The id of the name a token holds; an unknown name is reported where it stands."""
-        try:
-            return table.id_of(token.text)
-        except UnknownNameError as error:
-            raise UnknownNameError(
-                error.kind,
-                error.name,
-                suggestions=error.suggestions,
-                span=token.span,
-                text=self.text,
-                hint=error.extra_hint,
-                message=error.bare_message,
-            ) from None
+        return look_up(table, token.text, self.text, token.span)
+
+
+def look_up(table: NameTable, name: str, text: str, span: Span) -> int:
+    """The id of a name that stands at `span` in `text`, which an error points to."""
+    try:
+        return table.id_of(name)
+    except UnknownNameError as error:
+        raise UnknownNameError(
+            error.kind,
+            error.name,
+            suggestions=error.suggestions,
+            span=span,
+            text=text,
+            hint=error.extra_hint,
+            message=error.bare_message,
+        ) from None
 
 
 def check_depth(depth: int, max_depth: int) -> None:
     """Refuse what is nested deeper than allowed."""
     if depth > max_depth:
         raise QueryTooLargeError(f"the query is nested more than {max_depth} levels deep")
+
+
+def check_text(text: str, max_length: int) -> None:
+    """Refuse what is longer than allowed, and what cannot be text."""
+    if len(text) > max_length:
+        raise QueryTooLargeError(
+            f"the query has {len(text):,} characters; at most {max_length:,} are allowed"
+        )
+    for place, character in enumerate(text):
+        if unicodedata.category(character) == "Cs":  # undecodable bytes of a command line
+            raise QuerySyntaxError(
+                "this character is not valid Unicode", text=text, span=(place, place + 1)
+            )

@@ -1,0 +1,107 @@
+"""SPARQL to trees: `SELECT ?x WHERE { ... }` where the pattern is tree-shaped.
+
+rdflib's grammar reads the text (extra `rdf`); its algebra is not used, for it drops
+filters nested in NOT EXISTS. The pattern becomes a first-order formula, and the
+formula a tree as in `formula_tree`. Answered are basic graph patterns, the paths
+`/ ^ |`, UNION, MINUS, FILTER with (NOT) EXISTS, `=` and `!=`, VALUES of one
+variable, `?x rdfs:label "France"` and `?x a owl:Thing`, which holds for every entity.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conekg.errors import ConeKGError, QueryTooLargeError
+from conekg.graph.vocabulary import Vocabulary
+from conekg.query.formula_tree import Exists, TreeBuilder
+from conekg.query.sparql_source import SparqlSource
+from conekg.query.tokens import check_depth, check_text
+from conekg.query.tree import Query
+
+# What a SELECT may carry besides its pattern: attribute of the parse tree, its keyword, a remedy.
+_MODIFIERS = (
+    ("datasetClause", "FROM", "there is one graph; leave the clause out"),
+    ("groupby", "GROUP BY", "answers are a set of entities; group them afterwards"),
+    ("having", "HAVING", "answers are a set of entities; filter them afterwards"),
+    ("orderby", "ORDER BY", "answers come ranked; leave the clause out"),
+    ("limitoffset", "LIMIT", "ask for the number of answers with the option for that"),
+)
+
+
+def parse_sparql(text: str, vocabulary: Vocabulary, *, max_length: int, max_depth: int) -> Query:
+    """The tree of a SPARQL query that selects one variable."""
+    check_text(text, max_length)
+    source = SparqlSource(text)
+    check_depth(source.nesting(), max_depth)
+    prologue, select = _read(source)
+    # These modules import rdflib, which `_read` has just made sure of.
+    from conekg.query.sparql_pattern import PatternReader, Scope
+    from conekg.query.sparql_terms import Terms
+
+    name = _selected(select, source)
+    reader = PatternReader(Terms(source, vocabulary, prologue))
+    scope = Scope(target=name)
+    pattern = reader.read_group(select.where, scope)
+    if select.valuesClause:
+        pattern = pattern.joined(reader.read_values(select.valuesClause, scope))
+    target = scope.known.get(name)
+    if target is None or target not in pattern.certain:
+        raise source.error(
+            f"variable '?{name}' is selected but not bound by every solution",
+            source.sign(rf"[?$]{name}\b"),
+            hint=f"'?{name} a owl:Thing' binds it to every entity",
+        )
+    body = reader.conjunction(pattern, source.keyword("WHERE"))
+    others = tuple(variable for variable in scope.created if variable != target)
+    formula = Exists(others, body, body.span) if others else body
+    return TreeBuilder(text, max_depth).build(target, formula)
+
+
+def _read(source: SparqlSource) -> tuple[Any, Any]:
+    """The prologue and the query of rdflib's parse tree."""
+    try:
+        from pyparsing import ParseBaseException
+        from rdflib.plugins.sparql.parser import parseQuery
+    except ImportError as error:
+        raise ConeKGError(
+            "reading SPARQL needs rdflib, which is not installed",
+            hint="pip install 'conekg[rdf]'",
+        ) from error
+    try:
+        prologue, query = parseQuery(source.text)
+    except ParseBaseException as error:
+        start = min(error.loc, len(source.text))
+        raise source.error(
+            "this SPARQL cannot be read; the mistake is in the part that begins",
+            (start, start + 1),
+            hint="check braces, quotes, the dots between triples and the keywords",
+        ) from None
+    except RecursionError:
+        raise QueryTooLargeError("this SPARQL is nested too deeply to be read") from None
+    return prologue, query
+
+
+def _selected(query: Any, source: SparqlSource) -> str:
+    """The name of the one variable a query selects."""
+    if query.name != "SelectQuery":
+        form = query.name.removesuffix("Query").upper()
+        raise source.error(
+            f"SPARQL's {form} is not answered here",
+            source.keyword(form),
+            hint="write SELECT ?x WHERE { ... }",
+        )
+    for attribute, keyword, hint in _MODIFIERS:
+        if getattr(query, attribute):
+            span = source.keyword(keyword, "OFFSET" if keyword == "LIMIT" else keyword)
+            raise source.error(f"SPARQL's {keyword} is not answered here", span, hint=hint)
+    projection = query.projection or []
+    if len(projection) != 1 or projection[0].var is None:
+        asked = "*" if not projection else f"{len(projection)} variables"
+        if any(item.var is None for item in projection):
+            asked = "an expression"
+        raise source.error(
+            f"this query selects {asked}; exactly one variable can be asked for",
+            source.keyword("SELECT"),
+            hint="write SELECT ?x WHERE { ... }",
+        )
+    return str(projection[0].var)

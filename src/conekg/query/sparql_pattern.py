@@ -1,0 +1,358 @@
+"""Graph patterns of SPARQL as first-order formulas.
+
+SPARQL is read bottom-up: a group binds variables, a filter or MINUS then removes
+solutions. Three things decide what a variable inside a negated block means: whether
+the group outside *certainly* binds it (then it is the same variable), whether it
+*possibly* does, in one branch of a UNION (refused: the answer would depend on the
+branch), or whether it does not (then it belongs to the block alone).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from conekg.query.formula_tree import (
+    Conjunction,
+    Disjunction,
+    Equals,
+    Everything,
+    Exists,
+    Formula,
+    Link,
+    Member,
+    Negation,
+    Variable,
+    free_variables,
+)
+from conekg.query.sparql_terms import Terms, is_literal, is_variable, spoken
+from conekg.query.tokens import Span
+from conekg.query.tree import inverse_of
+
+RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
+OWL_THING = "http://www.w3.org/2002/07/owl#Thing"
+
+_UNSUPPORTED_PARTS = {
+    "OptionalGraphPattern": "OPTIONAL",
+    "Bind": "BIND",
+    "GraphGraphPattern": "GRAPH",
+    "ServiceGraphPattern": "SERVICE",
+}
+_serials = count()
+
+
+@dataclass
+class Scope:
+    """The variables that names stand for within one block."""
+
+    target: str | None = None
+    known: dict[str, Variable] = field(default_factory=dict)
+    inherited: frozenset[Variable] = frozenset()
+    """Bound outside of a (NOT) EXISTS block this scope belongs to."""
+    doubtful: frozenset[str] = frozenset()
+    """Names that outer solutions bind only sometimes."""
+    created: list[Variable] = field(default_factory=list)
+
+    def create(self, name: str, span: Span) -> Variable:
+        """A new variable of this block; `name` shows in messages."""
+        is_target = name == self.target
+        shown = name if is_target else f"?{name}"
+        variable = Variable(next(_serials), shown, span, is_target)
+        self.created.append(variable)
+        return variable
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What a graph pattern says, and the variables its solutions always or ever bind."""
+
+    parts: tuple[Formula, ...] = ()
+    certain: frozenset[Variable] = frozenset()
+    possible: frozenset[Variable] = frozenset()
+
+    def joined(self, other: Pattern) -> Pattern:
+        """Solutions of both, matched on the variables they share."""
+        return Pattern(
+            self.parts + other.parts, self.certain | other.certain, self.possible | other.possible
+        )
+
+    def limited(self, *conditions: Formula) -> Pattern:
+        """The same solutions less those that violate a condition."""
+        return Pattern(self.parts + conditions, self.certain, self.possible)
+
+
+class PatternReader:
+    """Walks rdflib's parse tree of a WHERE clause."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._source = terms.source
+
+    def read_group(self, group: Any, scope: Scope) -> Pattern:
+        """The pattern between two braces; its filters see all of it."""
+        if group.name == "SubSelect":
+            span = self._source.sign(r"\{\s*(?i:SELECT)")
+            raise self._terms.unsupported("SELECT inside of a SELECT", span)
+        pattern = Pattern()
+        filters: list[Any] = []
+        for part in group.part or []:
+            match part.name:
+                case "TriplesBlock":
+                    pattern = pattern.joined(self._triples(part, scope))
+                case "GroupOrUnionGraphPattern":
+                    pattern = pattern.joined(self._union(part.graph, scope))
+                case "MinusGraphPattern":
+                    pattern = self._minus(pattern, part.graph, scope)
+                case "InlineData":
+                    pattern = pattern.joined(self.read_values(part, scope))
+                case "Filter":
+                    filters.append(part.expr)
+                case name:
+                    keyword = _UNSUPPORTED_PARTS[name]
+                    raise self._terms.unsupported(keyword, self._source.keyword(keyword))
+        conditions = [self._condition(expression, pattern, scope) for expression in filters]
+        return pattern.limited(*conditions)
+
+    def read_values(self, clause: Any, scope: Scope) -> Pattern:
+        """`VALUES ?x { ... }`: the variable is one of the entities."""
+        span = self._source.keyword("VALUES")
+        values = list(clause.value or [])
+        if len(clause.var) != 1 or not values:
+            raise self._terms.unsupported("VALUES of several variables or of nothing", span)
+        if any(isinstance(value, str) and value == "UNDEF" for value in values):
+            raise self._terms.unsupported("UNDEF", self._source.keyword("UNDEF"))
+        variable = self._variable(clause.var[0], scope)
+        choices = [Equals(variable, self._terms.entity_id(value), span) for value in values]
+        part = choices[0] if len(choices) == 1 else Disjunction(tuple(choices), span)
+        return Pattern((part,), frozenset({variable}), frozenset({variable}))
+
+    def conjunction(self, pattern: Pattern, span: Span) -> Formula:
+        """All parts of a pattern as one formula."""
+        if not pattern.parts:
+            raise self._source.error("an empty group says nothing about any variable", span)
+        parts: list[Formula] = [p for p in pattern.parts if not isinstance(p, Everything)]
+        mentioned = set().union(*map(free_variables, parts))
+        for part in pattern.parts:
+            # `?x a owl:Thing` is there to bind ?x; beside anything else about it, it is idle.
+            if isinstance(part, Everything) and part.variable not in mentioned:
+                mentioned.add(part.variable)
+                parts.append(part)
+        return parts[0] if len(parts) == 1 else Conjunction(tuple(parts), span)
+
+    # ---- groups within groups ------------------------------------------------------------
+
+    def _union(self, groups: Sequence[Any], scope: Scope) -> Pattern:
+        span = self._source.keyword("UNION")
+        patterns = [self.read_group(group, scope) for group in groups]
+        if len(patterns) == 1:
+            return patterns[0]
+        choices = tuple(self.conjunction(pattern, span) for pattern in patterns)
+        return Pattern(
+            (Disjunction(choices, span),),
+            frozenset.intersection(*(pattern.certain for pattern in patterns)),
+            frozenset.union(*(pattern.possible for pattern in patterns)),
+        )
+
+    def _minus(self, outer: Pattern, group: Any, scope: Scope) -> Pattern:
+        span = self._source.keyword("MINUS")
+        visible = outer.certain - scope.inherited
+        inner_scope = Scope(
+            known={name: v for name, v in scope.known.items() if v in visible},
+            doubtful=_doubtful(outer, scope),
+        )
+        inner = self.read_group(group, inner_scope)
+        outside = {name for name, v in scope.known.items() if v in scope.inherited}
+        if outside & set(inner_scope.known):
+            # Engines disagree: are bound variables constants there, or shared?
+            raise self._terms.unsupported("MINUS over a variable bound outside of EXISTS", span)
+        shared = inner.possible & outer.possible
+        if not shared <= inner.certain:
+            raise self._terms.unsupported("MINUS over a variable bound in one branch only", span)
+        if not shared:
+            return outer  # nothing in common, so nothing is removed: unlike NOT EXISTS
+        return outer.limited(_negated(self._closed(inner, inner_scope, span)))
+
+    def _block(self, group: Any, outer: Pattern, scope: Scope) -> Formula:
+        """The body of (NOT) EXISTS, in which bound variables keep their values."""
+        visible = outer.certain | scope.inherited
+        inner_scope = Scope(
+            known={name: v for name, v in scope.known.items() if v in visible},
+            inherited=visible,
+            doubtful=_doubtful(outer, scope),
+        )
+        inner = self.read_group(group, inner_scope)
+        return self._closed(inner, inner_scope, self._source.keyword("EXISTS"))
+
+    def _closed(self, pattern: Pattern, scope: Scope, span: Span) -> Formula:
+        """The formula of a block, its own variables quantified."""
+        body = self.conjunction(pattern, span)
+        free = free_variables(body)
+        own = tuple(variable for variable in scope.created if variable in free)
+        return Exists(own, body, span) if own else body
+
+    # ---- filters -------------------------------------------------------------------------
+
+    def _condition(self, expression: Any, outer: Pattern, scope: Scope) -> Formula:
+        expression = _unwrapped(expression)
+        match getattr(expression, "name", None):
+            case "Builtin_EXISTS":
+                return self._block(expression.graph, outer, scope)
+            case "Builtin_NOTEXISTS":
+                return _negated(self._block(expression.graph, outer, scope))
+            case "UnaryNot":
+                return _negated(self._condition(expression.expr, outer, scope))
+            case "ConditionalAndExpression" | "ConditionalOrExpression" as name:
+                parts = tuple(
+                    self._condition(part, outer, scope)
+                    for part in (expression.expr, *expression.other)
+                )
+                kind = Conjunction if name == "ConditionalAndExpression" else Disjunction
+                return kind(parts, parts[0].span)
+            case "RelationalExpression" if expression.op in ("=", "!="):
+                return self._comparison(expression, outer, scope)
+            case _:
+                span = self._source.keyword("FILTER")
+                raise self._terms.unsupported(f"FILTER with {spoken(expression)}", span)
+
+    def _comparison(self, expression: Any, outer: Pattern, scope: Scope) -> Formula:
+        span = self._source.keyword("FILTER")
+        sides = [_unwrapped(expression.expr), _unwrapped(expression.other)]
+        if [is_variable(side) for side in sides].count(True) != 1:
+            raise self._terms.unsupported("comparison of other than a variable and an IRI", span)
+        name, value = sides if is_variable(sides[0]) else reversed(sides)
+        variable = scope.known.get(str(name))
+        if variable is None or variable not in outer.certain | scope.inherited:
+            raise self._source.error(
+                f"variable '?{name}' is compared but not bound here",
+                self._source.variable(str(name)),
+            )
+        equals = Equals(variable, self._terms.entity_id(value), span)
+        return equals if expression.op == "=" else _negated(equals)
+
+    # ---- triples -------------------------------------------------------------------------
+
+    def _triples(self, block: Any, scope: Scope) -> Pattern:
+        parts: list[Formula] = []
+        for run in block.triples:
+            terms = list(run)  # `;` and `,` give several triples in one run
+            triples = zip(terms[::3], terms[1::3], terms[2::3], strict=True)
+            parts += [self._triple(*triple, scope) for triple in triples]
+        bound: frozenset[Variable] = frozenset().union(*map(free_variables, parts))
+        return Pattern(tuple(parts), bound, bound)
+
+    def _triple(self, subject: Any, predicate: Any, value: Any, scope: Scope) -> Formula:
+        if is_variable(predicate):
+            raise self._terms.unsupported(
+                f"variable in the place of a relation, '?{predicate}',",
+                self._source.variable(str(predicate)),
+            )
+        path = _unwrapped_path(predicate)
+        iri = None if _is_path(path) else self._terms.iri(path)
+        head = self._term(subject, scope)
+        if isinstance(head, Variable):
+            if iri == RDFS_LABEL and is_literal(value):
+                return Equals(head, self._terms.entity_id(value), head.span)
+            is_iri = not is_variable(value) and not is_literal(value)
+            if iri == RDF_TYPE and is_iri and self._terms.iri(value) == OWL_THING:
+                return Everything(head, head.span)
+        return self._path(path, head, self._term(value, scope))
+
+    def _path(self, path: Any, head: Variable | int, tail: Variable | int) -> Formula:
+        """The formula of `head path tail`; a sequence introduces the nodes between."""
+        path = _unwrapped_path(path)
+        match getattr(path, "name", None):
+            case "PathAlternative":
+                choices = tuple(self._path(part, head, tail) for part in path.part)
+                return Disjunction(choices, choices[0].span)
+            case "PathSequence":
+                return self._sequence(path.part, head, tail)
+            case "PathEltOrInverse":
+                return self._path(path.part, tail, head)
+            case "PathElt":
+                span = self._source.sign(rf"[\w)>]\{path.mod}")
+                raise self._terms.unsupported(f"path operator '{path.mod}'", span)
+            case "PathNegatedPropertySet":
+                raise self._terms.unsupported("path operator '!'", self._source.sign("!"))
+            case _:
+                return self._atom(self._terms.iri(path), head, tail)
+
+    def _sequence(
+        self, steps: Sequence[Any], head: Variable | int, tail: Variable | int
+    ) -> Formula:
+        between = [
+            Variable(next(_serials), "a node inside a path", self._source.sign("/"), False)
+            for _ in steps[1:]
+        ]
+        stops = [head, *between, tail]
+        links = tuple(
+            self._path(step, start, stop)
+            for step, start, stop in zip(steps, stops[:-1], stops[1:], strict=True)
+        )
+        span = links[0].span
+        return Exists(tuple(between), Conjunction(links, span), span)
+
+    def _atom(self, iri: str, head: Variable | int, tail: Variable | int) -> Formula:
+        span = self._terms.span_of(iri)
+        relation_id = self._terms.relation_id(iri)
+        match head, tail:
+            case (Variable(), Variable()):
+                return Link(head, relation_id, tail, span)
+            case (int(), Variable()):
+                return Member(tail, head, relation_id, span)
+            case (Variable(), int()):
+                return Member(head, tail, inverse_of(relation_id), span)
+            case _:
+                raise self._source.error("this triple has no variable", span)
+
+    def _term(self, node: Any, scope: Scope) -> Variable | int:
+        """The variable or the entity at an end of a triple."""
+        return self._variable(node, scope) if is_variable(node) else self._terms.entity_id(node)
+
+    def _variable(self, node: Any, scope: Scope) -> Variable:
+        name = str(node)
+        span = self._source.variable(name)
+        if name in scope.doubtful and name not in scope.known:
+            raise self._source.error(
+                f"variable '?{name}' is bound in only one branch of a UNION, "
+                "so what it means in a negated block is open",
+                span,
+                hint="bind it in every branch, or rename it inside the block",
+            )
+        if name not in scope.known:
+            scope.known[name] = scope.create(name, span)
+        return scope.known[name]
+
+
+def _doubtful(outer: Pattern, scope: Scope) -> frozenset[str]:
+    unsure = outer.possible - outer.certain - scope.inherited
+    return scope.doubtful | {name for name, v in scope.known.items() if v in unsure}
+
+
+def _negated(formula: Formula) -> Formula:
+    return Negation(formula, formula.span)
+
+
+def _unwrapped(expression: Any) -> Any:
+    """An expression without the levels of precedence that the grammar wraps around it."""
+    while str(getattr(expression, "name", "")).endswith("Expression") and expression.other is None:
+        expression = expression.expr
+    return expression
+
+
+def _unwrapped_path(path: Any) -> Any:
+    """A path without the levels of precedence that the grammar wraps around it."""
+    while _is_path(path):
+        if path.name == "PathElt" and path.mod is None:
+            path = path.part
+        elif path.name in ("PathAlternative", "PathSequence") and len(path.part) == 1:
+            path = path.part[0]
+        else:
+            break
+    return path
+
+
+def _is_path(node: Any) -> bool:
+    return str(getattr(node, "name", "")).startswith("Path")

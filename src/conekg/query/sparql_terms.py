@@ -1,0 +1,103 @@
+"""Terms of SPARQL: IRIs, prefixed names and strings as entities and relations.
+
+Imports rdflib; `sparql` imports it only where that extra is installed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urljoin
+
+from rdflib.term import BNode, Literal, URIRef
+from rdflib.term import Variable as VariableName
+
+from conekg.errors import QuerySyntaxError
+from conekg.graph.vocabulary import Vocabulary
+from conekg.query.iri import NAMESPACE, name_of_iri
+from conekg.query.sparql_source import SparqlSource
+from conekg.query.tokens import Span, look_up
+
+_SUPPORTED = (
+    "answered are triples, the paths / ^ |, UNION, MINUS, VALUES of one variable, "
+    "and FILTER with NOT EXISTS, EXISTS, = and !="
+)
+
+
+class Terms:
+    """Resolves what the nodes of rdflib's parse tree stand for."""
+
+    def __init__(self, source: SparqlSource, vocabulary: Vocabulary, prologue: Any) -> None:
+        self.source = source
+        self._vocabulary = vocabulary
+        self._base = ""
+        self._prefixes = {
+            "": NAMESPACE,
+            "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+            "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+            "owl": "http://www.w3.org/2002/07/owl#",
+        }
+        for declaration in prologue:
+            if declaration.name == "Base":
+                self._base = str(declaration.iri)
+            else:
+                iri = urljoin(self._base, str(declaration.iri))
+                self._prefixes[str(declaration.prefix or "")] = iri
+
+    def iri(self, node: Any) -> str:
+        """The full IRI of a node that is one, its prefix or base resolved."""
+        if isinstance(node, URIRef):
+            return urljoin(self._base, str(node)) if self._base else str(node)
+        if getattr(node, "name", None) != "pname":
+            raise self.unsupported(spoken(node), self.source.keyword("WHERE"))
+        prefix = str(node.prefix or "")
+        if prefix not in self._prefixes:
+            raise self.source.error(
+                f"prefix '{prefix}:' is not declared",
+                self.source.sign(rf"\b{prefix}:"),
+                hint=f"add PREFIX {prefix}: <...> before SELECT",
+            )
+        return self._prefixes[prefix] + str(node.localname or "")
+
+    def entity_id(self, node: Any) -> int:
+        """The entity an IRI names, or a string by its name or unique label."""
+        if is_literal(node):
+            name = str(node if isinstance(node, Literal) else node.string)
+            span = self.source.literal(name)
+        else:
+            iri = self.iri(node)
+            name, span = name_of_iri(iri), self.span_of(iri)
+        return look_up(self._vocabulary.entities, name, self.source.text, span)
+
+    def relation_id(self, iri: str) -> int:
+        """The relation an IRI names."""
+        return 2 * look_up(
+            self._vocabulary.relations, name_of_iri(iri), self.source.text, self.span_of(iri)
+        )
+
+    def span_of(self, iri: str) -> Span:
+        """Where an IRI is written."""
+        return self.source.iri(iri, self._prefixes)
+
+    def unsupported(self, construct: str, span: Span) -> QuerySyntaxError:
+        """The complaint that a construct is outside of what can be answered."""
+        return self.source.error(
+            f"SPARQL's {construct} is not answered here", span, hint=_SUPPORTED
+        )
+
+
+def is_variable(node: Any) -> bool:
+    """Whether a term is a variable, named or blank."""
+    return isinstance(node, VariableName | BNode)
+
+
+def is_literal(node: Any) -> bool:
+    """Whether a term is a string or number."""
+    return isinstance(node, Literal) or getattr(node, "name", None) == "literal"
+
+
+def spoken(node: Any) -> str:
+    """What to call a construct in a message."""
+    name = getattr(node, "name", None)
+    if isinstance(name, str):
+        return name.removeprefix("Builtin_").removesuffix("Expression")
+    return f"value {str(node)!r}"
