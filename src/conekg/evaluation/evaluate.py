@@ -98,8 +98,8 @@ def evaluate(
 ) -> Report:
     """The metrics of every structure of a query set, and their averages.
 
-    Structures that the model cannot answer are reported as such, not skipped. At most the
-    first `max_queries` queries of each structure are ranked. `progress` hears how many
+    Structures that the model cannot answer are reported as such, not skipped. At most
+    `max_queries` queries of each structure are ranked, evenly spaced ones. `progress` hears how many
     queries are done, of how many.
     """
     scorer = ModelScorer(model, union) if isinstance(model, QueryModel) else model
@@ -159,8 +159,13 @@ def _evaluate_block(
 
 
 def _with_hard_answers(block: QueryBlock, max_queries: int | None) -> QueryBlock:
-    """The queries that ask for a prediction at all, the first `max_queries` of them."""
-    rows = np.flatnonzero(block.hard.lengths)[:max_queries]
+    """The queries that ask for a prediction at all; of too many, evenly spaced ones.
+
+    Sets may be sorted: the first queries of a set of links would all have one relation.
+    """
+    rows = np.flatnonzero(block.hard.lengths)
+    if max_queries is not None and len(rows) > max_queries:
+        rows = rows[np.arange(max_queries) * len(rows) // max_queries]
     return block if len(rows) == len(block) else block.take(rows)
 
 

@@ -90,7 +90,7 @@ def train(
     model = run.new_model().to(device)
     updater = make_updater(model, data, recipe, device)
     state = _restore(run, model, updater)
-    watch = LossWatch(UNINFORMED_LOSS)
+    watch = LossWatch(None if model.has_own_loss else UNINFORMED_LOSS)
     started, first_step = time.monotonic(), state.step
     deadline = math.inf if max_minutes is None else started + 60.0 * max_minutes
     last_report, losses, validation = started, dict[str, float](), dict[str, float]()

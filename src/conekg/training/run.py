@@ -7,7 +7,6 @@ calibration) put their file beside these.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 import shutil
@@ -28,6 +27,7 @@ from conekg.sampling.query_set import QuerySet, load_query_set, save_query_set
 from conekg.training.checkpoint import has_checkpoint, load_parameters, write_atomically
 from conekg.training.recipe import Recipe
 from conekg.training.recipe_file import dump_recipe, parse_recipe
+from conekg.version import VERSION
 
 FORMAT_VERSION = 1
 _INFO = "run.json"
@@ -88,6 +88,7 @@ class Run:
             self.graph.num_relations,
             self.recipe.config,
             self.recipe.training.seed,
+            facts=self.graph.edges("train"),
         )
 
     def load_model(self, which: Which = "best", device: torch.device | str = "cpu") -> QueryModel:
@@ -136,7 +137,7 @@ def create_run(
         (part / _RECIPE).write_text(dump_recipe(recipe), encoding="utf-8")
         info = {
             "format": FORMAT_VERSION,
-            "conekg": importlib.metadata.version("conekg"),
+            "conekg": VERSION,
             "torch": torch.__version__,
             "model": recipe.model,
             "recipe": recipe.name,

@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.errors import ConeKGError
+from conekg.evaluation import ranks as module
+from conekg.evaluation.ranks import filtered_ranks
+
+TIES = ("mean", "optimistic", "pessimistic")
+
+
+def slow_rank(scores, answer, answers, ties):
+    """The definition, one comparison at a time; shares nothing with the code under test."""
+    above = below_or_equal = 0
+    for entity, score in enumerate(scores):
+        if entity in answers:
+            continue
+        if score > scores[answer]:
+            above += 1
+        elif score == scores[answer]:
+            below_or_equal += 1
+    places = [above + 1 + i for i in range(below_or_equal + 1)]
+    return {
+        "optimistic": places[0],
+        "pessimistic": places[-1],
+        "mean": sum(places) / len(places),
+    }[ties]
+
+
+@st.composite
+def rows(draw):
+    """A query: few distinct scores, so that ties abound, and disjoint easy and hard answers."""
+    num_entities = draw(st.integers(1, 9))
+    scores = draw(st.lists(st.integers(-2, 2), min_size=num_entities, max_size=num_entities))
+    kind = draw(
+        st.lists(
+            st.sampled_from(["easy", "hard", "no"]), min_size=num_entities, max_size=num_entities
+        )
+    )
+    return scores, kind
+
+
+@st.composite
+def batches(draw):
+    first = draw(rows())
+    size = len(first[0])
+    return [first, *(row for row in draw(st.lists(rows(), max_size=4)) if len(row[0]) == size)]
+
+
+def ragged(batch, wanted):
+    values = [[i for i, kind in enumerate(kinds) if kind == wanted] for _, kinds in batch]
+    offsets = np.cumsum([0, *map(len, values)])
+    flat = [value for row in values for value in row]
+    return torch.tensor(offsets), torch.tensor(flat, dtype=torch.int64)
+
+
+@pytest.mark.parametrize("ties", TIES)
+@given(batch=batches())
+def test_equals_the_slow_definition(ties, batch):
+    """Ties, empty easy sets, queries all of whose entities are answers, none that is hard."""
+    scores = torch.tensor([row for row, _ in batch], dtype=torch.float32)
+    found = filtered_ranks(scores, *ragged(batch, "hard"), *ragged(batch, "easy"), ties).tolist()
+    expected = [
+        slow_rank(row, answer, {i for i, kind in enumerate(kinds) if kind != "no"}, ties)
+        for row, kinds in batch
+        for answer, kind in enumerate(kinds)
+        if kind == "hard"
+    ]
+    assert found == expected
+
+
+@given(batch=batches())
+def test_increasing_transforms_of_scores_change_nothing(batch):
+    scores = torch.tensor([row for row, _ in batch], dtype=torch.float64)
+    answers = (*ragged(batch, "hard"), *ragged(batch, "easy"))
+    assert torch.equal(
+        filtered_ranks(scores, *answers), filtered_ranks(torch.exp(3 * scores) - 7, *answers)
+    )
+
+
+def test_constant_scores_give_the_middle_rank():
+    scores = torch.zeros(1, 9)
+    hard = (torch.tensor([0, 1]), torch.tensor([4]))
+    easy = (torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64))
+    ranks = [float(filtered_ranks(scores, *hard, *easy, ties)) for ties in TIES]
+    assert ranks == [5.0, 1.0, 9.0]
+
+
+def test_chunks_change_nothing(monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randint(0, 20, (5, 40), generator=generator).float()
+    hard = (torch.tensor([0, 3, 3, 7, 8, 12]), torch.arange(12) * 3)
+    easy = (torch.tensor([0, 0, 2, 2, 2, 3]), torch.tensor([1, 2, 5]))
+    whole = filtered_ranks(scores, *hard, *easy)
+    monkeypatch.setattr(module, "_COUNTED_AT_ONCE", 41)
+    assert torch.equal(filtered_ranks(scores, *hard, *easy), whole)
+
+
+def test_infinite_scores_are_ranked_and_nan_is_refused():
+    hard = (torch.tensor([0, 1]), torch.tensor([0]))
+    easy = (torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64))
+    ranks = filtered_ranks(torch.tensor([[-torch.inf, -torch.inf, 1.0]]), *hard, *easy)
+    assert ranks.tolist() == [2.5]
+    with pytest.raises(ConeKGError, match="NaN"):
+        filtered_ranks(torch.tensor([[0.0, torch.nan]]), *hard, *easy)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("ties", TIES)
+def test_the_gpu_counts_as_the_cpu_does(ties):
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randint(0, 50, (64, 3000), generator=generator).float()
+    hard = (torch.arange(65) * 4, torch.randint(0, 3000, (256,), generator=generator))
+    easy = (torch.arange(65) * 9, torch.randint(0, 3000, (576,), generator=generator))
+    on_cpu = filtered_ranks(scores, *hard, *easy, ties)
+    on_gpu = filtered_ranks(scores.cuda(), *(x.cuda() for x in (*hard, *easy)), ties)
+    assert torch.equal(on_gpu.cpu(), on_cpu)

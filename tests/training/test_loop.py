@@ -1,0 +1,279 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+from tiny import tiny_graph, tiny_queries, tiny_run
+
+from conekg.errors import CheckpointError, TrainingDivergedError
+from conekg.evaluation.evaluate import evaluate
+from conekg.evaluation.validate import make_validator
+from conekg.model.catalog import MODELS
+from conekg.training import loop
+from conekg.training.checkpoint import load_checkpoint
+from conekg.training.loop import LossWatch, pick_device, train
+from conekg.training.tracking import read_metrics
+
+CPU = torch.device("cpu")
+TRAIN_A_RUN = """
+import sys
+from conekg.training.loop import train
+from conekg.training.run import open_run
+train(open_run(sys.argv[1]))
+"""
+
+
+def parameters(run, which="last"):
+    return load_checkpoint(run.checkpoint_folder(which)).parameters
+
+
+def assert_equal_bits(one, other):
+    assert one.keys() == other.keys()
+    for name in one:
+        assert torch.equal(one[name], other[name]), name
+
+
+def test_a_killed_run_continues_bit_for_bit(tmp_path):
+    """The process is killed with SIGKILL between two checkpoints, then another one resumes."""
+    settings = {"steps": 90, "checkpoint_every": 7, "log_every": 5}
+    unbroken = tiny_run(tmp_path / "unbroken", **settings)
+    train(unbroken, device=CPU)
+
+    killed = tiny_run(tmp_path / "killed", **settings)
+    command = [sys.executable, "-c", TRAIN_A_RUN, str(killed.folder)]
+    process = subprocess.Popen(command, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""})
+    manifest = killed.checkpoint_folder("last") / "checkpoint.json"
+    give_up = time.monotonic() + 120
+    while not manifest.exists():
+        assert process.poll() is None, "training ended before it could be killed"
+        assert time.monotonic() < give_up
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    step = load_checkpoint(killed.checkpoint_folder("last")).step
+    assert 7 <= step < 90
+
+    outcome = train(killed, device=CPU)
+    assert outcome.finished
+    assert_equal_bits(parameters(unbroken), parameters(killed))
+    steps = [line["step"] for line in read_metrics(killed.folder)]
+    assert steps == sorted(set(steps)), "no step is logged twice"
+    assert steps[-1] == 90
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+def test_every_model_resumes_as_if_never_stopped(tmp_path, model, monkeypatch):
+    unbroken = tiny_run(tmp_path / "unbroken", model)
+    train(unbroken, device=CPU)
+    stopped = tiny_run(tmp_path / "stopped", model)
+    # Out of time after the fifth step: neither a checkpoint nor a drop falls there.
+    ticks = iter([*[0.0] * 6, *[1e9] * 100])
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.time, "monotonic", lambda: next(ticks))
+        outcome = train(stopped, device=CPU, max_minutes=1)
+    assert (outcome.finished, outcome.reason) == (False, "time is up")
+    assert 0 < outcome.step < 12
+    assert train(stopped, device=CPU).finished
+    assert_equal_bits(parameters(unbroken), parameters(stopped))
+
+
+def test_a_run_resumed_at_a_drop_equals_the_unbroken_one(tmp_path):
+    unbroken = tiny_run(tmp_path / "unbroken", steps=8, checkpoint_every=100)
+    train(unbroken, device=CPU)
+    stopped = tiny_run(tmp_path / "stopped", steps=8, checkpoint_every=4)  # drops at 4 and 6
+
+    class Killed(Exception):
+        pass
+
+    def stop_at_five(progress):
+        if progress.step == 5:
+            raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        ticks = iter(range(0, 10**6, 10))  # ten seconds a tick: every step is reported
+        patch.setattr(loop.time, "monotonic", lambda: float(next(ticks)))
+        with pytest.raises(Killed):
+            train(stopped, device=CPU, report=stop_at_five)
+    assert load_checkpoint(stopped.checkpoint_folder("last")).step == 4
+    train(stopped, device=CPU)
+    assert_equal_bits(parameters(unbroken), parameters(stopped))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_saves_and_ends_cleanly(tmp_path, number):
+    run = tiny_run(tmp_path / "run", steps=10_000, checkpoint_every=10_000)
+    asked = []
+
+    def interrupt(progress):
+        if not asked:
+            asked.append(progress.step)
+            signal.raise_signal(number)
+
+    outcome = train(run, device=CPU, report=interrupt)
+    assert (outcome.finished, outcome.reason) == (False, "interrupted")
+    assert load_checkpoint(run.checkpoint_folder("last")).step == outcome.step
+    assert signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL)
+
+
+def test_the_best_model_by_validation_is_kept(tmp_path):
+    run = tiny_run(tmp_path / "run", validate_every=3)
+    scores = iter([0.2, 0.5, 0.4, 0.1])
+    seen = []
+
+    def validate(model):
+        assert not model.training
+        seen.append({name: value.clone() for name, value in model.state_dict().items()})
+        return {"score": next(scores)}
+
+    outcome = train(run, device=CPU, validate=validate)
+    assert outcome.best_score == 0.5
+    assert load_checkpoint(run.checkpoint_folder("best")).step == 6
+    assert_equal_bits(run.load_model("best").state_dict(), seen[1])
+    assert_equal_bits(run.load_model("last").state_dict(), seen[3])
+    validations = [line for line in read_metrics(run.folder) if line["kind"] == "valid"]
+    assert [line["step"] for line in validations] == [3, 6, 9, 12]
+
+
+def test_a_finished_run_stays_as_it_is(tmp_path):
+    run = tiny_run(tmp_path / "run")
+    train(run, device=CPU)
+    before = parameters(run)
+    outcome = train(run, device=CPU)
+    assert (outcome.step, outcome.finished) == (12, True)
+    assert_equal_bits(before, parameters(run))
+
+
+def test_seeds_matter_and_are_all_that_matters(tmp_path):
+    runs = [tiny_run(tmp_path / f"{i}", seed=seed) for i, seed in enumerate((1, 1, 2))]
+    for run in runs:
+        torch.rand(7)  # what else used torch's random numbers plays no part
+        train(run, device=CPU)
+    assert_equal_bits(parameters(runs[0]), parameters(runs[1]))
+    assert not torch.equal(parameters(runs[0])["entity"], parameters(runs[2])["entity"])
+
+
+def test_training_leaves_the_random_state_of_torch_alone(tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    train(tiny_run(tmp_path / "run", steps=2), device=CPU)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_loss_that_is_not_finite_stops_and_spares_the_checkpoint(tmp_path, monkeypatch):
+    run = tiny_run(tmp_path / "run", steps=8)
+    real = loop.make_updater
+
+    def poisoned(model, *arguments):
+        updater = real(model, *arguments)
+        step = updater.step
+
+        def poison(rate):
+            step(rate)
+            if int(updater.state()["steps"]) == 6:
+                with torch.no_grad():
+                    model.entity.fill_(torch.nan)
+
+        updater.step = poison
+        return updater
+
+    monkeypatch.setattr(loop, "make_updater", poisoned)
+    with pytest.raises(TrainingDivergedError, match="nan at step 8") as error:
+        train(run, device=CPU)
+    assert "learning rate" in error.value.hint
+    checkpoint = load_checkpoint(run.checkpoint_folder("last"))
+    assert checkpoint.step == 4
+    assert all(value.isfinite().all() for value in checkpoint.parameters.values())
+
+
+def test_a_collapsed_loss_is_told_from_a_bad_moment_and_from_a_slow_start():
+    slow = LossWatch(0.69)
+    for step in range(20):
+        slow.check({"path": 0.9}, step, 0.1)
+    watch = LossWatch(0.69)
+    watch.check({"path": 0.3}, 0, 0.1)
+    for step in range(4):
+        watch.check({"path": 0.7}, step, 0.1)
+    watch.check({"path": 0.3}, 5, 0.1)
+    with pytest.raises(TrainingDivergedError, match="collapsed"):
+        for step in range(5):
+            watch.check({"path": 0.7, "other": 0.69}, step, 0.1)
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+    run = tiny_run(tmp_path / "run")
+    train(run, device=CPU)
+    recipe = (run.folder / "recipe.toml").read_text()
+    (run.folder / "recipe.toml").write_text(recipe.replace("dim = 32", "dim = 31"))
+    with pytest.raises(CheckpointError, match="another model"):
+        train(replace(run), device=CPU)
+
+
+def test_a_damaged_last_checkpoint_leaves_the_best(tmp_path):
+    run = tiny_run(tmp_path / "run", validate_every=6)
+    train(run, device=CPU, validate=lambda model: {"score": 1.0})
+    (weights,) = run.checkpoint_folder("last").glob("parameters-*")
+    weights.write_bytes(b"")
+    with pytest.raises(CheckpointError, match="truncated"):
+        train(run, device=CPU)
+    for path in run.checkpoint_folder("last").iterdir():
+        path.unlink()
+    outcome = train(run, device=CPU)
+    assert outcome.finished
+    assert load_checkpoint(run.checkpoint_folder("last")).step == 12
+
+
+OVERFITTING = {
+    "cone": {"steps": 400, "learning_rate": 0.01},
+    "gqe": {"steps": 500, "learning_rate": 0.02},
+    "box": {"steps": 500, "learning_rate": 0.02},
+    "beta": {"steps": 500, "learning_rate": 0.01},
+    "emql": {"steps": 150, "learning_rate": 0.03},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", list(MODELS))
+def test_every_model_overfits_a_tiny_graph(tmp_path, model):
+    """Asked for its own training links, a model that can learn ranks them first."""
+    run = tiny_run(
+        tmp_path / "run",
+        model,
+        **OVERFITTING[model],
+        batch_size=64,
+        negatives=8,
+        checkpoint_every=500,
+    )
+    train(run, device=CPU)
+    queries = tiny_queries()["train"]
+    links = replace(queries, blocks=(queries.block("1p"),))
+    trained = evaluate(run.load_model("last"), links, num_entities=tiny_graph().num_entities)
+    untrained = evaluate(run.new_model(), links, num_entities=tiny_graph().num_entities)
+    assert trained.mean("mrr") > 0.95
+    assert untrained.mean("mrr") < 0.5
+
+
+def test_the_validator_scores_every_structure(tmp_path):
+    validate = make_validator(tiny_queries()["valid"], tiny_graph().num_entities, max_queries=5)
+    model = tiny_run(tmp_path / "run").new_model()
+    measured = validate(model)
+    structures = [value for name, value in measured.items() if name != "score"]
+    assert measured["score"] == pytest.approx(sum(structures) / len(structures))
+    assert measured == validate(model)
+
+
+def test_picks_a_device():
+    assert pick_device().type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_metrics_are_json_lines(tmp_path):
+    run = tiny_run(tmp_path / "run")
+    train(run, device=CPU)
+    lines = [json.loads(line) for line in (run.folder / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [4, 8, 12]
+    assert all({"path", "other", "learning_rate"} <= line.keys() for line in lines)
