@@ -6,6 +6,7 @@ and shapes the result. Errors, keys, body sizes and metrics are the gate's busin
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -22,6 +23,7 @@ from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 
 from conekg.answering.engine import Answerer
+from conekg.query.tree import Anchor, Project
 from conekg.serving.errors import describe_invalid, describe_status, error_response
 from conekg.serving.gate import Gate
 from conekg.serving.limits import Limits
@@ -83,6 +85,8 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        # Compiled code is loaded now, so that the first client does not wait for it.
+        await asyncio.to_thread(answerer.ask, Project(Anchor(0), 0), top_k=1)
         scorer.start()
         yield
         # The server has answered every accepted request by now; what a client abandoned

@@ -4,19 +4,29 @@ import { Completion } from "/static/completion.js";
 import { announce, html } from "/static/dom.js";
 import { entitiesLike, relationsLike } from "/static/names.js";
 
-// The word being typed: an open quotation, or characters that need no quotes.
-const WORD = /(?:"(?:[^"\\]|\\.)*|'(?:[^'\\]|\\.)*|\^?[\p{L}\p{M}\p{N}_\-/:#@$%+~]*)$/u;
+const BARE = /\^?[\p{L}\p{M}\p{N}_\-/:#@$%+~]*$/u; // what needs no quotes
 const SPARQL = /^\s*(PREFIX|BASE|SELECT|ASK)\s/i;
+
+/** Where a quotation that is still open at the end of `text` begins; -1 when none is. */
+function openQuote(text) {
+  let start = -1;
+  for (let place = 0; place < text.length; place += 1) {
+    if (start >= 0 && text[place] === "\\") place += 1;
+    else if (start >= 0 && text[place] === text[start]) start = -1;
+    else if (start < 0 && (text[place] === '"' || text[place] === "'")) start = place;
+  }
+  return start;
+}
 
 /** Where the word at the cursor starts, what it says, and whether a relation is expected. */
 export function wordAt(text, cursor) {
   const before = text.slice(0, cursor);
-  const word = WORD.exec(before)[0];
-  const start = cursor - word.length;
+  const quote = openQuote(before);
+  const start = quote >= 0 ? quote : cursor - BARE.exec(before)[0].length;
   const left = before.slice(0, start).trimEnd();
   return {
     start,
-    word: word.replace(/^["']/, ""),
+    word: before.slice(quote >= 0 ? start + 1 : start),
     expects: left.endsWith(".") ? "relation" : left.startsWith("?") ? "any" : "entity",
   };
 }
@@ -86,12 +96,16 @@ class Question extends HTMLElement {
   async suggest(signal) {
     const { word, expects } = wordAt(this.field.value, this.field.selectionStart);
     if (SPARQL.test(this.field.value)) return [];
+    const found = await this.candidates(word, expects, signal);
+    // A word that is complete already needs no list over the rest of the page.
+    return found.some((item) => item.name === word) ? [] : found;
+  }
+
+  async candidates(word, expects, signal) {
     if (expects === "relation") return relationsLike(word);
     if (word === "" || word === "^") return [];
     const entities = await entitiesLike(word, signal);
-    const found = expects === "any" ? [...(await relationsLike(word, 6)), ...entities] : entities;
-    // A word that is complete already needs no list over it.
-    return found.length === 1 && found[0].text === word ? [] : found;
+    return expects === "any" ? [...(await relationsLike(word, 6)), ...entities] : entities;
   }
 
   insert(item) {

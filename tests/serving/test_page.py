@@ -1,0 +1,294 @@
+"""The page in a real headless Chromium: typing, building, reading, and a server that goes away.
+
+With CONEKG_SCREENSHOTS=1 the same tests write the pictures of the documentation; name a
+trained run by CONEKG_RUN then, so that the answers in them make sense.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+DESK = {"width": 1280, "height": 900}
+PHONE = {"width": 390, "height": 844}
+
+
+def find_chromium() -> str | None:
+    """The path of a Chromium, from the environment or the usual names."""
+    named = os.environ.get("CONEKG_CHROMIUM")
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return named or next(filter(None, map(shutil.which, names)), None)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = find_chromium()
+    if path is None:
+        message = "no Chromium found; install one or set CONEKG_CHROMIUM to its path"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def open_page(browser, served):
+    """Opens the page; afterwards nothing may have been complained about or fetched elsewhere."""
+    contexts, complaints = [], []
+
+    def open_at(url=None, *, viewport=DESK, scheme="light", allow=()):
+        context = browser.new_context(
+            viewport=viewport, color_scheme=scheme, reduced_motion="reduce"
+        )
+        context.set_default_timeout(10_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda message: (
+                complaints.append(message.text)
+                if message.type in ("error", "warning")
+                and not any(word in message.text for word in ("Failed to load resource", *allow))
+                else None
+            ),
+        )
+        base = url or served.url
+        page.on(
+            "request",
+            lambda request: (
+                None if request.url.startswith(base) else complaints.append(request.url)
+            ),
+        )
+        page.goto(f"{base}/")
+        return page
+
+    yield open_at
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def shoot(page, name: str) -> None:
+    if os.environ.get("CONEKG_SCREENSHOTS") == "1":
+        IMAGES.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=IMAGES / f"{name}.png", full_page=True)
+
+
+def ask(page, text: str) -> None:
+    page.get_by_label("Ask the graph").fill(text)
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator(".answer")).not_to_have_count(0)
+
+
+def test_a_question_is_answered_and_an_answer_explained(open_page):
+    page = open_page()
+    expect(page.locator("#source")).to_contain_text("geography")
+    ask(page, "France.borders.capital")
+    expect(page.locator(".words")).to_contain_text("France")
+    expect(page.locator(".answer")).to_have_count(10)
+    expect(page.locator("ck-builder .diagram .node")).to_have_count(4)
+    assert "q=France.borders.capital" in page.url
+
+    page.get_by_text("known", exact=True).first.click()
+    expect(page.locator(".answer.is-predicted")).to_have_count(0)
+    bern = page.get_by_role("button", name=re.compile("Bern .*known"))
+    bern.click()
+    expect(bern).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#explanation-title")).to_have_text("Why Bern")
+    expect(page.locator("ck-explanation .verdict")).to_contain_text("facts alone")
+    labels = page.locator("ck-explanation .node-label").all_text_contents()
+    assert labels == ["France", "Switzerland", "Bern"]
+    expect(page.locator("ck-explanation .edge-fact")).to_have_count(2)
+    expect(page.locator("ck-cones svg")).to_have_count(8)
+    expect(page.locator("ck-cones .verdict")).to_contain_text("Bern lies inside")
+
+
+def test_known_and_predicted_differ_by_word_sign_and_line(open_page):
+    page = open_page()
+    ask(page, "France.borders")
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator(".answer")).to_have_count(30)
+    predicted = page.locator(".badge-predicted").first
+    expect(predicted).to_have_text("predicted")
+    assert predicted.evaluate("e => getComputedStyle(e).borderTopStyle") == "dashed"
+    page.get_by_text("known", exact=True).first.click()
+    expect(page.locator(".badge-predicted")).to_have_count(0)
+    known = page.locator(".badge-known").first
+    expect(known).to_have_text("known")
+    assert known.evaluate("e => getComputedStyle(e).borderTopStyle") == "solid"
+    assert known.locator("path").get_attribute("d") != predicted_sign(page)
+
+
+def predicted_sign(page) -> str | None:
+    page.get_by_text("predicted", exact=True).first.click()
+    expect(page.locator(".badge-known")).to_have_count(0)
+    return page.locator(".badge-predicted path").first.get_attribute("d")
+
+
+def test_a_question_with_a_negation_is_built_by_clicking(open_page):
+    page = open_page()
+    page.get_by_role("button", name="Start from an entity").click()
+    pick(page, "Entity", "fran", "France")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_label("Ask the graph")).to_have_value("France")
+
+    page.get_by_role("button", name="hop").click()
+    pick(page, "Relation", "bord", "borders")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_label("Ask the graph")).to_have_value("France.borders")
+
+    page.get_by_role("button", name="and", exact=True).click()
+    pick(page, "Entity", "eur", "Euro")
+    pick(page, "Relation", "^uses", "uses currency")
+    page.get_by_label("not: leave these out").check()
+    page.get_by_role("button", name="Add").click()
+    built = "France.borders & !Euro.^uses_currency"
+    expect(page.get_by_label("Ask the graph")).to_have_value(built)
+    expect(page.locator(".words")).to_contain_text("France")
+    expect(page.locator("ck-builder .tone-not")).to_have_count(1)
+    expect(page.locator(".answer")).to_have_count(10)
+
+    page.get_by_role("button", name="not", exact=True).first.click()
+    expect(page.locator("ck-builder .tone-not")).to_have_class(re.compile("is-selected"))
+    page.locator("[data-tool=not]").click()
+    expect(page.get_by_label("Ask the graph")).to_have_value("France.borders & Euro.^uses_currency")
+    page.locator("[data-tool=remove]").click()
+    expect(page.get_by_label("Ask the graph")).to_have_value("France.borders & Euro")
+
+
+def pick(page, label: str, typed: str, wanted: str) -> None:
+    page.get_by_label(label, exact=True).fill(typed)
+    page.get_by_role("option").filter(has_text=re.compile(f"^{wanted}")).first.click()
+
+
+def test_an_unknown_name_shows_the_suggestion_which_corrects_it(open_page):
+    page = open_page()
+    page.get_by_label("Ask the graph").fill("Germany.borders & Frnce.borders")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    error = page.locator("#question-error")
+    expect(error).to_contain_text("unknown entity 'Frnce'")
+    expect(error.locator("mark")).to_have_text("Frnce")
+    expect(page.get_by_label("Ask the graph")).to_have_attribute("aria-invalid", "true")
+    shoot(page, "page-suggestion")
+    error.get_by_role("button", name="France").click()
+    expect(page.get_by_label("Ask the graph")).to_have_value("Germany.borders & France.borders")
+    expect(error).to_be_hidden()
+    expect(page.locator("ck-builder .diagram .node")).to_have_count(6)
+
+
+def test_names_are_completed_while_typing_with_the_keyboard_alone(open_page):
+    page = open_page()
+    field = page.get_by_label("Ask the graph")
+    field.focus()
+    page.keyboard.type("New Zea")
+    expect(page.get_by_role("option")).to_have_count(0)  # a space ends a bare name
+    field.fill("")
+    page.keyboard.type('"new zea')
+    expect(page.get_by_role("option").first).to_contain_text("New Zealand")
+    page.keyboard.press("ArrowDown")
+    expect(field).to_have_attribute("aria-activedescendant", re.compile("completions"))
+    page.keyboard.press("Enter")
+    expect(field).to_have_value('"New Zealand"')
+    page.keyboard.type(".")
+    expect(page.get_by_role("option").first).to_be_visible()
+    page.keyboard.type("spea")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Tab")
+    expect(field).to_have_value('"New Zealand".speaks')
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_have_count(10)
+    page.locator("ck-builder .node[role=button]").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("ck-builder .is-selected .node-label")).to_have_text("New Zealand")
+    page.locator(".answer button").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".why-card")).to_be_visible()
+
+
+def test_escape_closes_the_list_and_keeps_the_text(open_page):
+    page = open_page()
+    field = page.get_by_label("Ask the graph")
+    field.press_sequentially("Fran")
+    expect(page.get_by_role("option").first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("listbox")).to_have_count(0)
+    expect(field).to_have_value("Fran")
+
+
+def test_an_example_starts_a_question_and_a_link_repeats_it(open_page, served):
+    page = open_page()
+    page.locator(".example").nth(2).click()
+    expect(page.locator(".answer")).to_have_count(10)
+    link = page.url
+    other = open_page()
+    other.goto(link)
+    other.reload()
+    expect(other.locator(".answer")).to_have_count(10)
+    expect(other.get_by_label("Ask the graph")).to_have_value(
+        page.get_by_label("Ask the graph").input_value()
+    )
+
+
+def test_the_server_going_away_shows_a_message_and_keeps_the_question(
+    open_page, start_server, answerer
+):
+    with start_server(answerer) as own:
+        page = open_page(own.url)
+        ask(page, "France.borders")
+        own.stop()
+        page.get_by_role("button", name="Ask", exact=True).click()
+        notice = page.get_by_role("alert")
+        expect(notice).to_contain_text("The server does not answer")
+        expect(page.get_by_label("Ask the graph")).to_have_value("France.borders")
+        expect(notice.get_by_role("button", name="Try again")).to_be_visible()
+        shoot(page, "page-server-gone")
+
+
+def test_a_guarded_server_asks_for_its_key(open_page, start_server, answerer):
+    with start_server(answerer, api_key="s3same") as own:
+        page = open_page(own.url)
+        page.get_by_label("this server asks for its API key").fill("s3same")
+        page.get_by_role("button", name="Use this key").click()
+        expect(page.locator("#source")).to_contain_text("geography")
+        expect(page.get_by_role("alert")).to_be_empty()
+        ask(page, "France.borders")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("device", "viewport"), [("desk", DESK), ("phone", PHONE)])
+def test_the_page_fits_screens_and_schemes(open_page, device, viewport, scheme):
+    page = open_page(viewport=viewport, scheme=scheme)
+    ask(page, "France.borders & !Euro.^uses_currency")
+    page.locator(".answer button").first.click()
+    expect(page.locator(".why-card")).to_be_visible()
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= viewport["width"], "the page must not scroll sideways"
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    red = int(re.findall(r"\d+", paper)[0])
+    assert (red < 60) is (scheme == "dark")
+    shoot(page, f"page-{device}-{scheme}")
+
+
+def test_the_api_page_works_offline(open_page, served):
+    page = open_page(allow=("apple-mobile-web-app",))
+    page.goto(f"{served.url}/docs")
+    expect(page.get_by_text("/api/ask").first).to_be_visible()
