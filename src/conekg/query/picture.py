@@ -1,0 +1,183 @@
+"""Pictures of a query: an indented tree for terminals, and an SVG computation graph.
+
+In the graph the data flows from the entities on the left to the answers on the right;
+an arrow is a projection when it carries a relation's name, and an operand otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+from xml.sax.saxutils import escape, quoteattr
+
+from conekg.graph.vocabulary import Vocabulary
+from conekg.query.render import name_of, render_query
+from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
+
+COLUMN_WIDTH, ROW_HEIGHT, MARGIN, RADIUS = 150, 52, 16, 13
+CHARACTER_WIDTH = 7.2
+"""Pixels; a generous guess for 12-pixel sans-serif type."""
+
+
+def draw_tree(query: Query, vocabulary: Vocabulary, *, labels: bool = True) -> str:
+    """The query as an indented tree of lines, the answers at the top.
+
+    >>> from conekg.graph.vocabulary import NameTable
+    >>> names = Vocabulary(NameTable("entity", ["a", "b"]), NameTable("relation", ["r"]))
+    >>> print(draw_tree(Anchor(0).project(0) & ~Anchor(1), names))
+    and
+    ├─ r of
+    │  └─ a
+    └─ not
+       └─ b
+    """
+
+    def draw(node: Query, below: tuple[list[str], ...]) -> list[str]:
+        lines = [_caption(node, vocabulary, labels)]
+        for place, branch in enumerate(below):
+            last = place == len(below) - 1
+            lines.append(f"{'└─' if last else '├─'} {branch[0]}")
+            lines += [f"{'   ' if last else '│  '}{line}" for line in branch[1:]]
+        return lines
+
+    lines: list[str] = fold(query, draw)
+    return "\n".join(lines)
+
+
+def draw_svg(query: Query, vocabulary: Vocabulary, *, labels: bool = True) -> str:
+    """The query's computation graph as one SVG element, in the colours of its surroundings."""
+    placed = _place(query)
+    first_width = max(
+        [RADIUS * 2.0]
+        + [_width(_label(node.query, vocabulary, labels)) for node in placed if node.column == 0]
+    )
+    last_column = max(node.column for node in placed)
+    width = 2 * MARGIN + first_width + last_column * COLUMN_WIDTH + RADIUS
+    height = 2 * MARGIN + ROW_HEIGHT * (1 + max(node.row for node in placed))
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
+        f"aria-label={quoteattr(render_query(query, vocabulary, labels=labels))} "
+        f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" '
+        f'font-family="sans-serif" font-size="12" fill="currentColor" stroke="currentColor">'
+    ]
+    left = MARGIN + first_width
+
+    def center(node: _Placed) -> tuple[float, float]:
+        return left + node.column * COLUMN_WIDTH, MARGIN + ROW_HEIGHT * (node.row + 0.5)
+
+    for node in placed:
+        for operand in node.operands:
+            parts.append(_arrow(node, center(placed[operand]), center(node), vocabulary, labels))
+    for node in placed:
+        parts.append(_mark(node, center(node), _label(node.query, vocabulary, labels)))
+    return "\n".join([*parts, "</svg>"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A node with its place: rows are leaves, columns the height above them."""
+
+    query: Query
+    column: int
+    row: float
+    operands: tuple[int, ...]
+    """Places in the list of nodes."""
+
+
+def _place(query: Query) -> list[_Placed]:
+    placed: list[_Placed] = []
+    leaves = 0
+
+    def visit(node: Query, below: tuple[int, ...]) -> int:
+        nonlocal leaves
+        if below:
+            row = sum(placed[operand].row for operand in below) / len(below)
+            column = 1 + max(placed[operand].column for operand in below)
+        else:
+            row, column = float(leaves), 0
+            leaves += 1
+        placed.append(_Placed(node, column, row, below))
+        return len(placed) - 1
+
+    fold(query, visit)
+    return placed
+
+
+def _arrow(
+    node: _Placed,
+    start: tuple[float, float],
+    stop: tuple[float, float],
+    vocabulary: Vocabulary,
+    labels: bool,
+) -> str:
+    (x1, y1), (x2, y2) = start, stop
+    bend = (x1 + x2) / 2
+    line = (
+        f'<path class="edge" fill="none" d="M{x1 + RADIUS:.0f},{y1:.1f} '
+        f'C{bend:.0f},{y1:.1f} {bend:.0f},{y2:.1f} {x2 - RADIUS:.0f},{y2:.1f}"/>'
+    )
+    if not isinstance(node.query, Project):
+        return line
+    relation = _relation(node.query.relation_id, vocabulary, labels)
+    return line + (
+        f'<text class="relation" stroke="none" text-anchor="middle" x="{bend:.0f}" '
+        f'y="{(y1 + y2) / 2 - 6:.1f}">{escape(relation)}</text>'
+    )
+
+
+def _mark(node: _Placed, center: tuple[float, float], label: str) -> str:
+    x, y = center
+    if not node.operands:
+        return (
+            f'<circle class="anchor" cx="{x:.0f}" cy="{y:.1f}" r="4"/>'
+            f'<text class="entity" stroke="none" text-anchor="end" x="{x - 8:.0f}" '
+            f'y="{y + 4:.1f}">{escape(label)}</text>'
+        )
+    return (
+        f'<circle class="set" fill="none" cx="{x:.0f}" cy="{y:.1f}" r="{RADIUS}"/>'
+        f'<text class="sign" stroke="none" text-anchor="middle" x="{x:.0f}" '
+        f'y="{y + 4:.1f}">{label}</text>'
+    )
+
+
+def _label(node: Query, vocabulary: Vocabulary, labels: bool) -> str:
+    """What a node of the graph shows; a projection's name stands on its arrow."""
+    match node:
+        case Anchor(entity_id):
+            return name_of(vocabulary.entities, entity_id, labels)
+        case Universe():
+            return "everything"
+        case Project():
+            return ""
+        case And():
+            return "∧"
+        case Or():
+            return "∨"
+        case Not():
+            return "¬"
+    assert_never(node)
+
+
+def _caption(node: Query, vocabulary: Vocabulary, labels: bool) -> str:
+    """What a line of the tree says."""
+    match node:
+        case Project(_, relation_id):
+            return f"{_relation(relation_id, vocabulary, labels)} of"
+        case And():
+            return "and"
+        case Or():
+            return "or"
+        case Not():
+            return "not"
+        case Anchor() | Universe():
+            return _label(node, vocabulary, labels)
+    assert_never(node)
+
+
+def _relation(relation_id: int, vocabulary: Vocabulary, labels: bool) -> str:
+    name = name_of(vocabulary.relations, relation_id >> 1, labels)
+    return f"^{name}" if relation_id & 1 else name
+
+
+def _width(label: str) -> float:
+    return 8 + CHARACTER_WIDTH * len(label)

@@ -1,0 +1,71 @@
+from xml.etree import ElementTree
+
+from hypothesis import given
+
+import strategies
+from conekg.graph.vocabulary import NameTable, Vocabulary
+from conekg.query.picture import draw_svg, draw_tree
+from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, children, subtrees
+
+VOCABULARY = Vocabulary(
+    NameTable("entity", ["/m/1", "<b & c>"], ["Academy Award", ""]),
+    NameTable("relation", ["won_by", "director"], ["was won by", ""]),
+)
+QUERY = Project(And((Project(Anchor(0), 0), Not(Or((Anchor(1), Universe()))))), 3)
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_the_tree_of_lines():
+    assert draw_tree(QUERY, VOCABULARY).splitlines() == [
+        "^director of",
+        "└─ and",
+        "   ├─ was won by of",
+        "   │  └─ Academy Award",
+        "   └─ not",
+        "      └─ or",
+        "         ├─ <b & c>",
+        "         └─ everything",
+    ]
+    assert "/m/1" in draw_tree(QUERY, VOCABULARY, labels=False)
+
+
+@given(strategies.queries(), strategies.vocabularies())
+def test_one_line_a_node(query, vocabulary):
+    lines = draw_tree(query, vocabulary).split("\n")
+    assert len(lines) == len(subtrees(query))
+
+
+def drawn(query, vocabulary=VOCABULARY):
+    root = ElementTree.fromstring(draw_svg(query, vocabulary))
+
+    def of(kind):
+        return [element for element in root.iter() if element.get("class") == kind]
+
+    return root, of
+
+
+def test_the_svg_shows_names_relations_and_operators():
+    root, of = drawn(QUERY)
+    assert [text.text for text in of("entity")] == ["Academy Award", "<b & c>", "everything"]
+    assert [text.text for text in of("relation")] == ["was won by", "^director"]
+    assert [text.text for text in of("sign") if text.text] == ["∨", "¬", "∧"]
+    assert root.get("aria-label") == '("Academy Award"."was won by" & !("<b & c>" | *)).^director'
+
+
+@given(strategies.queries())
+def test_every_node_and_operand_is_drawn_apart_and_inside(query):
+    root, of = drawn(query, strategies.plain_vocabulary())
+    circles = of("anchor") + of("set")
+    centers = [(float(c.get("cx")), float(c.get("cy"))) for c in circles]
+    assert len(circles) == len(subtrees(query))
+    assert len(set(centers)) == len(centers)
+    assert len(of("edge")) == sum(len(children(node)) for node in subtrees(query))
+    width, height = float(root.get("width")), float(root.get("height"))
+    assert all(0 < x < width and 0 < y < height for x, y in centers)
+
+
+def test_data_flows_from_left_to_right():
+    _, of = drawn(QUERY)
+    for edge in of("edge"):
+        start, stop = edge.get("d").split(" ", 1)[0], edge.get("d").rsplit(" ", 1)[1]
+        assert float(start[1:].split(",")[0]) < float(stop.split(",")[0])
