@@ -1,0 +1,62 @@
+import numpy as np
+
+from conekg.evaluation.evaluate import evaluate
+from conekg.evaluation.frequency import FrequencyScorer, answer_counts
+from conekg.graph.ragged import Ragged
+from conekg.query.shape import STRUCTURES, Shape, shape_of
+from conekg.query.tree import Anchor, Not
+from conekg.sampling.query_set import QueryBlock
+from tiny import tiny_graph, tiny_queries
+
+GRAPH = tiny_graph()
+
+
+def count(relation, entity):
+    edges = GRAPH.edges("train")
+    return int(((edges[:, 1] == relation) & (edges[:, 2] == entity)).sum())
+
+
+def scores(shape: Shape, relations):
+    block = QueryBlock(
+        shape,
+        np.zeros((1, shape.num_anchors), dtype=np.int32),
+        np.array([relations], dtype=np.int32).reshape(1, -1),
+        Ragged.from_rows([[]]),
+        Ragged.from_rows([[]]),
+    )
+    return FrequencyScorer(GRAPH.adjacency("train")).scores(block)[0].tolist()
+
+
+def expected(combine):
+    return [combine(entity) for entity in range(GRAPH.num_entities)]
+
+
+def test_counts_are_incoming_edges():
+    counts = answer_counts(GRAPH.adjacency("train"))
+    assert counts.sum() == len(np.unique(GRAPH.edges("train"), axis=0))
+    for relation in range(GRAPH.num_relations):
+        assert counts[relation].tolist() == expected(lambda e, r=relation: count(r, e))
+
+
+def test_only_the_last_relations_count():
+    assert scores(STRUCTURES["3p"], [4, 2, 0]) == expected(lambda e: count(0, e))
+    assert scores(STRUCTURES["2i"], [0, 3]) == expected(lambda e: min(count(0, e), count(3, e)))
+    assert scores(STRUCTURES["2u"], [0, 3]) == expected(lambda e: max(count(0, e), count(3, e)))
+    assert scores(STRUCTURES["2in"], [0, 3]) == expected(lambda e: count(0, e))
+    assert scores(STRUCTURES["pni"], [1, 3, 0]) == expected(lambda e: count(0, e))
+    assert scores(STRUCTURES["up"], [1, 3, 0]) == expected(lambda e: count(0, e))
+
+
+def test_a_query_that_names_no_relation_is_a_tie():
+    assert set(scores(shape_of(Not(Anchor(0))), [])) == {0.0}
+
+
+def test_every_structure_is_answered():
+    report = evaluate(
+        FrequencyScorer(GRAPH.adjacency("train")),
+        tiny_queries()["test"],
+        num_entities=GRAPH.num_entities,
+    )
+    assert report.model == "frequency"
+    assert not [why for why in report.unanswered.values() if "no query" not in why]
+    assert 0 < report.measured["1p"].mrr < 1

@@ -1,0 +1,79 @@
+import json
+
+from rich.console import Console
+
+from conekg.evaluation.metrics import Metrics
+from conekg.evaluation.report import Report, StructureResult, column_order, comparison_markdown
+
+
+def report(**changes):
+    structures = (
+        StructureResult("2in", 3, 0, None, "box has no negation"),
+        StructureResult("2p", 20, 50, Metrics(0.25, 0.1, 0.3, 0.5)),
+        StructureResult("1p", 10, 15, Metrics(0.5, 0.4, 0.6, 0.8)),
+        StructureResult("(e.r & e.r).r.r", 5, 9, Metrics(0.1, 0.0, 0.1, 0.2)),
+    )
+    values = {
+        "model": "box",
+        "split": "test",
+        "ties": "mean",
+        "union": "dnf",
+        "seconds": 1.0,
+        "structures": structures,
+    }
+    return Report(**values | changes)
+
+
+def test_averages_and_order_are_the_papers():
+    assert list(report().measured) == ["1p", "2p", "(e.r & e.r).r.r"]
+    assert report().averages["avg_p"].mrr == 0.375
+    assert "avg_n" not in report().averages
+    assert report().mean("mrr") == (0.5 + 0.25 + 0.1) / 3
+    assert report().row("hits_at_10")["2p"] == 50.0
+
+
+def test_json_holds_every_number_and_the_reasons():
+    content = json.loads(json.dumps(report().to_json()))
+    assert content["ties"] == "mean"
+    assert content["structures"]["1p"] == {
+        "queries": 10,
+        "hard_answers": 15,
+        "mrr": 0.5,
+        "hits_at_1": 0.4,
+        "hits_at_3": 0.6,
+        "hits_at_10": 0.8,
+    }
+    assert content["structures"]["2in"]["reason"] == "box has no negation"
+    assert content["averages"]["avg_p"]["structures"] == ["1p", "2p"]
+
+
+def test_markdown_can_stand_beside_the_papers_rows():
+    text = report().to_markdown({"paper": {"avg_p": 40.0, "1p": 55.5, "avg_n": 5.0, "2in": 7.0}})
+    assert "| | avg_p | 1p | 2p | avg_n | 2in | (e.r & e.r).r.r |" in text
+    assert "| box | 37.5 | 50.0 | 25.0 | – | – | 10.0 |" in text
+    assert "| paper | 40.0 | 55.5 | – | 5.0 | 7.0 | – |" in text
+    assert "| queries | 10 | 20 | 3 | 5 |" in text
+    assert "mean rank" in text
+    assert "avg_p is over 2 of 9 structures" in text
+    assert "Not answered: 2in (box has no negation)" in text
+
+
+def test_the_table_shows_counts_policy_and_what_was_not_answered():
+    console = Console(width=160, record=True)
+    with console.capture() as capture:
+        console.print(report().to_table({"paper": {"1p": 55.5}}))
+    text = capture.get()
+    for part in ("1p", "50.0", "80.0", "55.5", "mean rank", "box has no negation", "avg_p"):
+        assert part in text
+    assert text.index("1p") < text.index("2p") < text.index("2in")
+
+
+def test_columns():
+    assert column_order(["pni", "x", "1p", "avg_n", "avg_p"]) == [
+        "avg_p",
+        "1p",
+        "avg_n",
+        "pni",
+        "x",
+    ]
+    assert comparison_markdown({"a": {"1p": 1.25}}, digits=2).endswith("| a | 1.25 |")
