@@ -23,8 +23,10 @@ from conekg.model.embed import best_over_branches, embed
 from conekg.model.interface import QueryModel
 from conekg.query.plan import plan_shapes
 from conekg.query.shape import shape_of, slots_of
-from conekg.query.tree import Anchor, And, Not, Or, Project, Query
+from conekg.query.tree import And, Not, Or, Project, Query
+from conekg.query.tuples import query_from_tuple
 from conekg.training.loss import negative_sampling_loss
+from small_models import score_queries
 
 GOLDEN = Path(os.environ.get("CONEKG_GOLDEN") or Path(__file__).parents[1] / "golden")
 TOLERANCE = 1e-9
@@ -118,44 +120,15 @@ def parameter_names(name: str, arrays: dict[str, np.ndarray]) -> list[tuple[str,
 
 
 def read_query(text: str) -> Query:
-    """The tree of a published nested tuple: -1 marks a union, -2 a negation."""
-
-    def convert(nested: tuple) -> Query:
-        first, last = nested[0], nested[-1]
-        if isinstance(first, int):
-            query: Query = Anchor(first)
-        elif last == (-1,):
-            return Or(tuple(map(convert, nested[:-1])))
-        elif isinstance(last[0], int) and all(isinstance(step, int) for step in last[1:]):
-            query = convert(first)
-        else:
-            return And(tuple(map(convert, nested)))
-        for step in last:
-            query = Not(query) if step == -2 else Project(query, step)
-        return query
-
-    return convert(ast.literal_eval(text))
-
-
-def score(model: QueryModel, queries: list[Query], candidates: Tensor | None) -> Tensor:
-    """Logits of queries of any shapes, embedded as one batch, in their order."""
-    plan = plan_shapes([(shape_of(query), 1) for query in queries])
-    slots = [slots_of(query) for query in queries]
-    region = embed(
-        model,
-        plan,
-        [torch.tensor([entities]) for entities, _ in slots],
-        [torch.tensor([relations]) for _, relations in slots],
-    )
-    logits = model.logits_of_all(region) if candidates is None else model.logits(region, candidates)
-    return best_over_branches(plan, logits)
+    """The tree of a published nested tuple."""
+    return query_from_tuple(ast.literal_eval(text))
 
 
 def run_training_batch(
     model: QueryModel, batch: list[Query], arrays: dict[str, np.ndarray]
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     candidates = np.concatenate([arrays["train.positive"][:, None], arrays["train.negative"]], 1)
-    logits = score(model, batch, torch.from_numpy(candidates))
+    logits = score_queries(model, batch, torch.from_numpy(candidates))
     positive, negative = logits[:, :1], logits[:, 1:]
     loss = negative_sampling_loss(
         positive[:, 0], negative, torch.from_numpy(arrays["train.weight"])
@@ -187,7 +160,7 @@ def structure_cases() -> list[tuple[str, str]]:
 def test_logits(name: str, structure: str) -> None:
     golden = load(name)
     with torch.no_grad():
-        logits = score(golden.model, golden.structures[structure], None)
+        logits = score_queries(golden.model, golden.structures[structure])
     assert_close(logits, golden.arrays[f"logits.{structure}"])
 
 

@@ -153,7 +153,7 @@ class Emql(QueryModel):
         rows, candidates = entity_ids.shape
         cells = self.cells[entity_ids].reshape(rows, candidates * self.config.sketch_depth)
         found = sketch.expand(rows, -1).gather(1, cells)
-        return found.reshape(rows, candidates, -1).amin(dim=-1)
+        return found.reshape(rows, candidates, self.config.sketch_depth).amin(dim=-1)
 
     def is_member(self, sketch: Tensor, entity_ids: Tensor) -> Tensor:
         """[rows, candidates] whether a sketch holds an entity.

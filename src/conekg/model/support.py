@@ -47,7 +47,7 @@ def check_supported(
         if missing:
             shape = query if isinstance(query, Shape) else shape_of(query)
             raise UnsupportedOperatorError(
-                f"model {model.name!r} has no {' and no '.join(missing)}, "
+                f"model {model.name!r} lacks {' and '.join(missing)}, "
                 f"which queries of shape {shape.name} need",
                 hint="choose a model that has it, such as 'cone', or leave such queries out",
             )

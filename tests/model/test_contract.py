@@ -1,0 +1,240 @@
+"""What every model of the catalog promises, whatever its geometry."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from conekg.errors import UnsupportedOperatorError
+from conekg.model.catalog import MODELS, build_model
+from conekg.model.interface import QueryModel, Region
+from conekg.model.scoring import scoring_table
+from conekg.model.support import is_supported
+from conekg.query.shape import STRUCTURES
+from conekg.query.tree import Anchor, Project, Query
+from conekg.training.loss import negative_sampling_loss
+from small_models import (
+    NUM_ENTITIES,
+    NUM_RELATIONS,
+    SMALL_FACTS,
+    SMALL_OPTIONS,
+    embed_queries,
+    score_queries,
+    small_model,
+)
+from strategies import queries
+
+every_model = pytest.mark.parametrize("name", list(MODELS))
+
+
+def supported(name: str, **without: bool) -> st.SearchStrategy[Query]:
+    """Queries of any shape that the model has operators for."""
+    model = MODELS[name].model
+    options = {"universe": model.can_embed_universe, "negation": model.can_negate} | without
+    return queries(NUM_ENTITIES, NUM_RELATIONS, **options)
+
+
+def structure_queries(name: str) -> list[Query]:
+    """Two queries of every structure of the literature that the model can embed."""
+    generator = torch.Generator().manual_seed(1)
+
+    def ids(limit: int, count: int) -> list[int]:
+        return torch.randint(limit, (count,), generator=generator).tolist()
+
+    return [
+        shape.ground(ids(NUM_ENTITIES, shape.num_anchors), ids(NUM_RELATIONS, shape.num_relations))
+        for shape in STRUCTURES.values()
+        if is_supported(MODELS[name].model, shape)
+        for _ in range(2)
+    ]
+
+
+def some_regions(model: QueryModel, rows: int = 4) -> Region:
+    """Projected regions, which use every component."""
+    entities = torch.arange(rows) % NUM_ENTITIES
+    return model.project(model.anchor(entities), entities % NUM_RELATIONS)
+
+
+@every_model
+@given(data=st.data())
+def test_a_mixed_batch_equals_one_by_one(name: str, data: st.DataObject) -> None:
+    model = small_model(name)
+    batch = data.draw(st.lists(supported(name), min_size=1, max_size=4))
+    together = score_queries(model, batch)
+    apart = torch.cat([score_queries(model, [query]) for query in batch])
+    torch.testing.assert_close(together, apart, rtol=1e-9, atol=1e-9)
+
+
+@every_model
+def test_logits_tell_entities_and_queries_apart(name: str) -> None:
+    logits = score_queries(small_model(name), structure_queries(name))
+    assert logits.isfinite().all()
+    assert (logits.std(dim=0) > 0).all()
+    assert (logits.std(dim=1) > 0).all()
+
+
+@every_model
+def test_gradients_are_finite_and_reach_every_parameter(name: str) -> None:
+    model = small_model(name).train().requires_grad_(True)
+    batch = structure_queries(name)
+    generator = torch.Generator().manual_seed(2)
+    if model.has_own_loss:
+        loss = model.training_loss(16, generator)
+    else:
+        candidates = torch.randint(NUM_ENTITIES, (len(batch), 4), generator=generator)
+        logits = score_queries(model, batch, candidates)
+        weights = torch.ones(len(batch), dtype=logits.dtype)
+        loss = negative_sampling_loss(logits[:, 0], logits[:, 1:], weights)
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    for parameter, gradient in zip(names, torch.autograd.grad(loss, parameters), strict=True):
+        assert gradient.isfinite().all(), parameter
+        # A softmax over operands ignores what they share, so this bias alone learns nothing.
+        assert parameter == "attention.2.bias" or gradient.abs().max() > 0, parameter
+
+
+@every_model
+def test_intersection_ignores_the_order_of_operands(name: str) -> None:
+    model = small_model(name)
+    operands = [some_regions(model), model.anchor(torch.tensor([5, 6, 7, 0]))]
+    operands.append(model.project(operands[1], torch.tensor([1, 1, 0, 4])))
+    orders = ([0, 1, 2], [2, 0, 1], [1, 0, 2])
+    first, *others = (
+        model.intersect(tuple(torch.stack([operands[i][c] for i in order]) for c in range(parts)))
+        for order in orders
+        for parts in [len(operands[0])]
+    )
+    for other in others:
+        torch.testing.assert_close(other, first)
+
+
+@every_model
+def test_a_seed_determines_every_weight_and_nothing_else_does(name: str) -> None:
+    before = torch.get_rng_state()
+    first, again, other = small_model(name, 3), small_model(name, 3), small_model(name, 4)
+    assert torch.equal(torch.get_rng_state(), before)
+    for key, value in first.state_dict().items():
+        assert torch.equal(value, again.state_dict()[key]), key
+        assert key == "scale" or not torch.equal(value, other.state_dict()[key]), key
+
+
+@every_model
+def test_no_verb_changes_its_arguments(name: str) -> None:
+    model = small_model(name).train()
+    region = tuple(part.detach().clone() for part in some_regions(model))
+    relation_ids, entity_ids = torch.tensor([0, 1, 2, 3]), torch.tensor([[1, 2]])
+    given_parts = [*region, relation_ids, entity_ids]
+    copies = [part.clone() for part in given_parts]
+    model.project(region, relation_ids)
+    model.intersect(tuple(torch.stack([part, part]) for part in region))
+    if model.can_negate:
+        model.negate(region)
+    model.logits(region, entity_ids)
+    model.logits_of_all(region)
+    scoring_table(model).logits(region)
+    for part, copy in zip(given_parts, copies, strict=True):
+        assert torch.equal(part, copy)
+
+
+@every_model
+def test_scoring_all_equals_scoring_each(name: str) -> None:
+    model = small_model(name)
+    region = some_regions(model)
+    everyone = torch.arange(NUM_ENTITIES)
+    each = model.distance(region, everyone.repeat(4, 1))
+    torch.testing.assert_close(model.distance_to_all(region), each)
+    torch.testing.assert_close(model.distance(region, everyone[None]), each)
+    backwards = model.distance(region, everyone.flip(0).repeat(4, 1)).flip(1)
+    torch.testing.assert_close(backwards, each)
+    expected = model.gamma - model.distance_scale * each
+    torch.testing.assert_close(model.logits_of_all(region), expected)
+
+
+@every_model
+@pytest.mark.parametrize("rows", [1, 3, 4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_scoring_table_gives_the_model_s_logits(name: str, rows: int, dtype: torch.dtype) -> None:
+    model = small_model(name).to(dtype)
+    region = some_regions(model, rows)
+    logits = scoring_table(model.requires_grad_(True)).logits(region)
+    assert logits.dtype == dtype
+    assert not logits.requires_grad
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-12
+    torch.testing.assert_close(
+        logits, model.logits_of_all(region).detach(), atol=1e-5, rtol=tolerance
+    )
+
+
+@every_model
+def test_an_empty_batch_has_empty_answers(name: str) -> None:
+    model = small_model(name)
+    nobody = torch.empty(0, dtype=torch.long)
+    region = model.project(model.anchor(nobody), nobody)
+    region = model.intersect(tuple(torch.stack([part, part]) for part in region))
+    if model.can_negate:
+        region = model.negate(region)
+    assert model.distance(region, torch.empty(0, 3, dtype=torch.long)).shape == (0, 3)
+    assert model.distance_to_all(region).shape == (0, NUM_ENTITIES)
+    assert scoring_table(model.float()).logits(tuple(p.float() for p in region)).shape == (
+        0,
+        NUM_ENTITIES,
+    )
+
+
+@every_model
+def test_what_a_model_cannot_do_it_says(name: str) -> None:
+    model = small_model(name)
+    region = some_regions(model)
+    if not model.can_negate:
+        with pytest.raises(UnsupportedOperatorError, match=f"{name} cannot negate"):
+            model.negate(region)
+    if not model.can_embed_universe:
+        with pytest.raises(UnsupportedOperatorError, match="set of all entities"):
+            model.universe(2)
+    if not model.has_extent:
+        with pytest.raises(UnsupportedOperatorError, match="no inside"):
+            model.inside_fraction_of_all(region)
+    if not model.has_own_loss:
+        with pytest.raises(AssertionError, match="shared loss"):
+            model.training_loss(1, torch.Generator())
+
+
+@pytest.mark.parametrize("name", [n for n, entry in MODELS.items() if entry.model.has_extent])
+def test_entities_are_inside_their_own_region(name: str) -> None:
+    model = small_model(name)
+    everyone = torch.arange(NUM_ENTITIES)
+    inside = model.inside_fraction_of_all(model.anchor(everyone))
+    torch.testing.assert_close(inside.diagonal(), torch.ones(NUM_ENTITIES).double())
+    assert (inside.fill_diagonal_(0.0) == 0).all()
+    region = some_regions(model)
+    torch.testing.assert_close(
+        model.inside_fraction(region, everyone[None]), model.inside_fraction_of_all(region)
+    )
+    # Inside everywhere means no outside distance; outside somewhere means some.
+    mixed = model.inside_fraction_of_all(region)
+    assert 0 < mixed.mean() < 1
+
+
+@pytest.mark.parametrize("name", [n for n, entry in MODELS.items() if entry.model.can_negate])
+def test_double_negation_scores_as_the_region_itself(name: str) -> None:
+    model = small_model(name)
+    region = some_regions(model)
+    torch.testing.assert_close(
+        model.distance_to_all(model.negate(model.negate(region))), model.distance_to_all(region)
+    )
+    assert not torch.allclose(
+        model.distance_to_all(model.negate(region)), model.distance_to_all(region)
+    )
+
+
+@every_model
+def test_models_train_and_score_in_single_precision(name: str) -> None:
+    model = build_model(name, NUM_ENTITIES, NUM_RELATIONS, SMALL_OPTIONS[name], facts=SMALL_FACTS)
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    exact = small_model(name)
+    batch = [Project(Anchor(1), 2), Project(Anchor(2), 3)]
+    rough: Tensor = score_queries(model.eval(), batch)
+    torch.testing.assert_close(rough.double(), score_queries(exact, batch), atol=1e-4, rtol=1e-4)
+    assert embed_queries(model, batch)[0].dtype == torch.float32
