@@ -17,9 +17,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def test_the_tree_of_lines():
     assert draw_tree(QUERY, VOCABULARY).splitlines() == [
-        "^director of",
+        "via ^director",
         "└─ and",
-        "   ├─ was won by of",
+        "   ├─ via was won by",
         "   │  └─ Academy Award",
         "   └─ not",
         "      └─ or",
@@ -49,7 +49,7 @@ def test_the_svg_shows_names_relations_and_operators():
     assert [text.text for text in of("entity")] == ["Academy Award", "<b & c>", "everything"]
     assert [text.text for text in of("relation")] == ["was won by", "^director"]
     assert [text.text for text in of("sign") if text.text] == ["∨", "¬", "∧"]
-    assert root.get("aria-label") == '("Academy Award"."was won by" & !("<b & c>" | *)).^director'
+    assert root.get("aria-label") == '("Academy Award".won_by & !("<b & c>" | *)).^director'
 
 
 @given(strategies.queries())

@@ -82,8 +82,8 @@ def test_labels_stand_in_only_where_they_can_be_read_back():
     assert name_of(entities, 4, labels=True) == "/m/3"  # its label is another's name
     assert name_of(entities, 0, labels=False) == "a"
     query = And((Project(A, 0), Project(M1, 1), M3))
-    assert render_query(query, VOCABULARY, labels=True) == "A.R & /m/1.^R & /m/3"
+    assert render_query(query, VOCABULARY, labels=True) == "A.r & /m/1.^r & /m/3"
     assert render_formula(query, VOCABULARY, labels=True) == (
-        '?x: R("A", ?x) & R(?x, "/m/1") & ?x = "/m/3"'
+        '?x: r("A", ?x) & r(?x, "/m/1") & ?x = "/m/3"'
     )
     assert parse_query(render_query(query, VOCABULARY, labels=True), VOCABULARY) == query

@@ -26,7 +26,7 @@ def draw_tree(query: Query, vocabulary: Vocabulary, *, labels: bool = True) -> s
     >>> names = Vocabulary(NameTable("entity", ["a", "b"]), NameTable("relation", ["r"]))
     >>> print(draw_tree(Anchor(0).project(0) & ~Anchor(1), names))
     and
-    ├─ r of
+    ├─ via r
     │  └─ a
     └─ not
        └─ b
@@ -162,7 +162,7 @@ def _caption(node: Query, vocabulary: Vocabulary, labels: bool) -> str:
     """What a line of the tree says."""
     match node:
         case Project(_, relation_id):
-            return f"{_relation(relation_id, vocabulary, labels)} of"
+            return f"via {_relation(relation_id, vocabulary, labels)}"
         case And():
             return "and"
         case Or():

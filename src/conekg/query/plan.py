@@ -162,6 +162,39 @@ def make_plan(groups: tuple[Group, ...]) -> Plan:
     return Plan(groups, tuple(steps), tuple(outputs), roots)
 
 
+def describe(plan: Plan) -> list[str]:
+    """The steps of a plan in words, in order of execution.
+
+    >>> from conekg.query.shape import STRUCTURES
+    >>> describe(plan_shapes([(STRUCTURES["2in"], 1)]))
+    ['embed 2 entities', 'project 2 sets', 'complement 1 set', 'intersect 2 sets']
+    """
+
+    def sets(rows: Sequence[Rows]) -> str:
+        size = sum(r.stop - r.start for r in rows)
+        return f"{size} set{'s' * (size != 1)}"
+
+    lines: list[str] = []
+    for step in plan.steps:
+        match step:
+            case AnchorStep(entities):
+                size = sum(plan.groups[slot.group].count for slot in entities)
+                lines.append(f"embed {size} entit{'y' if size == 1 else 'ies'}")
+            case UniverseStep():
+                lines.append("embed the set of all entities")
+            case ProjectStep(operands, _):
+                lines.append(f"project {sets(operands)}")
+            case NegateStep(operands):
+                lines.append(f"complement {sets(operands)}")
+            case IntersectStep(operand_lists):
+                size = sum(r.stop - r.start for r in operand_lists[0])
+                times = "" if size == 1 else f", {size} times"
+                lines.append(f"intersect {len(operand_lists)} sets{times}")
+            case _:
+                assert_never(step)
+    return lines
+
+
 _Key: TypeAlias = tuple[int, Query]
 """A node within a group. Equal subtrees of a group are one node, computed once."""
 

@@ -20,7 +20,7 @@ from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fo
 def render_query(query: Query, vocabulary: Vocabulary, *, labels: bool = False) -> str:
     """The query in the path algebra, with no more parentheses and quotes than needed.
 
-    With `labels`, readable labels stand for names wherever they can be read back.
+    With `labels`, entities go by their readable labels wherever those can be read back.
     """
 
     def write(node: Query, parts: tuple[_Text, ...]) -> _Text:
@@ -30,7 +30,7 @@ def render_query(query: Query, vocabulary: Vocabulary, *, labels: bool = False) 
             case Universe():
                 return _Text("*", _PATH)
             case Project(_, relation_id):
-                step = _relation(vocabulary, relation_id, labels)
+                step = _relation(vocabulary, relation_id)
                 return _Text(f"{parts[0].within(_PATH)}.{step}", _PATH)
             case Not():
                 return _Text(f"!{parts[0].within(_NOT)}", _NOT)
@@ -83,8 +83,8 @@ def _written(name: str) -> str:
     return name if is_bare_name(name) else quote(name)
 
 
-def _relation(vocabulary: Vocabulary, relation_id: int, labels: bool) -> str:
-    name = _written(name_of(vocabulary.relations, relation_id >> 1, labels))
+def _relation(vocabulary: Vocabulary, relation_id: int) -> str:
+    name = _written(vocabulary.relations.name(relation_id >> 1))
     return f"^{name}" if relation_id & 1 else name
 
 
@@ -144,7 +144,7 @@ class _FormulaWriter:
     def _atom(self, head: str, relation_id: int, tail: str) -> str:
         """`relation(head, tail)`; an inverse is written forward with its ends exchanged."""
         first, second = (tail, head) if relation_id & 1 else (head, tail)
-        return f"{_relation(self._vocabulary, relation_id & ~1, self._labels)}({first}, {second})"
+        return f"{_relation(self._vocabulary, relation_id & ~1)}({first}, {second})"
 
     def _entity(self, entity_id: int) -> str:
         return quote(name_of(self._vocabulary.entities, entity_id, self._labels))

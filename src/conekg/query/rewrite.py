@@ -208,11 +208,20 @@ def _push_through_unions(query: Query) -> Query:
     """Negations moved inward through nodes that contain a union; the others stay."""
 
     def push(node: Query, operands: tuple[tuple[_Signed, bool], ...]) -> tuple[_Signed, bool]:
-        signed = _signed(node, [pair for pair, _ in operands])
-        if isinstance(node, Or) or any(contains for _, contains in operands):
-            return signed, True
-        complement = node.operand if isinstance(node, Not) else Not(node)
-        return (node, complement), False
+        pairs = [pair for pair, _ in operands]
+        if not isinstance(node, Or) and not any(contains for _, contains in operands):
+            complement = node.operand if isinstance(node, Not) else Not(node)
+            return (node, complement), False
+        match node:
+            # Intersections that only the push has nested are merged.
+            case And():
+                plain = And(_joined(node.operands, _firsts(pairs)))
+                return (plain, Or(_seconds(pairs))), True
+            case Or():
+                complement = And(_joined(node.operands, _seconds(pairs)))
+                return (Or(_firsts(pairs)), complement), True
+            case _:
+                return _signed(node, pairs), True
 
     return fold(query, push)[0][0]
 

@@ -1,0 +1,102 @@
+"""`conekg explain-query`: what a question means, and how it will be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from conekg.cli.console import JsonOption, print_json, print_text, say
+from conekg.errors import ConfigError, QueryError, QueryTooLargeError
+from conekg.graph.source import open_graph
+from conekg.graph.vocabulary import Vocabulary
+from conekg.query.parse import parse_query
+from conekg.query.picture import draw_svg, draw_tree
+from conekg.query.plan import describe, plan_shapes
+from conekg.query.render import render_formula, render_query
+from conekg.query.render_sparql import render_sparql
+from conekg.query.rewrite import DEFAULT_BRANCH_CAP, to_de_morgan, to_dnf, union_free_branches
+from conekg.query.shape import shape_of
+from conekg.query.tree import Query
+from conekg.query.tuples import query_to_tuple
+
+
+def explain_query(
+    graph: Annotated[
+        str,
+        typer.Argument(help="geography, a benchmark's name, a graph folder, a file of triples."),
+    ],
+    query: Annotated[
+        str, typer.Argument(help="The question: path algebra, first-order formula or SPARQL.")
+    ],
+    cap: Annotated[
+        int, typer.Option(min=1, help="Union-free branches allowed in the normal form.")
+    ] = DEFAULT_BRANCH_CAP,
+    svg: Annotated[
+        Path | None, typer.Option(help="Also draw the computation graph into this file.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how a question is understood: its tree, other notations, normal form and plan."""
+    vocabulary = open_graph(graph).vocabulary
+    tree = parse_query(query, vocabulary)
+    explained = explain(tree, vocabulary, cap)
+    if svg is not None:
+        _write(svg, draw_svg(tree, vocabulary))
+    if as_json:
+        print_json(explained)
+        return
+    for heading, value in explained.items():
+        lines = value if isinstance(value, list) else str(value).split("\n")
+        print_text(f"{heading.replace('_', ' ')}:")
+        for line in lines:
+            print_text(f"  {line}")
+
+
+def explain(query: Query, vocabulary: Vocabulary, cap: int) -> dict[str, Any]:
+    """What there is to say about a query, by heading."""
+    return {
+        "tree": draw_tree(query, vocabulary),
+        "path": render_query(query, vocabulary, labels=True),
+        "formula": render_formula(query, vocabulary, labels=True),
+        "sparql": render_sparql(query, vocabulary),
+        "tuple": _tuple(query),
+        "shape": shape_of(query).name,
+        "normal_form": _within_cap(
+            lambda: render_query(to_dnf(query, cap), vocabulary, labels=True)
+        ),
+        "de_morgan_form": render_query(to_de_morgan(query), vocabulary, labels=True),
+        "branches": _within_cap(
+            lambda: [
+                render_query(branch, vocabulary, labels=True)
+                for branch in union_free_branches(query, cap=cap)
+            ]
+        ),
+        "plan": _within_cap(lambda: describe(plan_shapes([(shape_of(query), 1)], cap=cap))),
+    }
+
+
+def _tuple(query: Query) -> str:
+    """The nested tuple of the benchmark files; why not, where there is none."""
+    try:
+        return repr(query_to_tuple(query))
+    except QueryError as error:
+        return f"({error.message})"
+
+
+def _within_cap(compute: Callable[[], Any]) -> Any:
+    """What is computed, or the message that it would be too large: the rest stays worth seeing."""
+    try:
+        return compute()
+    except QueryTooLargeError as error:
+        return f"({error.message})"
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {str(path)!r}: {error.strerror}", key="svg") from error
+    say(f"drew {path}")
