@@ -20,7 +20,6 @@ from torch import Tensor
 from conekg.answering.abandon import Geometry, ScanTable
 from conekg.answering.shortlist import HarmonicShortlist
 from conekg.graph.adjacency import IntArray, LongArray
-from conekg.graph.ragged import Ragged
 from conekg.model.box import Box
 from conekg.model.cone import Cone
 from conekg.model.gqe import Gqe
@@ -32,7 +31,7 @@ SHORTLIST_SIZE = 2_000
 """Entities that are scored exactly after a shortlist, or 20 for each one asked for."""
 
 _BLOCK = 64
-_CHUNK_ROWS = 64
+_CHUNK_ROWS = 32
 """Regions handled at once, which bounds the memory of partial sums and logits."""
 
 
@@ -106,16 +105,18 @@ class EntityIndex:
     def _top_by_scan(
         self, scan: ScanTable, region: Region, counts: Sequence[int], skip: Sequence[IntArray]
     ) -> list[Ranking]:
-        skipped = Ragged.from_rows(skip)
-        ids, distances, found = scan.nearest(
+        found = scan.nearest(
             region[0].numpy(),
             region[-1].numpy(),
-            np.asarray(counts, dtype=np.int64),
-            skipped.offsets,
-            skipped.values,
+            counts,
+            skip,
+            threads=torch.get_num_threads(),
         )
-        scores = self._model.gamma - _scale(self._model) * distances.astype(float)
-        return [Ranking(ids[row, :count], scores[row, :count]) for row, count in enumerate(found)]
+        gamma, scale = self._model.gamma, _scale(self._model)
+        return [
+            Ranking(nearest.entity_ids, gamma - scale * nearest.distances.astype(float))
+            for nearest in found
+        ]
 
     def _top_by_abandoning(
         self, points: Tensor, region: Region, count: int, skip: IntArray
