@@ -74,7 +74,7 @@ def test_build_refuses_what_makes_no_sense(tmp_path: Path) -> None:
     (tmp_path / "facts.tsv").write_text(FACTS)
     out = ("--out", tmp_path / "g")
     cases = [
-        (("facts.tsv", "--from", tmp_path), "--from goes with a benchmark's name"),
+        (("facts.tsv", "--from", tmp_path), "a benchmark's folder goes with its name"),
         (("facts.tsv", "--test-share", 2), "the test share is 2.0"),
         (("absent.tsv",), "no graph, folder or file named"),
     ]
@@ -107,6 +107,12 @@ def test_info_verifies_when_asked(films: Path, monkeypatch: pytest.MonkeyPatch) 
     failed = run("info", films, "--verify")
     assert failed.exit_code == 2
     assert "does not match its checksum" in failed.stderr
+
+
+def test_verify_needs_a_graph_folder() -> None:
+    failed = run("info", "geography", "--verify")
+    assert failed.exit_code == 2
+    assert "--verify goes with a graph folder" in failed.stderr
 
 
 def test_relations_are_listed_by_use(films: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conekg.errors import ConeKGError, DataError
+from conekg.errors import ConeKGError, ConfigError, DataError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.graph.source import ReadOptions, open_graph, read_source
 from conekg.graph.split import HoldOut
@@ -72,3 +72,24 @@ def test_what_is_no_graph_gets_help(tmp_path: Path) -> None:
         open_graph(tmp_path / "absent")
     with pytest.raises(DataError, match="the folder holds no graph"):
         open_graph(tmp_path)
+
+
+def test_options_that_would_change_nothing_are_refused(
+    film_graph: KnowledgeGraph, tmp_path: Path
+) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text(FACTS)
+    store = save_graph(film_graph, tmp_path / "films")
+    split = HoldOut(seed=3)
+    cases: list[tuple[object, ReadOptions]] = [
+        ("geography", ReadOptions(hold_out=split)),
+        ("nell995", ReadOptions(valid=path)),
+        (store, ReadOptions(entity_labels=path)),
+        (path, ReadOptions(unseen="drop")),
+        (path, ReadOptions(test=path, hold_out=split)),
+    ]
+    for source, options in cases:
+        with pytest.raises(ConfigError, match="cannot be combined with"):
+            open_graph(source, options)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="goes with its name"):
+        open_graph("geography", benchmark_folder=tmp_path)

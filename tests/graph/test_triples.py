@@ -84,6 +84,14 @@ def test_a_header_is_no_triple(name: str, header: tuple[str, str, str], tmp_path
     assert table.line_of(0) == 2
 
 
+def test_a_header_may_follow_blank_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("\n\nhead\trelation\ttail\na\tr\tb\n")
+    table = read_triples(path)
+    assert told(table) == [("a", "r", "b")]
+    assert table.line_of(0) == 4
+
+
 def test_blank_lines_do_not_shift_line_numbers(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("a\tr\tb\n\n\nb\tr\tc\n")

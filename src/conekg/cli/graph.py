@@ -92,10 +92,6 @@ def build(
 
     `conekg graph build nell995 --out nell`
     """
-    if from_folder is not None and source not in BENCHMARKS:
-        raise ConfigError(
-            f"--from goes with a benchmark's name ({', '.join(BENCHMARKS)}), not with {source!r}"
-        )
     options = ReadOptions(
         hold_out=HoldOut(valid_share, test_share, seed),
         unseen="drop" if drop_unseen else "error",
@@ -124,10 +120,9 @@ def info(
     as_json: JsonOption = False,
 ) -> None:
     """Say how large a graph is and how its facts are split."""
-    if verify and is_store(Path(graph)):
-        opened = load_graph(graph, verify=True)
-    else:
-        opened = open_graph(graph)
+    if verify and not is_store(Path(graph)):
+        raise ConfigError(f"--verify goes with a graph folder, not with {graph!r}", key="verify")
+    opened = load_graph(graph, verify=True) if verify else open_graph(graph)
     if as_json:
         print_json(_facts_about(opened))
     else:

@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 
 from conekg.errors import DataError
 from conekg.graph.adjacency import IntArray, LongArray
-from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split, with_inverses
+from conekg.graph.knowledge_graph import (
+    SPLITS,
+    KnowledgeGraph,
+    Split,
+    check_size,
+    with_inverses,
+)
 from conekg.graph.split import HoldOut, split_triples
 from conekg.graph.triples import TripleTable
 from conekg.graph.vocabulary import NameTable, Vocabulary
@@ -150,12 +156,13 @@ def _distinct(triples: IntArray) -> tuple[IntArray, int]:
 
 
 def _keys(triples: IntArray) -> LongArray:
-    """One number a triple, equal only for equal triples (21, 22 and 21 bits would not do)."""
-    size = np.int64(triples[:, [0, 2]].max(initial=0)) + 1
-    return _keys_within(triples, size)
+    """One number a triple, equal only for equal triples."""
+    return _keys_within(triples, int(triples[:, [0, 2]].max(initial=0)) + 1)
 
 
-def _keys_within(triples: IntArray, size: np.int64) -> LongArray:
+def _keys_within(triples: IntArray, size: int) -> LongArray:
+    """The same, comparable between tables whose entity numbers are all below `size`."""
+    check_size(size, int(triples[:, 1].max(initial=0)) + 1)
     key: LongArray = triples[:, 1].astype(np.int64)
     key *= size
     key += triples[:, 0]
@@ -201,7 +208,7 @@ def _refuse_overlaps(
     tables: Mapping[Split, TripleTable], numbered: Mapping[Split, IntArray], numbering: _Numbering
 ) -> None:
     """A triple in two splits is an error: it would be both known and to be predicted."""
-    size = np.int64(len(numbering.entities))
+    size = len(numbering.entities)
     keys = {split: _keys_within(triples, size) for split, triples in numbered.items()}
     splits = list(keys)
     for index, later in enumerate(splits):

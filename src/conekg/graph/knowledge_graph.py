@@ -46,6 +46,7 @@ class KnowledgeGraph:
         if fingerprint is not None:
             self.__dict__["fingerprint"] = fingerprint
         else:
+            check_size(self.num_entities, self.num_relations)
             for split in SPLITS:
                 self._refuse_unknown_ids(split)
 
@@ -119,6 +120,15 @@ class KnowledgeGraph:
                     f"{kind} id {low if low < 0 else high} in the {split} edges of graph "
                     f"{self.name!r}; ids go from 0 to {size - 1}"
                 )
+
+
+def check_size(num_entities: int, num_relations: int) -> None:
+    """Refuse graphs whose triples do not fit in one 64-bit number each."""
+    if num_entities >= 2**31 or num_relations * num_entities**2 >= 2**63:
+        raise DataError(
+            f"{num_entities:,} entities with {num_relations:,} relations are too many: relations "
+            f"times the square of entities must stay below {2**63:,}"
+        )
 
 
 def with_inverses(triples: IntArray) -> IntArray:

@@ -7,10 +7,10 @@ here, and anything else is an error that lists what is accepted.
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from conekg.errors import DataError
+from conekg.errors import ConfigError, DataError
 from conekg.graph.assemble import (
     NO_LABELS,
     Assembled,
@@ -79,9 +79,16 @@ def read_source(
 ) -> Assembled:
     """The same as `open_graph`, with notes on what was merged or left out."""
     options = options or ReadOptions()
+    if benchmark_folder is not None and source not in BENCHMARKS:
+        raise ConfigError(
+            f"a benchmark's folder goes with its name ({', '.join(BENCHMARKS)}), not with "
+            f"{str(source)!r}"
+        )
     if source == "geography":
+        _refuse_idle(options, "the embedded graph")
         return Assembled(load_geography())
     if source in BENCHMARKS:
+        _refuse_idle(options, "a benchmark")
         return Assembled(open_benchmark(str(source), benchmark_folder, progress))
     path = Path(source)
     if path.is_dir():
@@ -100,8 +107,10 @@ def read_source(
 
 def _read_folder(folder: Path, options: ReadOptions) -> Assembled:
     if is_store(folder):
+        _refuse_idle(options, "a graph folder")
         return Assembled(load_graph(folder))
     if is_benchmark_folder(folder):
+        _refuse_idle(options, "a benchmark folder")
         return Assembled(read_benchmark_folder(folder))
     train = _split_file(folder, "train")
     if train is None:
@@ -111,6 +120,7 @@ def _read_folder(folder: Path, options: ReadOptions) -> Assembled:
             hint="accepted are a store made by `conekg graph build`, a BetaE or Query2Box "
             "folder, or a folder with train, valid and test files",
         )
+    _refuse_idle(options, "a folder of split files", "unseen", "entity_labels", "relation_labels")
     labels = _labels(options, folder)
     tables: dict[Split, TripleTable] = {
         split: read_triples(path)
@@ -124,12 +134,36 @@ def _read_file(path: Path, options: ReadOptions) -> Assembled:
     name = path.name.split(".")[0] or path.name
     labels = _labels(options, None)
     if options.valid is None and options.test is None:
+        _refuse_idle(options, "a single file", "hold_out", "entity_labels", "relation_labels")
         return assemble_one(name, read_triples(path), options.hold_out, labels)
+    used = ("unseen", "valid", "test", "entity_labels", "relation_labels")
+    _refuse_idle(options, "files that are split already", *used)
     paths: dict[Split, Path | None] = {"train": path, "valid": options.valid, "test": options.test}
     tables: dict[Split, TripleTable] = {
         split: read_triples(given) for split, given in paths.items() if given is not None
     }
     return assemble_splits(name, tables, labels, options.unseen)
+
+
+_OPTION_NAMES = {
+    "hold_out": "the shares and the seed of a split",
+    "unseen": "dropping unseen names",
+    "valid": "a validation file",
+    "test": "a test file",
+    "entity_labels": "a file of entity labels",
+    "relation_labels": "a file of relation labels",
+}
+
+
+def _refuse_idle(options: ReadOptions, what: str, *used: str) -> None:
+    """An option that would change nothing is a misunderstanding, so it is an error."""
+    for option in fields(options):
+        if option.name not in used and getattr(options, option.name) != getattr(
+            ReadOptions(), option.name
+        ):
+            raise ConfigError(
+                f"{_OPTION_NAMES[option.name]} cannot be combined with {what}", key=option.name
+            )
 
 
 def _split_file(folder: Path, split: Split) -> Path | None:

@@ -73,12 +73,12 @@ def read_triples(path: str | Path) -> TripleTable:
 
 
 def _read_text(path: Path, delimiter: str) -> TripleTable:
-    has_header = _has_header(path, delimiter)
+    header_line = _header_line(path, delimiter)
     try:
         table = pyarrow.csv.read_csv(
             path,
             read_options=pyarrow.csv.ReadOptions(
-                column_names=list(COLUMNS), skip_rows=int(has_header), block_size=_BLOCK_BYTES
+                column_names=list(COLUMNS), skip_rows=header_line, block_size=_BLOCK_BYTES
             ),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=delimiter, quote_char=False if delimiter == "\t" else '"'
@@ -88,22 +88,23 @@ def _read_text(path: Path, delimiter: str) -> TripleTable:
             ),
         )
     except (pa.ArrowInvalid, OSError) as error:
-        raise _fault(path, delimiter, has_header, str(error)) from error
+        raise _fault(path, delimiter, str(error)) from error
     columns = tuple(_one_dictionary(table[name]) for name in COLUMNS)
     if any(pc.any(pc.equal(column.dictionary, "")).as_py() for column in columns):
-        raise _fault(path, delimiter, has_header, "it has an empty field")
+        raise _fault(path, delimiter, "it has an empty field")
     return _checked(
-        TripleTable(path, columns, line_of=lambda row: line_of_row(path, row + has_header))
+        TripleTable(path, columns, line_of=lambda row: line_of_row(path, row + bool(header_line)))
     )
 
 
-def _has_header(path: Path, delimiter: str) -> bool:
-    for _, fields in fields_of(path, delimiter, None):
-        return tuple(name.strip().lower() for name in fields) in HEADERS
+def _header_line(path: Path, delimiter: str) -> int:
+    """The number of the line that is a header; 0 where the first line is a triple."""
+    for number, fields in fields_of(path, delimiter, None):
+        return number if tuple(name.strip().lower() for name in fields) in HEADERS else 0
     raise DataError("the file is empty; a line is `head relation tail`", path=str(path))
 
 
-def _fault(path: Path, delimiter: str, has_header: bool, otherwise: str) -> DataError:
+def _fault(path: Path, delimiter: str, otherwise: str) -> DataError:
     """The error of the first bad line."""
     try:
         for _ in fields_of(path, delimiter, len(COLUMNS)):
