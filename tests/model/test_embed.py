@@ -1,0 +1,76 @@
+"""Running plans: one product a depth, branches in order, unions by their best branch."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from conekg.model.embed import best_over_branches, embed
+from conekg.model.interface import Region
+from conekg.query.plan import plan_shapes
+from conekg.query.shape import STRUCTURES
+from conekg.query.tree import Anchor, And, Or, Project
+from small_models import score_queries, small_model
+
+
+def ids(*rows: list[int]) -> Tensor:
+    return torch.tensor(rows)
+
+
+def test_rows_come_group_by_group_and_branch_by_branch() -> None:
+    model = small_model("gqe")
+    plan = plan_shapes([(STRUCTURES["2u"], 2), (STRUCTURES["1p"], 1)])
+    region = embed(model, plan, [ids([0, 1], [2, 3]), ids([4])], [ids([0, 1], [2, 3]), ids([5])])
+    order = [(0, 0), (2, 2), (1, 1), (3, 3), (4, 5)]
+    expected = torch.stack([model.entity[e] + model.relation[r] for e, r in order])
+    torch.testing.assert_close(region[0], expected)
+
+
+def test_a_union_is_as_good_as_its_best_branch() -> None:
+    model = small_model("cone")
+    left, right = Project(Anchor(0), 1), Project(Anchor(3), 2)
+    united, *apart = score_queries(model, [Or((left, right)), left, right])
+    torch.testing.assert_close(united, torch.maximum(*apart))
+
+
+def test_branches_are_reduced_group_by_group() -> None:
+    plan = plan_shapes([(STRUCTURES["2u"], 2), (STRUCTURES["1p"], 1)])
+    logits = torch.tensor([[1.0], [5.0], [3.0], [2.0], [9.0]])
+    assert best_over_branches(plan, logits).tolist() == [[3.0], [5.0], [9.0]]
+    plain = plan_shapes([(STRUCTURES["1p"], 5)])
+    assert best_over_branches(plain, logits) is logits
+
+
+def test_all_projections_of_a_depth_are_one_product() -> None:
+    model = small_model("cone")
+    calls: list[int] = []
+    project = model.project
+
+    def counted(region: Region, relation_ids: Tensor) -> Region:
+        calls.append(len(relation_ids))
+        return project(region, relation_ids)
+
+    model.project = counted  # type: ignore[method-assign]
+    shapes = [STRUCTURES[name] for name in ("1p", "2p", "3p", "2i", "pi", "ip", "inp")]
+    plan = plan_shapes([(shape, 3) for shape in shapes])
+    anchors = [torch.zeros(3, shape.num_anchors, dtype=torch.long) for shape in shapes]
+    relations = [torch.zeros(3, shape.num_relations, dtype=torch.long) for shape in shapes]
+    embed(model, plan, anchors, relations)
+    # First hops: 1 + 1 + 1 + 2 + 2 + 2 + 2; second: 2p 3p pi ip inp; third: 3p.
+    assert calls == [3 * 11, 3 * 5, 3 * 1]
+
+
+def test_shared_parts_are_embedded_once() -> None:
+    model = small_model("box")
+    seen: list[int] = []
+    anchor = model.anchor
+
+    def counted(entity_ids: Tensor) -> Region:
+        seen.append(len(entity_ids))
+        return anchor(entity_ids)
+
+    query = And((Project(Anchor(1), 0), Project(Anchor(2), 0)))
+    plan = plan_shapes([(STRUCTURES["2i"], 1)])
+    region = embed(model, plan, [ids([1, 2])], [ids([0, 0])], anchor=counted)
+    assert seen == [2]
+    torch.testing.assert_close(model.logits_of_all(region), score_queries(model, [query]))
