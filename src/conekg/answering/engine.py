@@ -171,7 +171,7 @@ class Answerer:
         ids = np.array(entity_ids, dtype=np.int64)
         embedded = embed_queries(self.model, [item.query], item.question.union, self.max_branches)
         with torch.inference_mode():
-            best = self.model.logits_of_all(embedded.region).max(dim=0)
+            best = self.index.table.logits(embedded.region).max(dim=0)
             scores = best.values.double().cpu().numpy()
             branches = best.indices.cpu().numpy()[ids]
         members = self._members(embedded, [Ranking(ids, scores[ids])] * len(embedded.region[0]))

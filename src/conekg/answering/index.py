@@ -1,9 +1,9 @@
-"""The best entities of a region among all, exactly; approximately beyond millions.
+"""The best entities of a region among all, exactly; approximately beyond a million.
 
 Three ways lead to the same list: on a CPU a compiled scan that abandons candidates
-early, on other devices the same idea in tensor operations, and for models whose
-distance is no plain sum over dimensions a full scan. Equal scores rank by entity id.
-Very large tables take a shortlist first, whose recall is measured when it is made.
+early, elsewhere the same idea in tensor operations, and for many regions at once on a
+GPU, or a distance that is no plain sum over dimensions, a full scan. Equal scores rank
+by entity id. Very large tables take a shortlist first, whose recall is measured.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from conekg.model.box import Box
 from conekg.model.cone import Cone
 from conekg.model.gqe import Gqe
 from conekg.model.interface import QueryModel, Region
+from conekg.model.scoring import ScoringTable, scoring_table
 
 SHORTLIST_FROM = 1_000_000
 """Entities from which on a ConE model's table is searched by shortlist."""
@@ -31,6 +33,8 @@ SHORTLIST_SIZE = 2_000
 """Entities that are scored exactly after a shortlist, or 20 for each one asked for."""
 
 _BLOCK = 64
+_ONE_BY_ONE = 4
+"""Up to so many regions are searched one after the other where tensors do the work."""
 _CHUNK_ROWS = 32
 """Regions handled at once, which bounds the memory of partial sums and logits."""
 
@@ -60,17 +64,21 @@ class EntityIndex:
         self._shortlist: HarmonicShortlist | None = None
         self.recall = 1.0
         """The share of true top-10 entities that a search finds; below 1 only by shortlist."""
-        on_cpu = next(model.parameters()).device.type == "cpu"
         large = model.num_entities >= SHORTLIST_FROM
         if isinstance(model, Cone) and (large if shortlist is None else shortlist):
             self._shortlist = HarmonicShortlist(model)
             self.recall = measure_recall(model, self._shortlist)
         elif geometry := _geometry(model):
-            if on_cpu:
-                points = all_points(model).numpy()
-                self._scan = ScanTable(points, geometry, _center_weight(model))
+            points = all_points(model)
+            if points.device.type == "cpu" and points.dtype == torch.float32:
+                self._scan = ScanTable(points.numpy(), geometry, _center_weight(model))
             else:
-                self._points = all_points(model)
+                self._points = points
+
+    @cached_property
+    def table(self) -> ScoringTable:
+        """The scores of all entities, for who needs more than the best."""
+        return scoring_table(self._model)
 
     def top(self, region: Region, counts: Sequence[int], skip: Sequence[IntArray]) -> list[Ranking]:
         """For each row its best `counts[row]` entities that are not in `skip[row]`, sorted ids.
@@ -92,7 +100,7 @@ class EntityIndex:
             return self._top_by_shortlist(self._shortlist, region, counts, skip)
         if self._scan is not None:
             return self._top_by_scan(self._scan, region, counts, skip)
-        if self._points is not None:
+        if self._points is not None and len(counts) <= _ONE_BY_ONE:
             return [
                 self._top_by_abandoning(
                     self._points, tuple(part[row : row + 1] for part in region), count, ids

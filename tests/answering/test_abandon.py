@@ -1,0 +1,141 @@
+"""The early-abandoning scan finds what the full scan and plain arithmetic find."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.answering.abandon import FloatArray, Geometry, Nearest, ScanTable, spread
+
+GEOMETRIES: tuple[Geometry, ...] = ("cone", "box", "point")
+NOBODY = np.empty(0, dtype=np.int32)
+
+
+def plain_distance(
+    geometry: Geometry, points: FloatArray, first: FloatArray, second: FloatArray
+) -> np.ndarray:
+    """[num_entities] the published formulas in float64, one region."""
+    points, first, second = (array.astype(np.float64) for array in (points, first, second))
+    if geometry == "cone":
+        delta = points - first
+        apart = np.minimum(np.abs(np.sin((delta + second) / 2)), np.abs(np.sin((delta - second) / 2)))
+        inside = np.abs(np.sin(delta / 2)) < np.abs(np.sin(second / 2))
+        within = np.minimum(np.abs(np.sin(delta / 2)), np.abs(np.sin(second / 2)))
+        return (np.where(inside, 0, apart) + 0.02 * within).sum(axis=1)
+    delta = np.abs(points - first)
+    if geometry == "box":
+        outside = np.maximum(0, delta - second)
+        return (outside + 0.02 * np.abs(np.minimum(delta, second))).sum(axis=1)
+    return delta.sum(axis=1)
+
+
+def make(
+    geometry: Geometry, num_entities: int, dim: int, rows: int, seed: int, clusters: int = 0
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Points and regions; with clusters, regions lie near some of the points."""
+    generator = np.random.default_rng(seed)
+    points = generator.uniform(-np.pi, np.pi, (num_entities, dim))
+    first = generator.uniform(-np.pi, np.pi, (rows, dim))
+    if clusters:
+        centers = generator.uniform(-np.pi, np.pi, (clusters, dim))
+        points = centers[generator.integers(clusters, size=num_entities)]
+        points = np.clip(points + generator.normal(0, 0.3, points.shape), -np.pi, np.pi)
+        first = centers[generator.integers(clusters, size=rows)]
+    second = generator.uniform(0, np.pi if geometry == "cone" else 0.5, (rows, dim))
+    return points.astype(np.float32), first.astype(np.float32), second.astype(np.float32)
+
+
+def same(left: Nearest, right: Nearest) -> bool:
+    return np.array_equal(left.entity_ids, right.entity_ids) and np.array_equal(
+        left.distances, right.distances
+    )
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+@given(data=st.data())
+def test_abandoning_finds_what_the_full_scan_finds(geometry: Geometry, data: st.DataObject) -> None:
+    num_entities = data.draw(st.integers(1, 60), label="entities")
+    dim = data.draw(st.sampled_from([1, 5, 130, 260, 400]), label="dim")
+    rows = data.draw(st.integers(1, 3), label="rows")
+    seed = data.draw(st.integers(0, 2**16), label="seed")
+    clusters = data.draw(st.sampled_from([0, 1, 4]), label="clusters")
+    points, first, second = make(geometry, num_entities, dim, rows, seed, clusters)
+    # Copies of rows make ties, which must fall by id.
+    copies = data.draw(st.lists(st.integers(0, num_entities - 1), max_size=30), label="copies")
+    points = np.concatenate([points, points[copies]])
+    ids = st.lists(st.integers(0, len(points) - 1), unique=True, max_size=len(points))
+    skip = [np.array(sorted(data.draw(ids)), dtype=np.int32) for _ in range(rows)]
+    counts = [data.draw(st.integers(1, len(points) + 3)) for _ in range(rows)]
+    table = ScanTable(points, geometry, 0.02)
+    found = table.nearest(first, second, counts, skip)
+    full = table.nearest(first, second, counts, skip, abandon=False)
+    for row in range(rows):
+        assert same(found[row], full[row])
+        check_row(geometry, points, first[row], second[row], counts[row], skip[row], found[row])
+
+
+def check_row(
+    geometry: Geometry,
+    points: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    count: int,
+    skip: np.ndarray,
+    found: Nearest,
+) -> None:
+    true = plain_distance(geometry, points, first, second)
+    allowed = np.setdiff1d(np.arange(len(points)), skip)
+    assert len(found.entity_ids) == min(count, len(allowed))
+    assert set(found.entity_ids.tolist()) <= set(allowed.tolist())
+    best = np.sort(true[allowed])[: len(found.entity_ids)]
+    np.testing.assert_allclose(found.distances, best, rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(found.distances, true[found.entity_ids], rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_equal_entities_come_by_id(geometry: Geometry) -> None:
+    points, first, second = make(geometry, 40, 300, 1, seed=3, clusters=3)
+    table = ScanTable(np.tile(points, (3, 1)), geometry, 0.02)
+    (found,) = table.nearest(first, second, [120], [NOBODY])
+    by_kind = found.entity_ids.reshape(40, 3)
+    np.testing.assert_array_equal(by_kind % 40, by_kind[:, :1] % 40 + np.zeros((1, 3), dtype=int))
+    assert (np.diff(by_kind, axis=1) > 0).all()
+
+
+def test_most_candidates_are_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    points, first, second = make("cone", 2000, 640, 2, seed=5, clusters=40)
+    second *= 0.2
+    table = ScanTable(points, "cone", 0.02)
+    measured = 0
+    measure = ScanTable.measure
+
+    def counting(self: ScanTable, segment, region, ids, threads):  # type: ignore[no-untyped-def]
+        nonlocal measured
+        result = measure(self, segment, region, ids, threads)
+        measured += result.size
+        return result
+
+    monkeypatch.setattr(ScanTable, "measure", counting)
+    found = table.nearest(first, second, [10, 10], [NOBODY, NOBODY])
+    abandoned, measured = measured, 0
+    full = table.nearest(first, second, [10, 10], [NOBODY, NOBODY], abandon=False)
+    assert all(same(a, b) for a, b in zip(found, full, strict=True))
+    assert abandoned < 0.6 * measured
+
+
+def test_threads_change_nothing() -> None:
+    points, first, second = make("cone", 1000, 256, 4, seed=2, clusters=10)
+    table = ScanTable(points, "cone", 0.02)
+    one, two = (
+        table.nearest(first, second, [7] * 4, [NOBODY] * 4, threads=threads) for threads in (1, 2)
+    )
+    assert all(same(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_spread_orders_dimensions() -> None:
+    generator = np.random.default_rng(0)
+    points = np.stack([generator.uniform(-w, w, 500) for w in (0.1, 3.0, 1.0)], axis=1)
+    for geometry in GEOMETRIES:
+        assert np.argsort(spread(points.astype(np.float32), geometry)).tolist() == [0, 2, 1]
