@@ -105,7 +105,10 @@ class _PathReader:
 
     def _path(self) -> Query:
         query = self._start()
+        steps = 0
         while self._stream.accept("."):
+            steps += 1
+            check_depth(steps, self._stream.max_depth)  # before a path of thousands is looked up
             query = Project(query, self._step())
         return query
 
