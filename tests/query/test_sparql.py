@@ -22,8 +22,8 @@ from oracle import Oracle
 VOCABULARY = Vocabulary(
     NameTable(
         "entity",
-        ["a", "b", "c", "United States", "http://x/y#z", "SELECT"],
-        ["A", "B", "C", "USA", "zed", ""],
+        ["a", "b", "c", "United States", "http://x/y#z", "SELECT", "base"],
+        ["A", "B", "C", "USA", "zed", "", ""],
     ),
     NameTable("relation", ["r", "s", "t", "http://x/rel"]),
 )
@@ -101,6 +101,7 @@ def test_what_patterns_mean(pattern, path):
         ("PREFIX : <http://x/> SELECT ?x { ?x :rel ?y }", "*.^http://x/rel"),
         ("SELECT & b.r", "SELECT & b.r"),  # an entity of that name, in the path algebra
         ("SELECT.r", "SELECT.r"),
+        ("base & b", "base & b"),
     ],
 )  # fmt: skip
 def test_whole_queries(text, path):
@@ -131,6 +132,7 @@ def test_whole_queries(text, path):
         ("ASK { :a :r ?x }", "SPARQL's ASK", "ASK"),
         ("CONSTRUCT { ?x :r :a } WHERE { :a :r ?x }", "SPARQL's CONSTRUCT", "CONSTRUCT"),
         ("SELECT * { :a :r ?x }", "selects *; exactly one variable", "SELECT"),
+        ("select*{ :a :r ?x }", "selects *; exactly one variable", "select"),
         ("SELECT ?x ?y { ?y :r ?x }", "selects 2 variables", "SELECT"),
         ("SELECT (COUNT(?x) AS ?n) { :a :r ?x }", "selects an expression", "SELECT"),
         ("SELECT ?x { :a :r ?y }", "'?x' is selected but not bound", "?x"),

@@ -37,10 +37,13 @@ MAX_DEPTH = 64
 DEPTH_LIMIT = 128
 """Levels no caller may exceed: the parsers descend on Python's own stack."""
 
-# A SPARQL query opens with a keyword that no operator of the path algebra follows.
+# How a SPARQL query opens, after comments; nothing in the path algebra can look like it.
 _SPARQL = re.compile(
-    r"(\s|\#[^\n]*\n)*(PREFIX|BASE|SELECT|ASK|CONSTRUCT|DESCRIBE)(\s+[^\s.&|)]|\s*[*{(?$])",
-    re.IGNORECASE,
+    r"""(\s | \#[^\n]*\n)*
+        ( PREFIX \s+ [^\s:]*: \s* < | BASE \s* <
+        | SELECT \s* [?$*(] | SELECT \s+ (DISTINCT|REDUCED)\b
+        | (ASK|CONSTRUCT) \s* (WHERE|FROM|\{) | DESCRIBE \s* [?$*<:] )""",
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -54,6 +57,13 @@ def parse_query(
     """The tree of a query in any notation: path algebra, first-order formula or SPARQL.
 
     A formula is told by the variable it opens with (`?x: ...`), SPARQL by its keyword.
+
+    >>> from conekg.graph.vocabulary import NameTable
+    >>> names = Vocabulary(NameTable("entity", ["France"]), NameTable("relation", ["borders"]))
+    >>> parse_query("!France.^borders", names)
+    Not(operand=Project(operand=Anchor(entity_id=0), relation_id=1))
+    >>> parse_query("?x: !borders(?x, France)", names) == _
+    True
     """
     if max_depth > DEPTH_LIMIT:
         raise ConfigError(

@@ -21,6 +21,10 @@ def render_query(query: Query, vocabulary: Vocabulary, *, labels: bool = False) 
     """The query in the path algebra, with no more parentheses and quotes than needed.
 
     With `labels`, entities go by their readable labels wherever those can be read back.
+
+    >>> names = Vocabulary(NameTable("entity", ["South Asia"]), NameTable("relation", ["part_of"]))
+    >>> render_query(Not(Project(Anchor(0), 1)), names)
+    '!"South Asia".^part_of'
     """
 
     def write(node: Query, parts: tuple[_Text, ...]) -> _Text:
@@ -49,6 +53,10 @@ def render_formula(query: Query, vocabulary: Vocabulary, *, labels: bool = False
     """The query as a first-order formula: `?x: exists y. ... & relation(y, ?x)`.
 
     Entities are always quoted, so that no name is taken for a variable.
+
+    >>> names = Vocabulary(NameTable("entity", ["Asia"]), NameTable("relation", ["part_of"]))
+    >>> render_formula(Project(Project(Anchor(0), 1), 1), names)
+    '?x: exists y. part_of(y, "Asia") & part_of(?x, y)'
     """
     return f"?x: {_FormulaWriter(vocabulary, labels).write(query, '?x').text}"
 

@@ -155,6 +155,10 @@ def union_free_branches(
     A query without `Or` is its own single branch, negations untouched. With
     `union="demorgan"` there is always one branch. Ids are never compared with anything
     but ids, so templates of shapes are rewritten just as grounded queries are.
+
+    >>> a, b, c = Anchor(0), Anchor(1), Anchor(2)
+    >>> union_free_branches(a & (b | c)) == (a & b, a & c)
+    True
     """
     if not has_union(query):
         return (query,)
