@@ -4,12 +4,22 @@ import json
 
 from typer.testing import CliRunner
 
-from conekg.cli.demo import QUESTIONS
+from conekg.cli.demo import ASKED, QUESTIONS
 from conekg.cli.main import app
+from conekg.graph.geography import load_geography
+from conekg.model.cone import ConeConfig
+from conekg.query.parse import parse_query
+from conekg.query.tree import has_negation, has_union
+from conekg.symbolic.engine import answer
+from conekg.training import recipes
+from conekg.training.recipe import TrainingRecipe
+
+TINY = ConeConfig(dim=4, gamma=8.0, hidden=4)
+ONE_STEP = TrainingRecipe(steps=1, batch_size=16, negatives=2, validate_queries=1)
 
 
 def test_the_demo_answers_its_questions() -> None:
-    result = CliRunner().invoke(app, ["demo", "--json"])
+    result = CliRunner().invoke(app, ["demo", "--exact", "--json"])
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     assert [question["query"] for question in told] == [text for _, text in QUESTIONS]
@@ -22,10 +32,41 @@ def test_the_demo_answers_its_questions() -> None:
 
 
 def test_the_demo_reads_well() -> None:
-    result = CliRunner().invoke(app, ["demo"])
+    result = CliRunner().invoke(app, ["demo", "--exact"])
     assert result.exit_code == 0, result.output
     for words, text in QUESTIONS:
         assert words in result.stdout
         assert text in result.stdout
     assert "(held out: to be predicted)" in result.stdout
     assert "entities" in result.stderr
+
+
+def test_json_is_for_exact_answers_only() -> None:
+    result = CliRunner().invoke(app, ["demo", "--json"])
+    assert result.exit_code == 2
+    assert "--exact" in result.stderr
+
+
+def test_what_the_model_is_asked_can_be_answered() -> None:
+    """Each question parses, and one has a negation, one a union."""
+    graph = load_geography()
+    queries = [parse_query(text, graph.vocabulary) for _, text in ASKED]
+    assert all(len(answer(graph.adjacency("test"), query)) for query in queries)
+    assert any(map(has_negation, queries))
+    assert any(map(has_union, queries))
+
+
+def test_the_demo_fits_once_and_asks_three_questions(tmp_path, monkeypatch) -> None:
+    run = tmp_path / "demo-run"
+    monkeypatch.setattr(recipes, "_small", lambda model: (TINY, ONE_STEP))
+    first = CliRunner().invoke(app, ["demo", "--out", str(run)])
+    assert first.exit_code == 0, first.output
+    for words, text in ASKED:
+        assert words in first.stdout
+        assert text in first.stdout
+    assert first.stdout.count("known or predicted") == 3
+    weights = next((run / "checkpoints" / "last").glob("parameters-*")).stat().st_mtime_ns
+    second = CliRunner().invoke(app, ["demo", "--out", str(run)])
+    assert second.exit_code == 0, second.output
+    assert "there already" in second.stderr
+    assert next((run / "checkpoints" / "last").glob("parameters-*")).stat().st_mtime_ns == weights

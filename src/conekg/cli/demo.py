@@ -1,14 +1,19 @@
-"""`conekg demo`: a few questions over the embedded graph, asked and answered.
+"""`conekg demo`: fit the embedded graph, then ask it a few questions.
 
-Answers that the training facts give are known; those that only the held-out facts give
-are what a model has to predict.
+Answers that the training facts give are known; the others are what the model predicts.
+With `--exact` nothing is trained: the questions are answered from the facts alone.
 """
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from conekg.cli.console import JsonOption, print_json, print_text, say
+from conekg.errors import ConfigError
 from conekg.graph.geography import load_geography
 
 QUESTIONS = (
@@ -31,12 +36,54 @@ QUESTIONS = (
 )
 """Questions in words and in the query language."""
 
+ASKED = (
+    (
+        "Which countries border France and do not use the euro?",
+        "France.borders & !Euro.^uses_currency",
+    ),
+    (
+        "Which countries speak Portuguese or border Brazil?",
+        "Portuguese.^speaks | Brazil.borders",
+    ),
+    (
+        "Which currencies are used by the countries that border both Germany and Italy?",
+        "(Germany.borders & Italy.borders).uses_currency",
+    ),
+)
+"""What the trained model is asked: a negation, a union, and an intersection with a hop."""
+
 SHOWN = 12
 """How many answers of a question are printed."""
 
 
-def demo(as_json: JsonOption = False) -> None:
-    """Ask the embedded graph of the world a few questions, and answer them exactly."""
+def demo(
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The run folder; one that is there is used again.")
+    ] = Path("demo-run"),
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Train nothing: answer from the facts alone.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Train on the embedded graph of the world, a minute or two, and ask it three questions."""
+    if exact:
+        _answer_exactly(as_json)
+        return
+    if as_json:
+        raise ConfigError("--json goes with --exact; a run answers in JSON by `conekg ask --json`")
+    from conekg.cli.ask import ask
+    from conekg.cli.fit import fit
+    from conekg.training.run import is_run
+
+    if is_run(out):
+        say(f"{out} is there already; remove it to train anew")
+    fit("geography", out, recipe="small", resume=True)
+    for words, text in ASKED:
+        print_text(f"\n{words}\n$ conekg ask {out} '{text}'")
+        ask(out, text)
+
+
+def _answer_exactly(as_json: bool) -> None:
     from conekg.query.parse import parse_query
     from conekg.symbolic.engine import answer
 

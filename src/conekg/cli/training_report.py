@@ -26,14 +26,17 @@ def told_events() -> Iterator[FitEvents]:
             self._stack = stack
             self._stage = ""
             self._bar: ProgressReport | None = None
+            self._found: dict[tuple[Split, str], int] = {}
 
         def chose(self, what: str, why: str) -> None:
             self._close()
             say(f"chose {what}: {why}")
 
         def sampling(self, split: Split, shape: Shape, found: int, wanted: int | None) -> None:
-            bar = self._open(f"sampling {split} {shape.name}", "queries")
-            bar.update(found, wanted if wanted is not None else found)
+            bar = self._open(f"sampling {split} queries", "queries")
+            self._found[split, shape.name] = found
+            total = sum(count for (part, _), count in self._found.items() if part == split)
+            bar.update(total, note=shape.name)
 
         def training(self, progress: Progress) -> None:
             losses = " ".join(f"{pool} {loss:.4f}" for pool, loss in progress.losses.items())

@@ -1,0 +1,111 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from conekg.answering.engine import Answerer
+from conekg.answering.fit import FitEvents, choose_recipe, fit, start_run
+from conekg.errors import CheckpointError, ConfigError
+from conekg.sampling.protocol import PRESETS
+from tiny import tiny_graph, tiny_queries, tiny_recipe
+
+CPU = torch.device("cpu")
+SETTINGS = [
+    "training.steps=3",
+    "training.batch_size=16",
+    "training.negatives=4",
+    "model.dim=8",
+    "model.hidden=8",
+]
+FEW = replace(
+    PRESETS["small"],
+    train_count=20,
+    train_negation_count=5,
+    evaluation_count=5,
+    patience=2048,
+    min_yield=0.01,
+)
+
+
+class Heard(FitEvents):
+    def __init__(self):
+        self.choices, self.stages = [], []
+
+    def chose(self, what, why):
+        self.choices.append((what, why))
+
+    def sampling(self, split, shape, found, wanted):
+        self.stages.append(f"sampling {split}")
+
+    def training(self, progress):
+        self.stages.append("training")
+
+    def evaluating(self, done, total):
+        self.stages.append("evaluating")
+
+
+def test_a_fit_ends_in_a_run_that_can_be_asked(tmp_path):
+    heard = Heard()
+    result = fit(
+        tiny_graph(), tmp_path / "run", settings=SETTINGS, protocol=FEW, device=CPU, events=heard
+    )
+    assert result.outcome.finished
+    assert result.report.measured["1p"].mrr > 0
+    assert result.baseline.model == "frequency"
+    stages = list(dict.fromkeys(heard.stages))
+    assert stages == [
+        "sampling train",
+        "sampling valid",
+        "sampling test",
+        "training",
+        "evaluating",
+    ]
+    assert ("the recipe 'small'", "there is no GPU") in heard.choices
+    for name in ("evaluation.json", "calibration.json", "recipe.toml", "metrics.jsonl"):
+        assert (tmp_path / "run" / name).exists()
+    answer = Answerer.open(tmp_path / "run", device="cpu").ask("person0.lives_in", top_k=3)
+    assert len(answer.answers) == 3
+    assert answer.answers[0].probability is not None
+
+
+def test_an_interrupted_fit_is_continued(tmp_path):
+    options = {"settings": SETTINGS, "protocol": FEW, "device": CPU}
+    stopped = fit(tiny_graph(), tmp_path / "run", max_minutes=0.0, **options)
+    assert not stopped.outcome.finished
+    assert stopped.report is None
+    assert not (tmp_path / "run" / "evaluation.json").exists()
+    with pytest.raises(CheckpointError, match="already exists"):
+        fit(tiny_graph(), tmp_path / "run", **options)
+    finished = fit("not looked at", tmp_path / "run", resume=True, device=CPU)
+    assert finished.outcome.finished
+    assert finished.report is not None
+
+
+def test_the_recipe_fits_graph_and_machine():
+    heard = Heard()
+    gpu = torch.device("cuda")
+    graph = tiny_graph()
+    assert choose_recipe(graph, "cone", None, CPU, heard).name == "small"
+    assert choose_recipe(graph, "cone", None, gpu, heard).name == "small"
+    assert choose_recipe(graph, "cone", "fast", CPU, heard).name == "fast"
+    assert "GPU" in heard.choices[0][1]
+    assert "training edges" in heard.choices[1][1]
+    assert choose_recipe(graph, "cone", "paper", CPU, heard).name == "paper"
+    assert "FB15k-237" in heard.choices[-1][0]
+
+
+def test_shapes_without_queries_are_left_out_and_told(tmp_path):
+    heard = Heard()
+    links = tiny_queries()["train"]
+    only = replace(links, blocks=tuple(b for b in links if b.shape.name in ("1p", "2i")))
+    recipe = tiny_recipe()
+    run = start_run(tmp_path / "run", tiny_graph(), recipe, {"train": only}, heard)
+    assert run.recipe.training.trained_shapes() == ("1p", "2i")
+    assert "2p" in heard.choices[0][0]
+    assert not run.has_queries("valid")
+
+
+def test_a_bad_setting_fails_before_any_work(tmp_path):
+    with pytest.raises(ConfigError, match="unknown key"):
+        fit(tiny_graph(), tmp_path / "run", settings=["training.stpes=3"], device=CPU)
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,123 @@
+"""`conekg train`, `evaluate` and `fit`, from the outside."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from conekg.cli.main import app
+from conekg.graph.store import save_graph
+from tiny import tiny_graph
+
+SMALL = [
+    "--set=training.steps=4",
+    "--set=training.batch_size=16",
+    "--set=training.negatives=4",
+    "--set=model.dim=8",
+    "--set=model.hidden=8",
+]
+
+
+def conekg(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    return save_graph(tiny_graph(), tmp_path_factory.mktemp("graphs") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def run(graph, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    result = conekg("fit", graph, "--out", folder, *SMALL)
+    assert result.exit_code == 0, result.output
+    assert "chose the recipe 'small'" in result.stderr
+    assert "trained 4 steps" in result.stderr
+    assert "1p" in result.stdout
+    assert "frequency" in result.stdout
+    return folder
+
+
+def test_evaluate_prints_the_table_json_and_markdown(run, tmp_path):
+    table = conekg("evaluate", run, "--baseline")
+    assert table.exit_code == 0, table.output
+    assert "MRR" in table.stdout
+    assert "frequency" in table.stdout
+    markdown = tmp_path / "table.md"
+    result = conekg("evaluate", run, "--json", "--markdown", markdown, "--ties", "pessimistic")
+    content = json.loads(result.stdout)
+    assert content["ties"] == "pessimistic"
+    assert content["structures"]["1p"]["queries"] > 0
+    assert "pessimistic rank" in markdown.read_text()
+
+
+def test_evaluate_takes_other_queries(run, tmp_path):
+    own = conekg("evaluate", run, "--json", "--split", "valid")
+    given = conekg("evaluate", run, "--json", "--queries", run / "queries" / "valid.arrow")
+    assert json.loads(own.stdout)["structures"] == json.loads(given.stdout)["structures"]
+    folder = conekg("evaluate", run, "--json", "--split", "valid", "--queries", run / "queries")
+    assert json.loads(folder.stdout)["structures"] == json.loads(own.stdout)["structures"]
+
+
+def test_training_stops_and_resumes(graph, tmp_path):
+    folder = tmp_path / "run"
+    stopped = conekg("train", graph, "--out", folder, "--max-minutes", 0, *SMALL)
+    assert stopped.exit_code == 0, stopped.output
+    assert "time is up" in stopped.stderr
+    assert "--resume" in stopped.stderr
+    finished = conekg("train", "--resume", "--out", folder)
+    assert finished.exit_code == 0, finished.output
+    assert "trained 4 steps" in finished.stderr
+
+
+def test_training_takes_queries_and_a_configuration(graph, run, tmp_path):
+    config = tmp_path / "mine.toml"
+    config.write_text("[training]\nsteps = 2\nseed = 5\n")
+    folder = tmp_path / "run"
+    result = conekg(
+        "train", graph, "--out", folder, "--model", "box", "--queries", run / "queries",
+        "--config", config, "--set", "model.dim=8", "--set", "training.batch_size=16",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    recipe = (folder / "recipe.toml").read_text()
+    assert "steps = 2" in recipe
+    assert "seed = 5" in recipe
+    assert 'name = "box"' in recipe
+
+
+def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
+    result = conekg("train", graph, "--out", tmp_path / "run", "--recipe", "paper", "--show-recipe")
+    assert result.exit_code == 0, result.output
+    assert "steps = 300001" in result.stdout
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "GRAPH", "--out", "OUT", "--set", "training.stepz=1"], "training.steps"),
+        (["train", "GRAPH", "--out", "OUT", "--set", "training.steps=0"], "above 0"),
+        (["train", "GRAPH", "--out", "OUT", "--recipe", "papper"], "paper"),
+        (["train", "GRAPH", "--out", "OUT", "--model", "coin"], "cone"),
+        (["train", "GRAPH", "--out", "RUN"], "already exists"),
+        (["train", "GRAPH", "--out", "RUN", "--resume"], "as it was started"),
+        (["train", "--out", "OUT"], "give a GRAPH"),
+        (["train", "--out", "OUT", "--resume"], "does not exist"),
+        (["train", "GRAPH", "--out", "OUT", "--config", "OUT/no.toml"], "cannot read"),
+        (["train", "GRAPH", "--out", "OUT", "--queries", "OUT"], "no training queries"),
+        (["evaluate", "OUT"], "does not exist"),
+        (["evaluate", "RUN", "--queries", "OUT/no.arrow"], "no such file"),
+        (["evaluate", "RUN", "--recompute"], "--queries"),
+        (["evaluate", "RUN", "--markdown", "OUT/no/x.md"], "cannot write"),
+        (["fit", "OUT/no.tsv", "--out", "OUT"], "no.tsv"),
+    ],
+)
+def test_mistakes_are_told_and_exit_with_2(graph, run, tmp_path, arguments, words):
+    places = {"GRAPH": str(graph), "RUN": str(run), "OUT": str(tmp_path / "out")}
+    for name, place in places.items():
+        arguments = [argument.replace(name, place) for argument in arguments]
+    result = conekg(*arguments)
+    assert result.exit_code == 2, result.output
+    assert words in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,103 @@
+import json
+
+import pytest
+import torch
+
+from conekg.errors import CheckpointError, StoreError
+from conekg.model.catalog import MODELS
+from conekg.training.loop import train
+from conekg.training.run import create_run, is_run, open_run
+from tiny import tiny_graph, tiny_queries, tiny_recipe, tiny_run
+
+CPU = torch.device("cpu")
+
+
+def test_a_run_is_a_folder_that_needs_nothing_else(tmp_path):
+    created = tiny_run(tmp_path / "run")
+    run = open_run(tmp_path / "run")
+    assert is_run(tmp_path / "run")
+    assert run.recipe == created.recipe == tiny_recipe()
+    assert run.graph.fingerprint == tiny_graph().fingerprint
+    assert run.info["graph"] == {"name": "tiny", "fingerprint": tiny_graph().fingerprint}
+    assert run.info["model"] == "cone"
+    for split, queries in tiny_queries().items():
+        assert run.has_queries(split)
+        assert len(run.queries(split)) == len(queries)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+
+
+def test_an_occupied_folder_is_never_overwritten(tmp_path):
+    folder = tmp_path / "run"
+    tiny_run(folder)
+    with pytest.raises(CheckpointError, match="already exists") as error:
+        tiny_run(folder)
+    assert "--resume" in error.value.hint
+    other = tmp_path / "letters"
+    other.mkdir()
+    (other / "letter.txt").write_text("dear")
+    with pytest.raises(CheckpointError, match="already exists") as error:
+        tiny_run(other)
+    assert "--resume" not in error.value.hint
+    assert (other / "letter.txt").read_text() == "dear"
+
+
+def test_an_empty_folder_may_be_used(tmp_path):
+    (tmp_path / "run").mkdir()
+    assert tiny_run(tmp_path / "run").recipe.model == "cone"
+
+
+def test_a_failed_start_leaves_nothing(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises((CheckpointError, StoreError)):
+        create_run(tmp_path / "file" / "run", tiny_graph(), tiny_recipe(), tiny_queries())
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_is_no_run_says_so(tmp_path):
+    with pytest.raises(CheckpointError, match="does not exist"):
+        open_run(tmp_path / "nowhere")
+    with pytest.raises(CheckpointError, match=r"no run\.json") as error:
+        open_run(tmp_path)
+    assert "conekg fit" in error.value.hint
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(CheckpointError, match="damaged"):
+        open_run(tmp_path)
+    (tmp_path / "run.json").write_text('{"format": 99, "conekg": "9.9"}')
+    with pytest.raises(CheckpointError, match=r"conekg 9\.9"):
+        open_run(tmp_path)
+
+
+def test_a_run_before_its_first_checkpoint_has_no_model(tmp_path):
+    run = tiny_run(tmp_path / "run")
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        run.load_model()
+
+
+def test_a_swapped_graph_is_noticed(tmp_path):
+    run = tiny_run(tmp_path / "run")
+    path = run.folder / "run.json"
+    info = json.loads(path.read_text())
+    info["graph"]["fingerprint"] = "0" * 16
+    path.write_text(json.dumps(info))
+    with pytest.raises(CheckpointError, match="not the graph"):
+        _ = open_run(run.folder).graph
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+def test_a_loaded_model_scores_as_the_trained_one(tmp_path, model):
+    run = tiny_run(tmp_path / "run", model, steps=3)
+    trained = {}
+
+    def keep(current):
+        trained["logits"] = links(current)
+        return {"score": 1.0}
+
+    def links(current):
+        region = current.project(current.anchor(torch.tensor([0, 5, 9])), torch.tensor([0, 2, 3]))
+        return current.logits_of_all(region)
+
+    train(run, device=CPU, validate=keep)
+    loaded = open_run(run.folder).load_model()
+    assert not loaded.training
+    with torch.no_grad():
+        assert torch.equal(links(loaded), trained["logits"])
