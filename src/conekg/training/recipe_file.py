@@ -104,10 +104,11 @@ def _parse_setting(setting: str) -> tuple[list[str], Any]:
 def _assign(table: Table, keys: list[str], value: Any) -> None:
     *folders, last = keys
     for depth, folder in enumerate(folders):
-        table = table.setdefault(folder, {})
-        if not isinstance(table, dict):
+        inner: Any = table.setdefault(folder, {})
+        if not isinstance(inner, dict):
             where = ".".join(keys[: depth + 1])
             raise ConfigError(f"{'.'.join(keys)}: {where} is a value and has no keys", key=where)
+        table = inner
     if value == "none":  # TOML has no null; in a file the key is left out instead
         table.pop(last, None)
     else:

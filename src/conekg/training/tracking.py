@@ -45,7 +45,7 @@ class Tracker:
         """Flush and close both files."""
         self._file.close()
         if self._events is not None:
-            self._events.close()  # type: ignore[no-untyped-call]
+            self._events.close()
 
     def __enter__(self) -> Tracker:
         return self
@@ -81,4 +81,4 @@ def _open_tensorboard(folder: Path, from_step: int) -> SummaryWriter | None:
         return None
     from torch.utils.tensorboard import SummaryWriter
 
-    return SummaryWriter(str(folder), purge_step=from_step + 1)  # type: ignore[no-untyped-call]
+    return SummaryWriter(str(folder), purge_step=from_step + 1)

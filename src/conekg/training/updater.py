@@ -105,7 +105,7 @@ class EagerUpdater:
                 batch = self._samplers[pool].draw(generator)
                 loss = batch_loss(self._model, self._plans[pool], batch)
         self._optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self._optimizer.step()
         return loss.detach()
 

@@ -62,7 +62,7 @@ class _ConeCandidateDistance(torch.autograd.Function):
         return torch.from_numpy(partial.sum(axis=0))
 
     @staticmethod
-    def backward(context: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(context: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients by entity angles, axes and half apertures."""
         arrays, where = context.arrays, context.where
         by_angle, by_axis, by_aperture = (
