@@ -17,7 +17,7 @@ from conekg.query.render import name_of, render_formula, render_query
 from conekg.query.rewrite import union_free_branches
 from conekg.query.shape import shape_of
 from conekg.query.tokens import is_bare_name, quote
-from conekg.query.tree import Query
+from conekg.query.tree import Query, has_union
 from conekg.serving.limits import Limits
 from conekg.serving.schemas import (
     AskRequest,
@@ -66,8 +66,7 @@ class Service:
                 request.union,
             )
         )
-        answer = await self._scorer.ask(question)
-        return AskResponse.model_validate(answer)
+        return AskResponse.model_validate(await self._scorer.ask(question))
 
     async def explain(self, request: ExplainRequest) -> ExplainResponse:
         """The variables of a query and the witness of one answer."""
@@ -167,7 +166,8 @@ class Service:
 
     def _understand(self, question: Question) -> Understood:
         assert not isinstance(question.query, str), "queries are parsed under the server's limits"
-        union_free_branches(question.query, question.union, cap=self._limits.query_branches)
+        if has_union(question.query):
+            union_free_branches(question.query, question.union, cap=self._limits.query_branches)
         return self._answerer.understand(question)
 
     def _entity_id(self, name: str) -> int:

@@ -1,0 +1,220 @@
+"""How many questions a second the server answers, and how long the slowest clients wait.
+
+A ConE model of FB15k-237's size (14,541 entities, d = 800, random weights) is served by one
+process; 32 clients of another ask it mixed shapes in a closed loop, top 10 answers each, over
+loopback. The claim: at least 400 requests/s and a 99th percentile below 250 ms on two cores,
+without an error. The same load with batches of one shows what micro-batching is worth. `cpu ms`
+is the server's processor time for one request: the machine's other work does not change it much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+
+NUM_ENTITIES = 14_541
+NUM_RELATIONS = 237
+NUM_FACTS = 272_115
+TARGET_RATE = 400.0
+TARGET_P99_S = 0.250
+SHAPES = {
+    "1p": "{e0}.{r0}",
+    "2p": "{e0}.{r0}.{r1}",
+    "3p": "{e0}.{r0}.{r1}.{r2}",
+    "2i": "{e0}.{r0} & {e1}.{r1}",
+    "3i": "{e0}.{r0} & {e1}.{r1} & {e2}.{r2}",
+    "ip": "({e0}.{r0} & {e1}.{r1}).{r2}",
+    "pi": "{e0}.{r0}.{r1} & {e1}.{r2}",
+    "2u": "{e0}.{r0} | {e1}.{r1}",
+    "up": "({e0}.{r0} | {e1}.{r1}).{r2}",
+    "2in": "{e0}.{r0} & !{e1}.{r1}",
+    "3in": "{e0}.{r0} & {e1}.{r1} & !{e2}.{r2}",
+    "inp": "({e0}.{r0} & !{e1}.{r1}).{r2}",
+    "pin": "{e0}.{r0}.{r1} & !{e1}.{r2}",
+    "pni": "!{e0}.{r0}.{r1} & {e1}.{r2}",
+}
+
+
+@dataclass
+class Load:
+    """What one load of clients found."""
+
+    seconds: float
+    latencies: list[float]
+    errors: int
+    server_cpu_s: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        return len(self.latencies) / self.seconds
+
+    def percentile_s(self, share: float) -> float:
+        return float(np.percentile(self.latencies, share))
+
+
+def serve(pipe: Connection, dim: int, batch_queries: int) -> None:
+    """Serve a random model and tell the port; ends when its parent says so."""
+    from conekg.serving.idle import let_idle_threads_sleep
+
+    let_idle_threads_sleep()
+    from conekg.answering.engine import Answerer
+    from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
+    from conekg.graph.vocabulary import NameTable, Vocabulary
+    from conekg.model.catalog import build_model
+    from conekg.serving.http import create_app
+    from conekg.serving.limits import Limits
+    from conekg.serving.server import make_server, open_socket
+
+    draw = np.random.default_rng(0)
+    facts = draw.integers(0, (NUM_ENTITIES, NUM_RELATIONS, NUM_ENTITIES), size=(NUM_FACTS, 3))
+    none = np.empty((0, 3), dtype=np.int32)
+    vocabulary = Vocabulary(
+        NameTable("entity", [f"e{i}" for i in range(NUM_ENTITIES)]),
+        NameTable("relation", [f"r{i}" for i in range(NUM_RELATIONS)]),
+    )
+    edges = {"train": with_inverses(facts.astype(np.int32)), "valid": none, "test": none}
+    graph = KnowledgeGraph("random", vocabulary, edges)
+    model = build_model("cone", NUM_ENTITIES, graph.num_relations, {"dim": dim})
+    limits = Limits(batch_queries=batch_queries)
+    app = create_app(Answerer(graph, model), limits=limits)
+    listening = open_socket("127.0.0.1", 0)
+    pipe.send(listening.getsockname()[1])
+    make_server(app, limits).run(sockets=[listening])
+
+
+def make_requests(count: int, seed: int) -> list[bytes]:
+    """Whole HTTP requests, shapes in turn, entities and relations at random."""
+    draw = np.random.default_rng(seed)
+    requests = []
+    for number in range(count):
+        names = {f"e{i}": f"e{draw.integers(NUM_ENTITIES)}" for i in range(3)}
+        names |= {f"r{i}": f"r{draw.integers(NUM_RELATIONS)}" for i in range(3)}
+        text = list(SHAPES.values())[number % len(SHAPES)].format(**names)
+        body = json.dumps({"query": text, "top_k": 10}).encode()
+        head = (
+            "POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        requests.append(head.encode() + body)
+    return requests
+
+
+async def ask(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes
+) -> tuple[int, bytes]:
+    """Status and body of one request on an open connection."""
+    writer.write(request)
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next(
+        int(line.split(b":")[1])
+        for line in head.lower().split(b"\r\n")
+        if line.startswith(b"content-length")
+    )
+    return int(head.split(b" ", 2)[1]), await reader.readexactly(length)
+
+
+async def run_load(port: int, clients: int, requests: list[bytes], most_seconds: float) -> Load:
+    """All requests once, by so many clients, each waiting for its answer before the next."""
+    pending = iter(requests)
+    latencies: list[float] = []
+    errors = 0
+    start = time.perf_counter()
+
+    async def client() -> None:
+        nonlocal errors
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for request in pending:
+            began = time.perf_counter()
+            if began - start > most_seconds:
+                break
+            status, body = await ask(reader, writer, request)
+            latencies.append(time.perf_counter() - began)
+            errors += status != 200 or len(json.loads(body)["answers"]) != 10
+        writer.close()
+
+    await asyncio.gather(*(client() for _ in range(clients)))
+    return Load(time.perf_counter() - start, latencies, errors)
+
+
+def measure(dim: int, clients: int, batch_queries: int, count: int, most_seconds: float) -> Load:
+    """One server, a short warm-up, then the load."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(theirs, dim, batch_queries), daemon=True)
+    process.start()
+    try:
+        port = ours.recv()
+        wait_for(port)
+        asyncio.run(run_load(port, clients, make_requests(10 * clients, seed=1), most_seconds))
+        before_s = cpu_seconds(process.pid or 0)
+        load = asyncio.run(run_load(port, clients, make_requests(count, seed=2), most_seconds))
+        load.server_cpu_s = cpu_seconds(process.pid or 0) - before_s
+        return load
+    finally:
+        process.terminate()
+        process.join()
+
+
+def cpu_seconds(process_id: int) -> float:
+    """Processor time a process has used, on all cores together; Linux only."""
+    stat = Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_for(port: int) -> None:
+    """Return once the server listens."""
+
+    async def connect() -> None:
+        for _ in range(1200):
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.1)
+            else:
+                writer.close()
+                return
+        raise SystemExit("the server did not start within two minutes")
+
+    asyncio.run(connect())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--requests", type=int, default=6_000)
+    parser.add_argument("--seconds", type=float, default=20.0, help="end a load after so long")
+    parser.add_argument("--dim", type=int, default=800)
+    options = parser.parse_args()
+    cores = len(os.sched_getaffinity(0))
+    print(f"{NUM_ENTITIES:,} entities, d = {options.dim}, {options.clients} clients, {cores} cores")
+    print(f"{'':>16}{'requests':>10}{'/s':>9}{'p50 ms':>9}{'p99 ms':>9}{'cpu ms':>9}{'errors':>8}")
+    loads = {}
+    for name, batch_queries in (("one at a time", 1), ("micro-batched", 64)):
+        load = measure(
+            options.dim, options.clients, batch_queries, options.requests, options.seconds
+        )
+        loads[name] = load
+        print(
+            f"{name:>16}{len(load.latencies):>10}{load.rate:>9.0f}"
+            f"{1e3 * load.percentile_s(50):>9.1f}{1e3 * load.percentile_s(99):>9.1f}"
+            f"{1e3 * load.server_cpu_s / len(load.latencies):>9.2f}{load.errors:>8}"
+        )
+    batched = loads["micro-batched"]
+    print(f"micro-batching: {batched.rate / loads['one at a time'].rate:.1f} times as many")
+    print(
+        f"target: {batched.rate / TARGET_RATE:.2f} of {TARGET_RATE:.0f} requests/s, "
+        f"p99 {batched.percentile_s(99) / TARGET_P99_S:.2f} of {1e3 * TARGET_P99_S:.0f} ms"
+    )
+
+
+if __name__ == "__main__":
+    main()
