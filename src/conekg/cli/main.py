@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from conekg.cli import ask, demo, evaluate, fit, graph, query, serve, train
+from conekg.cli import ask, demo, evaluate, fit, graph, queries, query, sample, serve, train
 from conekg.cli.console import print_error, print_text
 from conekg.errors import ConeKGError
 
@@ -49,6 +49,8 @@ app.command("ask", rich_help_panel="Start here")(ask.ask)
 app.command("serve", rich_help_panel="Start here")(serve.serve)
 app.add_typer(graph.app, name="graph", rich_help_panel="Graphs and queries")
 app.command("explain-query", rich_help_panel="Graphs and queries")(query.explain_query)
+app.command("sample", rich_help_panel="Graphs and queries")(sample.sample)
+app.add_typer(queries.app, name="queries", rich_help_panel="Graphs and queries")
 app.command("train", rich_help_panel="Models")(train.train)
 app.command("evaluate", rich_help_panel="Models")(evaluate.evaluate)
 

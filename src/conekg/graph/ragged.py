@@ -39,6 +39,13 @@ class Ragged:
             values[offsets[index] : offsets[index + 1]] = row
         return Ragged(offsets, values)
 
+    @staticmethod
+    def concatenate(parts: Sequence[Ragged]) -> Ragged:
+        """The rows of all parts, in order."""
+        lengths = [np.zeros(1, dtype=np.int64), *(part.lengths for part in parts)]
+        values = [np.zeros(0, dtype=np.int32), *(part.values for part in parts)]
+        return Ragged(np.cumsum(np.concatenate(lengths)), np.concatenate(values))
+
     def take(self, rows: LongArray) -> Ragged:
         """The given rows, in the given order."""
         lengths = self.lengths[rows]

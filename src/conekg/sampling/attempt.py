@@ -34,17 +34,16 @@ from conekg.sampling.ground import (
     random_state,
 )
 from conekg.symbolic.kernels import (
-    NO_LIMIT,
     GraphArrays,
     Workspace,
     evaluate,
     graph_arrays,
     grown,
-    settled,
+    make_workspace,
     subtract,
 )
 from conekg.symbolic.program import compile_shape
-from conekg.symbolic.workers import Workspaces, map_in_order
+from conekg.symbolic.workers import PerThread, map_in_order
 
 ACCEPTED: Final = GROUNDED
 NO_ANSWER: Final = 3
@@ -103,19 +102,23 @@ def attempts(
     targets = possible_targets(larger)
     if not len(targets):
         return
-    small_work = Workspaces(graph.num_entities, program.stack_size)
-    full_work = Workspaces(graph.num_entities, program.stack_size)
+    works = PerThread(
+        lambda: (
+            make_workspace(graph.num_entities, program.stack_size),
+            make_workspace(graph.num_entities, program.stack_size),
+        )
+    )
     rules = (
         smaller is not None,
         smaller is not None and has_negation(shape.template),
-        NO_LIMIT if cap is None else np.int64(cap),
+        np.iinfo(np.int64).max if cap is None else np.int64(cap),
         tries,
     )
 
     def run(start: int) -> Piece:
         outcomes, anchors, relations, easy, hard = _run_attempts(
             (small, full),
-            (small_work.mine(), full_work.mine()),
+            works.value,
             program.instructions,
             grounding,
             targets,
@@ -139,36 +142,25 @@ def _judge(
     relations: IntArray,
     hard: IntArray,
     rules: tuple[bool, bool, int, int],
-) -> tuple[int, int]:
-    """The outcome for a grounded query, and how many entries of `hard` were written.
-
-    What the query answers on the smaller graph is left in that graph's workspace.
-    """
+) -> tuple[int, int, IntArray]:
+    """The outcome for a grounded query, how many entries of `hard` were written, and the easy."""
     has_smaller, needs_retraction, cap, _ = rules
-    limit = cap
-    if has_smaller:
-        evaluate(small, small_work, instructions, anchors, relations, NO_LIMIT)
-        limit = NO_LIMIT if needs_retraction else cap + len(settled(small, small_work))
-    if not evaluate(full, full_work, instructions, anchors, relations, limit):
-        return OVER_CAP, 0
-    answers = settled(full, full_work)
+    answers = evaluate(full, full_work, instructions, anchors, relations)
+    easy = answers[:0]
     if len(answers) == 0:
-        return NO_ANSWER, 0
-    if not has_smaller:
-        if len(answers) > cap:
-            return OVER_CAP, 0
-        hard[: len(answers)] = answers
-        return ACCEPTED, len(answers)
-    easy = settled(small, small_work)
+        return NO_ANSWER, 0, easy
+    if has_smaller:
+        easy = evaluate(small, small_work, instructions, anchors, relations)
     num_hard = subtract(answers, easy, hard)
-    if num_hard == 0:
-        return NO_HARD_ANSWER, 0
     num_retracted = len(easy) - (len(answers) - num_hard)
-    if needs_retraction and num_retracted == 0:
-        return NO_RETRACTED_ANSWER, 0
-    if max(num_hard, num_retracted) > cap:
-        return OVER_CAP, 0
-    return ACCEPTED, num_hard
+    outcome = ACCEPTED
+    if num_hard == 0:
+        outcome = NO_HARD_ANSWER
+    elif needs_retraction and num_retracted == 0:
+        outcome = NO_RETRACTED_ANSWER
+    elif max(num_hard, num_retracted) > cap:
+        outcome = OVER_CAP
+    return outcome, num_hard, easy
 
 
 @njit(cache=True, nogil=True)
@@ -207,7 +199,7 @@ def _run_attempts(
             full, grounding, target, state, rules[3], nodes, anchors[kept], relations[kept]
         )
         if outcome == GROUNDED:
-            outcome, num_hard = _judge(
+            outcome, num_hard, known = _judge(
                 small,
                 full,
                 small_work,
@@ -220,18 +212,14 @@ def _run_attempts(
             )
         outcomes[index] = outcome
         if outcome == ACCEPTED:
-            hard_start = hard_offsets[kept]
-            hard = grown(hard, hard_start, num_hard)
-            hard[hard_start : hard_start + num_hard] = found[:num_hard]
-            hard_offsets[kept + 1] = hard_start + num_hard
-            easy_start = easy_offsets[kept]
-            num_easy = 0
-            if rules[0]:
-                known = settled(small, small_work)
-                num_easy = len(known)
-                easy = grown(easy, easy_start, num_easy)
-                easy[easy_start : easy_start + num_easy] = known
-            easy_offsets[kept + 1] = easy_start + num_easy
+            start = hard_offsets[kept]
+            hard = grown(hard, start, num_hard)
+            hard[start : start + num_hard] = found[:num_hard]
+            hard_offsets[kept + 1] = start + num_hard
+            start = easy_offsets[kept]
+            easy = grown(easy, start, len(known))
+            easy[start : start + len(known)] = known
+            easy_offsets[kept + 1] = start + len(known)
             kept += 1
     return (
         outcomes,

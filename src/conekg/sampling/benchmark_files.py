@@ -72,11 +72,10 @@ def read_queries(
 def _read_betae(folder: Path, split: Split, graph: KnowledgeGraph, recompute: bool) -> QuerySet:
     path = folder / f"{split}-queries.pkl"
     content = _mapping(load_pickle(path), path)
-    if recompute:
-        answers = None
-    elif split == "train":
+    answers: tuple[Mapping[Nested, Any], Mapping[Nested, Any]] | None = None
+    if not recompute and split == "train":
         answers = ({}, _load_answers(folder / "train-answers.pkl"))
-    else:
+    elif not recompute:
         answers = (
             _load_answers(folder / f"{split}-easy-answers.pkl"),
             _load_answers(folder / f"{split}-hard-answers.pkl"),

@@ -154,19 +154,22 @@ def possible_targets(adjacency: Adjacency) -> IntArray:
 @njit(cache=True, nogil=True)
 def _mix(value: np.uint64) -> np.uint64:
     """The finaliser of SplitMix64."""
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
+    value ^= value >> np.uint64(30)
+    value *= np.uint64(0xBF58476D1CE4E5B9)
+    value ^= value >> np.uint64(27)
+    value *= np.uint64(0x94D049BB133111EB)
+    value ^= value >> np.uint64(31)
+    return value
 
 
 @njit(cache=True, nogil=True)
 def random_state(key: np.uint64, draw: int) -> np.uint64:
     """Where the random numbers of a numbered draw begin."""
-    return _mix(key ^ _mix(np.uint64(draw) + _GOLDEN))
+    return np.uint64(_mix(key ^ _mix(np.uint64(draw) + _GOLDEN)))
 
 
 @njit(cache=True, nogil=True)
-def random_below(state: NDArray[np.uint64], size: int) -> int:
+def random_below(state: NDArray[np.uint64], size: int) -> np.int64:
     """A number from 0 to `size - 1`; advances `state[0]`. The bias is below size / 2^32."""
     state[0] += _GOLDEN
     return np.int64(((_mix(state[0]) >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,19 @@ class QuerySet:
     def block(self, name: str) -> QueryBlock:
         """The block of the shape called `name`."""
         return next(block for block in self.blocks if block.shape.name == name)
+
+
+def concatenate_blocks(shape: Shape, blocks: Sequence[QueryBlock]) -> QueryBlock:
+    """The queries of all blocks, in order; none for no blocks."""
+    return QueryBlock(
+        shape,
+        np.concatenate([np.zeros((0, shape.num_anchors), np.int32), *(b.anchors for b in blocks)]),
+        np.concatenate(
+            [np.zeros((0, shape.num_relations), np.int32), *(b.relations for b in blocks)]
+        ),
+        Ragged.concatenate([block.easy for block in blocks]),
+        Ragged.concatenate([block.hard for block in blocks]),
+    )
 
 
 def save_query_set(path: str | Path, query_set: QuerySet) -> None:
@@ -235,12 +248,12 @@ def _decode_block(shape: Shape, batches: list[pa.RecordBatch]) -> QueryBlock:
 
     def ragged(column: str) -> Ragged:
         parts = [batch.column(column) for batch in batches]
-        lengths = [np.diff(part.offsets.to_numpy()) for part in parts]
-        values = [part.flatten().to_numpy() for part in parts]
-        return Ragged(
-            np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *lengths])),
-            np.concatenate([np.zeros(0, dtype=np.int32), *values]),
-        )
+        # `flatten` leaves out what lies before the first offset, so offsets start anew.
+        rows = [
+            Ragged(part.offsets.to_numpy() - part.offsets[0].as_py(), part.flatten().to_numpy())
+            for part in parts
+        ]
+        return Ragged.concatenate(rows)
 
     return QueryBlock(
         shape,

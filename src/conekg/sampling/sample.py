@@ -16,7 +16,6 @@ import numpy as np
 from conekg.errors import ConfigError
 from conekg.graph.adjacency import IntArray, LongArray, build_adjacency
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
-from conekg.graph.ragged import Ragged
 from conekg.query.shape import Shape
 from conekg.sampling.answers import easy_and_hard
 from conekg.sampling.attempt import (
@@ -30,8 +29,7 @@ from conekg.sampling.attempt import (
 )
 from conekg.sampling.ground import stream_key
 from conekg.sampling.protocol import LINK, SamplingProtocol
-from conekg.sampling.query_set import QueryBlock, QuerySet, encode_shape
-from conekg.symbolic.engine import concatenate_rows
+from conekg.sampling.query_set import QueryBlock, QuerySet, concatenate_blocks, encode_shape
 
 Progress = Callable[[Shape, int, int | None], None]
 """Called with a shape, how many of its queries are found, and how many are wanted."""
@@ -132,7 +130,7 @@ def _sample_shape(
             if new < protocol.min_yield * (collected.attempts - checked_attempts):
                 break
             checked_attempts, checked_found = collected.attempts, collected.found
-    return collected.block(), collected.report()
+    return collected.result()
 
 
 class _Collected:
@@ -145,7 +143,7 @@ class _Collected:
         self.attempts = 0
         self._outcomes: Counter[int] = Counter()
         self._seen: set[bytes] = set()
-        self._parts: list[tuple[IntArray, IntArray, Ragged, Ragged]] = []
+        self._blocks: list[QueryBlock] = []
 
     def add(self, piece: Piece) -> None:
         """Take a piece, up to the attempt that completes the count."""
@@ -166,32 +164,13 @@ class _Collected:
         self.found += len(kept)
         self.attempts += len(outcomes)
         self._outcomes.update(outcomes.tolist())
-        part = np.array(kept, dtype=np.int64)
-        self._parts.append(
-            (
-                piece.anchors[part],
-                piece.relations[part],
-                piece.easy.take(part),
-                piece.hard.take(part),
-            )
-        )
+        block = QueryBlock(self.shape, piece.anchors, piece.relations, piece.easy, piece.hard)
+        self._blocks.append(block.take(np.array(kept, dtype=np.int64)))
 
-    def block(self) -> QueryBlock:
-        """All that was kept."""
-        none = Ragged(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32))
-        anchors = [np.zeros((0, self.shape.num_anchors), dtype=np.int32)]
-        relations = [np.zeros((0, self.shape.num_relations), dtype=np.int32)]
-        return QueryBlock(
-            self.shape,
-            np.concatenate(anchors + [part[0] for part in self._parts]),
-            np.concatenate(relations + [part[1] for part in self._parts]),
-            concatenate_rows([none] + [part[2] for part in self._parts]),
-            concatenate_rows([none] + [part[3] for part in self._parts]),
-        )
-
-    def report(self) -> ShapeReport:
-        """What became of the attempts."""
-        return _report(self.block(), self.wanted, self.attempts, self._outcomes)
+    def result(self) -> tuple[QueryBlock, ShapeReport]:
+        """All that was kept, and what became of the rest."""
+        block = concatenate_blocks(self.shape, self._blocks)
+        return block, _report(block, self.wanted, self.attempts, self._outcomes)
 
 
 def _report(
@@ -222,12 +201,9 @@ def _enumerate_links(
 
     Where fewer are wanted than there are, a seeded choice of them in their order.
     """
-    heads, relations, sizes = _links(graph, split)
-    outcomes: Counter[int] = Counter()
-    cap = protocol.answer_cap(split)
-    within = sizes <= (sizes if cap is None else cap)
-    outcomes[OVER_CAP] = int(np.count_nonzero(~within))
-    anchors, relations = heads[within, None], relations[within, None]
+    heads, relations, left_out = links_of(graph, split, protocol.answer_cap(split))
+    outcomes = Counter({OVER_CAP: left_out})
+    anchors, relations = heads[:, None], relations[:, None]
     easy, hard = easy_and_hard(graph, split, shape, anchors, relations, workers=workers)
     block = QueryBlock(shape, anchors, relations, easy, hard)
     has_hard = hard.lengths > 0  # an edge that an earlier split holds already predicts nothing
@@ -237,13 +213,19 @@ def _enumerate_links(
         generator = np.random.default_rng([seed, len(rows)])
         rows = np.sort(generator.choice(rows, wanted, replace=False))
     block = block.take(rows)
-    return block, _report(block, wanted, len(heads), outcomes)
+    return block, _report(block, wanted, len(heads) + left_out, outcomes)
 
 
-def _links(graph: KnowledgeGraph, split: Split) -> tuple[IntArray, IntArray, LongArray]:
-    """Head, relation and number of tails of each pair of the split's own edges."""
+def links_of(
+    graph: KnowledgeGraph, split: Split, cap: int | None
+) -> tuple[IntArray, IntArray, int]:
+    """Heads and relations of the split's own links with at most `cap` tails in the split.
+
+    Also how many links had more.
+    """
     own = build_adjacency(graph.edges(split), graph.num_entities, graph.num_relations)
-    relations = np.repeat(
-        np.arange(own.num_relations, dtype=np.int32), np.diff(own.relation_offsets)
-    )
-    return own.pair_heads, relations, np.diff(own.pair_offsets)
+    ids = np.arange(own.num_relations, dtype=np.int32)
+    relations = np.repeat(ids, np.diff(own.relation_offsets))
+    sizes = np.diff(own.pair_offsets)
+    within = sizes <= (sizes if cap is None else cap)
+    return own.pair_heads[within], relations[within], int(np.count_nonzero(~within))

@@ -14,11 +14,11 @@ from conekg.graph.adjacency import Adjacency, IntArray
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import Shape, shape_of, slots_of
 from conekg.query.tree import Query
-from conekg.symbolic.kernels import answer_rows, graph_arrays
+from conekg.symbolic.kernels import answer_rows, graph_arrays, make_workspace
 from conekg.symbolic.program import compile_shape
-from conekg.symbolic.workers import Workspaces, map_in_order
+from conekg.symbolic.workers import PerThread, map_in_order
 
-_ROWS_A_PIECE = 2048
+_ROWS_A_PIECE = 512
 """Queries a thread takes at once: enough to hide the hand-over, few enough to share evenly."""
 
 
@@ -55,28 +55,29 @@ def answer_batch(
     check_queries(adjacency, shape, anchors, relations)
     program = compile_shape(shape)
     graph = graph_arrays(adjacency)
-    workspaces = Workspaces(adjacency.num_entities, program.stack_size)
+    memory = PerThread(lambda: _Memory(adjacency.num_entities, program.stack_size))
     anchors = np.ascontiguousarray(anchors, dtype=np.int32)
     relations = np.ascontiguousarray(relations, dtype=np.int32)
 
     def answer_piece(start: int) -> Ragged:
         piece = slice(start, start + _ROWS_A_PIECE)
-        return Ragged(
-            *answer_rows(
-                graph, workspaces.mine(), program.instructions, anchors[piece], relations[piece]
-            )
+        mine = memory.value
+        offsets, mine.buffer = answer_rows(
+            graph, mine.work, program.instructions, anchors[piece], relations[piece], mine.buffer
         )
+        return Ragged(offsets, mine.buffer[: offsets[-1]].copy())
 
     starts = range(0, len(anchors), _ROWS_A_PIECE)
     pieces = list(map_in_order(answer_piece, starts, workers if len(starts) > 1 else 1))
-    return concatenate_rows(pieces)
+    return Ragged.concatenate(pieces)
 
 
-def concatenate_rows(parts: list[Ragged]) -> Ragged:
-    """The rows of all parts, in order."""
-    lengths = [np.zeros(1, dtype=np.int64), *(part.lengths for part in parts)]
-    values = [np.zeros(0, dtype=np.int32), *(part.values for part in parts)]
-    return Ragged(np.cumsum(np.concatenate(lengths)), np.concatenate(values))
+class _Memory:
+    """What a thread keeps from piece to piece; fresh pages cost as much as the answers do."""
+
+    def __init__(self, num_entities: int, stack_size: int) -> None:
+        self.work = make_workspace(num_entities, stack_size)
+        self.buffer: IntArray = np.empty(16 * _ROWS_A_PIECE, dtype=np.int32)
 
 
 def check_queries(

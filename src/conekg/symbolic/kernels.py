@@ -28,8 +28,6 @@ from conekg.symbolic.program import (
 
 WordArray = NDArray[np.uint64]
 
-NO_LIMIT = np.int64(2**62)
-
 # Columns of `Workspace.stack`.
 _ROW = 0
 _IS_VIEW = 1
@@ -40,6 +38,9 @@ _IS_COMPLEMENT = 4
 # A search by doubling steps beats a merge once one side is this many times longer (measured:
 # anything from 8 to 32 is within a tenth of the best).
 _GALLOP = 16
+
+# Looking each head up beats walking a relation's pairs once there are this many more pairs.
+_LOOK_UP = 4
 
 
 class GraphArrays(NamedTuple):
@@ -169,18 +170,24 @@ def intersect(left: IntArray, right: IntArray, out: IntArray) -> int:
 @njit(cache=True, nogil=True)
 def subtract(left: IntArray, right: IntArray, out: IntArray) -> int:
     """Write what `left` holds and `right` does not to `out`; its length."""
-    count = 0
-    j = 0
-    far = len(left) * _GALLOP < len(right)
-    for value in left:
-        if far:
+    count = i = j = 0
+    if len(left) * _GALLOP < len(right):
+        for value in left:
             j = gallop(right, j, value)
-        else:
-            while j < len(right) and right[j] < value:
-                j += 1
-        if j == len(right) or right[j] != value:
-            out[count] = value
-            count += 1
+            if j == len(right) or right[j] != value:
+                out[count] = value
+                count += 1
+        return count
+    while i < len(left) and j < len(right):
+        a, b = left[i], right[j]
+        out[count] = a
+        count += a < b
+        i += a <= b
+        j += b <= a
+    while i < len(left):
+        out[count] = left[i]
+        count += 1
+        i += 1
     return count
 
 
@@ -278,149 +285,115 @@ def find_pair(graph: GraphArrays, head: int, relation: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _select_pairs(
-    graph: GraphArrays, heads: IntArray, complement: bool, relation: int, out: IntArray
+    graph: GraphArrays,
+    work: Workspace,
+    heads: IntArray,
+    complement: bool,
+    relation: int,
+    out: IntArray,
 ) -> int:
     """Write the pairs of a relation whose head is in the set to `out`; how many."""
     first, last = graph.relation_offsets[relation], graph.relation_offsets[relation + 1]
     count = 0
-    if not complement and len(heads) * 4 < last - first:
+    if not complement and len(heads) * _LOOK_UP < last - first:
         for head in heads:
             pair = find_pair(graph, head, relation)
             if pair >= 0:
                 out[count] = pair
                 count += 1
         return count
-    i = 0
-    far = (last - first) * _GALLOP < len(heads)
+    if (last - first) * _GALLOP < len(heads):
+        place = 0
+        for pair in range(first, last):
+            head = graph.pair_heads[pair]
+            place = gallop(heads, place, head)
+            if (place < len(heads) and heads[place] == head) != complement:
+                out[count] = pair
+                count += 1
+        return count
+    one, six, low = np.uint64(1), np.uint64(6), np.uint64(63)
+    for head in heads:
+        work.words[np.uint64(head) >> six] |= one << (np.uint64(head) & low)
     for pair in range(first, last):
-        head = graph.pair_heads[pair]
-        if far:
-            i = gallop(heads, i, head)
-        else:
-            while i < len(heads) and heads[i] < head:
-                i += 1
-        if (i < len(heads) and heads[i] == head) != complement:
-            out[count] = pair
-            count += 1
+        head = np.uint64(graph.pair_heads[pair])
+        is_member = (work.words[head >> six] >> (head & low)) & one
+        out[count] = pair  # as in `intersect`, without branches on the data
+        count += (is_member != 0) != complement
+    for head in heads:
+        work.words[np.uint64(head) >> six] = 0
     return count
 
 
 @njit(cache=True, nogil=True)
-def _drain(work: Workspace, out: IntArray) -> int:
-    """Write the marked entities to `out` in order, unmark them; how many."""
-    count = 0
-    one = np.uint64(1)
-    for block in range(len(work.summary)):
+def _unite_tails(graph: GraphArrays, work: Workspace, pairs: IntArray, out: IntArray) -> int:
+    """Write the distinct tails of the pairs to `out`, in order; how many.
+
+    Entities are marked in a bitmap, which is then read in order. Where there are few tails
+    for the size of the bitmap, a second one says which words to read.
+    """
+    edges = 0
+    for pair in pairs:
+        edges += graph.pair_offsets[pair + 1] - graph.pair_offsets[pair]
+    sparse = edges * 4 < len(work.words)
+    one, six, low = np.uint64(1), np.uint64(6), np.uint64(63)
+    for pair in pairs:
+        # Unsigned numbers throughout: an index that may be negative costs a test each time.
+        first, last = np.uint64(graph.pair_offsets[pair]), np.uint64(graph.pair_offsets[pair + 1])
+        for place in range(first, last):
+            tail = np.uint64(graph.tails[place])
+            work.words[tail >> six] |= one << (tail & low)
+            if sparse:
+                work.summary[tail >> np.uint64(12)] |= one << ((tail >> six) & low)
+    count = np.uint64(0)
+    if not sparse:
+        for word in range(np.uint64(len(work.words))):
+            count = _drain_word(work.words, word, out, count)
+        return np.int64(count)
+    for block in range(np.uint64(len(work.summary))):
         marked = work.summary[block]
-        if marked == 0:
-            continue
         work.summary[block] = 0
         while marked != 0:
-            word = (block << 6) + np.int64(_trailing_zeros(marked))
+            word = (block << six) + _trailing_zeros(marked)
             marked &= marked - one
-            bits = work.words[word]
-            work.words[word] = 0
-            while bits != 0:
-                out[count] = (word << 6) + np.int64(_trailing_zeros(bits))
-                count += 1
-                bits &= bits - one
+            count = _drain_word(work.words, word, out, count)
+    return np.int64(count)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _drain_word(words: WordArray, word: np.uint64, out: IntArray, count: np.uint64) -> np.uint64:
+    """Write the entities marked in one word to `out[count:]`, unmark them; the new count."""
+    bits = words[word]
+    if bits != 0:
+        words[word] = 0
+        base = word << np.uint64(6)
+        while bits != 0:
+            out[count] = base + _trailing_zeros(bits)
+            count += np.uint64(1)
+            bits &= bits - np.uint64(1)
     return count
 
 
 @njit(cache=True, nogil=True)
-def _mark_tails(graph: GraphArrays, work: Workspace, pairs: IntArray, limit: int) -> bool:
-    """Mark the tails of the pairs; whether more than `limit` entities are marked."""
-    count = 0
-    one = np.uint64(1)
-    for pair in pairs:
-        for place in range(graph.pair_offsets[pair], graph.pair_offsets[pair + 1]):
-            tail = np.uint64(graph.tails[place])
-            word = tail >> np.uint64(6)
-            bit = one << (tail & np.uint64(63))
-            before = work.words[word]
-            if before == 0:
-                work.summary[word >> np.uint64(6)] |= one << (word & np.uint64(63))
-            work.words[word] = before | bit
-            count += (before & bit) == 0
-        if count > limit:
-            return True
-    return False
-
-
-@njit(cache=True, nogil=True)
-def _project(graph: GraphArrays, work: Workspace, place: int, relation: int, limit: int) -> bool:
-    """Replace a set by its image; False, and no set, when the image exceeds `limit`."""
+def _project(graph: GraphArrays, work: Workspace, place: int, relation: int) -> None:
+    """Replace the set at `place` by its image under a relation."""
     spare = work.rows[work.stack[work.stack.shape[0] - 1, _ROW]]
     heads = stored(graph, work, place)
-    count = _select_pairs(graph, heads, is_complement(work, place), relation, spare)
-    if count <= 1:
-        _put(work, place, 0, 0)
-        if count == 1:
-            work.stack[place, _IS_VIEW] = 1
-            work.stack[place, _START] = graph.pair_offsets[spare[0]]
-            work.stack[place, _LENGTH] = (
-                graph.pair_offsets[spare[0] + 1] - work.stack[place, _START]
-            )
-        return work.stack[place, _LENGTH] <= limit
-    exceeds = _mark_tails(graph, work, spare[:count], limit)
-    own = work.rows[work.stack[place, _ROW]]
-    _put(work, place, _drain(work, own), 0)
-    return not exceeds
+    count = _select_pairs(graph, work, heads, is_complement(work, place), relation, spare)
+    if count == 1:
+        start, stop = graph.pair_offsets[spare[0]], graph.pair_offsets[spare[0] + 1]
+        _put(work, place, stop - start, 0)
+        work.stack[place, _IS_VIEW] = 1
+        work.stack[place, _START] = start
+    else:
+        out = work.rows[work.stack[place, _ROW]]
+        _put(work, place, _unite_tails(graph, work, spare[:count], out), 0)
 
 
 # --- programs --------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
-def evaluate(
-    graph: GraphArrays,
-    work: Workspace,
-    instructions: IntArray,
-    anchors: IntArray,
-    relations: IntArray,
-    limit: int,
-) -> bool:
-    """Leave a query's answer set at the bottom of the stack.
-
-    False, and no answer, when the last step is a projection whose image exceeds `limit`: then
-    the query is known to be too large before all of it is computed.
-    """
-    top = -1
-    last = instructions.shape[0] - 1
-    for step in range(last + 1):
-        opcode, slot = instructions[step, 0], instructions[step, 1]
-        if opcode == PUSH_ANCHOR:
-            top += 1
-            work.rows[work.stack[top, _ROW], 0] = anchors[slot]
-            _put(work, top, 1, 0)
-        elif opcode == PUSH_UNIVERSE:
-            top += 1
-            _put(work, top, 0, 1)
-        elif opcode == PROJECT:
-            allowed = limit if step == last else NO_LIMIT
-            if not _project(graph, work, top, relations[slot], allowed):
-                return False
-        elif opcode == NEGATE:
-            work.stack[top, _IS_COMPLEMENT] ^= 1
-        else:
-            assert opcode == INTERSECT or opcode == UNITE
-            top -= 1
-            _combine(graph, work, top, opcode == UNITE)
-    return True
-
-
-@njit(cache=True, nogil=True)
-def grown(values: IntArray, used: int, needed: int) -> IntArray:
-    """`values`, or a longer copy of its first `used` entries with room for `needed` more."""
-    if used + needed <= len(values):
-        return values
-    longer = np.empty(max(2 * len(values), used + needed), dtype=np.int32)
-    longer[:used] = values[:used]
-    return longer
-
-
-@njit(cache=True, nogil=True)
-def settled(graph: GraphArrays, work: Workspace) -> IntArray:
+def _settled(graph: GraphArrays, work: Workspace) -> IntArray:
     """The sorted entities of the set at the bottom of the stack, a complement written out."""
     if is_complement(work, 0):
         left_out = stored(graph, work, 0)
@@ -438,22 +411,60 @@ def settled(graph: GraphArrays, work: Workspace) -> IntArray:
 
 
 @njit(cache=True, nogil=True)
+def evaluate(
+    graph: GraphArrays,
+    work: Workspace,
+    instructions: IntArray,
+    anchors: IntArray,
+    relations: IntArray,
+) -> IntArray:
+    """The sorted entities that answer a query; they stay as they are until the next one."""
+    top = -1
+    for step in range(instructions.shape[0]):
+        opcode, slot = instructions[step, 0], instructions[step, 1]
+        if opcode == PUSH_ANCHOR:
+            top += 1
+            work.rows[work.stack[top, _ROW], 0] = anchors[slot]
+            _put(work, top, 1, 0)
+        elif opcode == PUSH_UNIVERSE:
+            top += 1
+            _put(work, top, 0, 1)
+        elif opcode == PROJECT:
+            _project(graph, work, top, relations[slot])
+        elif opcode == NEGATE:
+            work.stack[top, _IS_COMPLEMENT] ^= 1
+        else:
+            assert opcode in (INTERSECT, UNITE)
+            top -= 1
+            _combine(graph, work, top, opcode == UNITE)
+    return _settled(graph, work)
+
+
+@njit(cache=True, nogil=True)
+def grown(values: IntArray, used: int, needed: int) -> IntArray:
+    """`values`, or a longer copy of its first `used` entries with room for `needed` more."""
+    if used + needed <= len(values):
+        return values
+    longer = np.empty(max(2 * len(values), used + needed), dtype=np.int32)
+    longer[:used] = values[:used]
+    return longer
+
+
+@njit(cache=True, nogil=True)
 def answer_rows(
     graph: GraphArrays,
     work: Workspace,
     instructions: IntArray,
     anchors: IntArray,
     relations: IntArray,
+    buffer: IntArray,
 ) -> tuple[LongArray, IntArray]:
-    """Where each query's answers start, and all answers in one array."""
+    """Where each query's answers start, and `buffer`, or a longer one, with all answers."""
     offsets = np.zeros(anchors.shape[0] + 1, dtype=np.int64)
-    values = np.empty(16 * anchors.shape[0] + 64, dtype=np.int32)
-    used = 0
     for row in range(anchors.shape[0]):
-        evaluate(graph, work, instructions, anchors[row], relations[row], NO_LIMIT)
-        found = settled(graph, work)
-        values = grown(values, used, len(found))
-        values[used : used + len(found)] = found
-        used += len(found)
-        offsets[row + 1] = used
-    return offsets, values[:used]
+        found = evaluate(graph, work, instructions, anchors[row], relations[row])
+        start = offsets[row]
+        buffer = grown(buffer, start, len(found))
+        buffer[start : start + len(found)] = found
+        offsets[row + 1] = start + len(found)
+    return offsets, buffer

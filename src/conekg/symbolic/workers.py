@@ -12,9 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import local
-from typing import TypeVar
-
-from conekg.symbolic.kernels import Workspace, make_workspace
+from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -54,16 +52,9 @@ def map_in_order(
                 future.cancel()
 
 
-class Workspaces:
-    """A workspace for each thread that asks."""
+class PerThread(local, Generic[Result]):
+    """A value of its own for each thread that asks, made on first use."""
 
-    def __init__(self, num_entities: int, stack_size: int) -> None:
-        self._size = (num_entities, stack_size)
-        self._local = local()
-
-    def mine(self) -> Workspace:
-        """The calling thread's workspace, made on first use."""
-        if not hasattr(self._local, "workspace"):
-            self._local.workspace = make_workspace(*self._size)
-        workspace: Workspace = self._local.workspace
-        return workspace
+    def __init__(self, make: Callable[[], Result]) -> None:
+        # `local` calls this again in every thread.
+        self.value = make()

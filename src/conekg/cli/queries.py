@@ -1,0 +1,107 @@
+"""`conekg queries`: look into query sets, and exchange them with the public benchmark files."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conekg.cli.console import JsonOption, print_json, print_table, say
+from conekg.graph.knowledge_graph import Split
+from conekg.graph.source import open_graph
+from conekg.sampling.query_set import load_query_set, save_query_set
+
+app = typer.Typer(help="Look into query sets; import and export them.", no_args_is_help=True)
+
+
+class SplitChoice(StrEnum):
+    """The set to read."""
+
+    train = "train"
+    valid = "valid"
+    test = "test"
+
+
+class Form(StrEnum):
+    """The public releases whose files can be written."""
+
+    betae = "betae"
+    query2box = "query2box"
+
+
+@app.command()
+def info(
+    path: Annotated[Path, typer.Argument(help="A query set, as `conekg sample` writes it.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a query set holds."""
+    query_set = load_query_set(path)
+    facts = [
+        {
+            "shape": block.shape.name,
+            "queries": len(block),
+            "mean_easy": len(block.easy.values) / max(len(block), 1),
+            "mean_hard": len(block.hard.values) / max(len(block), 1),
+        }
+        for block in query_set
+    ]
+    if as_json:
+        print_json(
+            {
+                "split": query_set.split,
+                "graph": query_set.graph_fingerprint,
+                "protocol": query_set.protocol,
+                "seed": query_set.seed,
+                "shapes": facts,
+            }
+        )
+        return
+    rows = [
+        [
+            str(fact["shape"]),
+            f"{fact['queries']:,}",
+            f"{fact['mean_easy']:.2f}",
+            f"{fact['mean_hard']:.2f}",
+        ]
+        for fact in facts
+    ]
+    print_table(f"{path}: {query_set.split} queries", ["shape", "queries", "easy", "hard"], rows)
+
+
+@app.command("import")
+def import_queries(
+    folder: Annotated[Path, typer.Argument(help="A BetaE or Query2Box folder.")],
+    out: Annotated[Path, typer.Option(help="The Arrow file to write.")],
+    graph: Annotated[
+        str | None, typer.Option(help="The graph of the queries. By default the same folder.")
+    ] = None,
+    split: Annotated[SplitChoice, typer.Option(help="The set to read.")] = SplitChoice.test,
+    recompute: Annotated[
+        bool, typer.Option("--recompute", help="Take the answers from the graph, not the folder.")
+    ] = False,
+) -> None:
+    """Turn the query pickles of a public benchmark into a query set; no pickle is ever run."""
+    from conekg.sampling.benchmark_files import read_queries  # numba takes a while to load
+
+    opened = open_graph(str(folder) if graph is None else graph)
+    part: Split = split.value
+    query_set = read_queries(folder, part, opened, recompute=recompute)
+    save_query_set(out, query_set)
+    say(f"wrote {out}: {len(query_set):,} queries")
+
+
+@app.command("export")
+def export_queries(
+    path: Annotated[Path, typer.Argument(help="A query set, as `conekg sample` writes it.")],
+    out: Annotated[Path, typer.Option(help="The folder to write pickles into.")],
+    form: Annotated[Form, typer.Option(help="Whose files to write.")] = Form.betae,
+) -> None:
+    """Write a query set as the pickles that published code reads."""
+    from conekg.sampling.benchmark_files import write_betae, write_query2box
+
+    query_set = load_query_set(path)
+    write = write_betae if form is Form.betae else write_query2box
+    write(out, query_set)
+    say(f"wrote {len(query_set):,} {query_set.split} queries to {out}")

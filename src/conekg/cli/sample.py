@@ -1,0 +1,212 @@
+"""`conekg sample`: draw queries with their answers from a graph and write them to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from difflib import get_close_matches
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from conekg.cli.console import JsonOption, print_json, print_table, progress, say, warn
+from conekg.errors import ConeKGError, ConfigError
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.source import open_graph
+from conekg.graph.vocabulary import NameTable, Vocabulary
+from conekg.query.parse import parse_query
+from conekg.query.shape import STRUCTURES, Shape, shape_of
+from conekg.sampling.protocol import PRESETS, SamplingProtocol
+from conekg.sampling.query_set import save_query_set
+
+if TYPE_CHECKING:
+    from conekg.sampling.sample import Progress, SampledSet
+
+
+class SplitChoice(StrEnum):
+    """Which query sets to sample."""
+
+    train = "train"
+    valid = "valid"
+    test = "test"
+    all = "all"
+
+
+def sample(
+    graph: Annotated[
+        str,
+        typer.Argument(help="geography, a benchmark's name, a graph folder, a file of triples."),
+    ],
+    out: Annotated[Path, typer.Option(help="The Arrow file to write; a folder for --split all.")],
+    split: Annotated[SplitChoice, typer.Option(help="The set to sample.")] = SplitChoice.all,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help=f"The protocol: {', '.join(PRESETS)}. "
+            "By default the graph's own if it has one, otherwise small."
+        ),
+    ] = None,
+    shapes: Annotated[
+        str | None,
+        typer.Option(help="Only these, separated by commas: names as 2in, or as (e.r & !e.r).r"),
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="Queries of each shape, instead of the preset's.")
+    ] = None,
+    cap: Annotated[
+        str | None,
+        typer.Option(help="Most hard answers of a valid or test query, or none."),
+    ] = None,
+    train_cap: Annotated[
+        str | None, typer.Option(help="Most answers of a training query, or none.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Equal seeds give equal queries.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Threads; does not change the result. [one a core]")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Sample queries with easy and hard answers, by the protocol of the BetaE benchmarks."""
+    from conekg.sampling.sample import sample_query_set  # numba takes a while to load
+
+    wanted = None if shapes is None else [_shape(text) for text in shapes.split(",")]
+    opened = open_graph(graph)
+    protocol = _protocol(opened, preset, cap, train_cap)
+    splits = [part for part in SPLITS if split.value in (part, "all")]
+    reports = []
+    for part in splits:
+        with _shown(opened, part, protocol, wanted, count) as shown:
+            sampled = sample_query_set(
+                opened,
+                part,
+                protocol,
+                seed,
+                shapes=wanted,
+                count=count,
+                workers=workers,
+                progress=shown,
+            )
+        path = out / f"{part}.arrow" if split is SplitChoice.all else out
+        save_query_set(path, sampled.query_set)
+        say(f"wrote {path}: {len(sampled.query_set):,} queries")
+        reports.append(_report(part, path, sampled))
+        if not as_json:
+            _print(part, sampled)
+        _warn_of_shortfall(sampled)
+    if as_json:
+        print_json({"graph": opened.fingerprint, "seed": seed, "sets": reports})
+
+
+def _shape(text: str) -> Shape:
+    """A shape by its literature name, or written in the path algebra over `e` and `r`."""
+    name = text.strip()
+    if name in STRUCTURES:
+        return STRUCTURES[name]
+    letters = Vocabulary(NameTable("entity", ["e"]), NameTable("relation", ["r"]))
+    try:
+        return shape_of(parse_query(name, letters))
+    except ConeKGError as error:
+        raise ConfigError(
+            f"{name!r} is no shape; named are {', '.join(STRUCTURES)}, and others are written "
+            "with e for an entity and r for a relation, as in (e.r & !e.r).r",
+            key="shapes",
+            suggestions=tuple(get_close_matches(name, STRUCTURES)),
+        ) from error
+
+
+def _protocol(
+    graph: KnowledgeGraph, preset: str | None, cap: str | None, train_cap: str | None
+) -> SamplingProtocol:
+    name = preset or (graph.name.lower() if graph.name.lower() in PRESETS else "small")
+    if name not in PRESETS:
+        raise ConfigError(
+            f"unknown preset {name!r}; there are {', '.join(PRESETS)}",
+            key="preset",
+            suggestions=tuple(get_close_matches(name, PRESETS)),
+        )
+    protocol = PRESETS[name]
+    if cap is not None:
+        protocol = replace(protocol, cap=_number_or_none(cap, "cap"))
+    if train_cap is not None:
+        protocol = replace(protocol, train_cap=_number_or_none(train_cap, "train-cap"))
+    return protocol
+
+
+def _number_or_none(text: str, option: str) -> int | None:
+    if text == "none":
+        return None
+    if not text.isdigit() or int(text) < 1:
+        raise ConfigError(f"--{option} is {text!r}; a number from 1, or none", key=option)
+    return int(text)
+
+
+@contextmanager
+def _shown(
+    graph: KnowledgeGraph,
+    split: Split,
+    protocol: SamplingProtocol,
+    shapes: list[Shape] | None,
+    count: int | None,
+) -> Iterator[Progress]:
+    """A progress report over all shapes of a set; those of unknown number count when done."""
+    resolved = protocol.for_graph(graph)
+    chosen = resolved.shapes(split) if shapes is None else shapes
+    total = sum(count or resolved.count(split, shape) or 0 for shape in chosen)
+    found: dict[Shape, int] = {}
+    with progress(f"sampling {split} queries", total, "queries") as report:
+
+        def show(shape: Shape, done: int, wanted: int | None) -> None:
+            if wanted is not None:
+                found[shape] = done
+            report.update(sum(found.values()), note=shape.name)
+
+        yield show
+
+
+def _report(split: Split, path: Path, sampled: SampledSet) -> dict[str, Any]:
+    return {
+        "split": split,
+        "path": str(path),
+        "protocol": sampled.query_set.protocol,
+        "queries": len(sampled.query_set),
+        "shapes": [
+            {
+                "shape": report.shape.name,
+                "wanted": report.wanted,
+                "found": report.found,
+                "attempts": report.attempts,
+                "rejected": report.rejected,
+                "mean_easy": report.mean_easy,
+                "mean_hard": report.mean_hard,
+            }
+            for report in sampled.reports
+        ],
+    }
+
+
+def _print(split: Split, sampled: SampledSet) -> None:
+    rows = [
+        [
+            report.shape.name,
+            f"{report.found:,}",
+            f"{report.mean_easy:.2f}",
+            f"{report.mean_hard:.2f}",
+            f"{report.attempts:,}",
+            ", ".join(f"{number:,} {reason}" for reason, number in report.rejected.items()),
+        ]
+        for report in sampled.reports
+    ]
+    columns = ["shape", "queries", "easy", "hard", "attempts", "rejected"]
+    print_table(f"{split} queries", columns, rows)
+
+
+def _warn_of_shortfall(sampled: SampledSet) -> None:
+    for report in sampled.reports:
+        if report.shortfall > 0:
+            warn(
+                f"only {report.found:,} of {report.wanted:,} queries of shape "
+                f"{report.shape.name} were found; the graph hardly holds more"
+            )
