@@ -20,7 +20,9 @@ def plain_distance(
     points, first, second = (array.astype(np.float64) for array in (points, first, second))
     if geometry == "cone":
         delta = points - first
-        apart = np.minimum(np.abs(np.sin((delta + second) / 2)), np.abs(np.sin((delta - second) / 2)))
+        apart = np.minimum(
+            np.abs(np.sin((delta + second) / 2)), np.abs(np.sin((delta - second) / 2))
+        )
         inside = np.abs(np.sin(delta / 2)) < np.abs(np.sin(second / 2))
         within = np.minimum(np.abs(np.sin(delta / 2)), np.abs(np.sin(second / 2)))
         return (np.where(inside, 0, apart) + 0.02 * within).sum(axis=1)

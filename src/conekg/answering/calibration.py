@@ -57,7 +57,7 @@ class CountCurve:
     factor: float
     """Half of the held-out estimates were within this factor of the truth."""
 
-    def estimate(self, sizes: Sequence[float], most: int) -> float:
+    def estimate(self, sizes: FloatArray | Sequence[float], most: int) -> float:
         """The number of answers of a union of regions, each of the given size.
 
         Branches may overlap, so their sum is an upper estimate; `most` caps it.

@@ -202,6 +202,7 @@ class Answerer:
                     shape,
                     np.array([s[0] for s in slots], dtype=np.int32).reshape(len(slots), -1),
                     np.array([s[1] for s in slots], dtype=np.int32).reshape(len(slots), -1),
+                    workers=1,
                 )
                 for row, place in enumerate(places):
                     known[place] = found[row]
@@ -223,11 +224,7 @@ class Answerer:
                 skip[row] = unwanted
         rankings = self.index.top(embedded.region, counts, skip)
         members = self._members(embedded, rankings)
-        sizes = (
-            region_sizes(self.model, embedded.region)
-            if self.calibration is not None and self.calibration.count is not None
-            else None
-        )
+        sizes = region_sizes(self.model, embedded.region)
         drafts = []
         for item, rows in zip(questions, embedded.rows, strict=True):
             ranking, origin = merge_rankings([rankings[row] for row in rows], item.question.top_k)
@@ -237,13 +234,14 @@ class Answerer:
                     members[rows[branch]][int(entity_id)]
                     for branch, entity_id in zip(origin, ranking.entity_ids, strict=True)
                 ]
-            estimate = None
-            if sizes is not None and self.calibration is not None and self.calibration.count:
-                estimate = self.calibration.count.estimate(
-                    sizes[list(rows)].tolist(), self.graph.num_entities
-                )
-            drafts.append(_Draft(ranking, inside, estimate))
+            drafts.append(_Draft(ranking, inside, self._estimate(sizes, rows)))
         return drafts
+
+    def _estimate(self, sizes: NDArray[np.float64], rows: Sequence[int]) -> float | None:
+        """The number of answers that the sizes of a query's branches speak for."""
+        if self.calibration is None or self.calibration.count is None or len(sizes) == 0:
+            return None
+        return self.calibration.count.estimate(sizes[list(rows)], self.graph.num_entities)
 
     def _unwanted(self, item: Understood, known: IntArray) -> IntArray:
         """Sorted ids that must not come back."""

@@ -1,0 +1,191 @@
+"""Calibration: isotonic fits against scipy, errors by hand, and a full fit on a tiny graph."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import isotonic_regression
+
+import tiny
+from conekg.answering.calibration import (
+    Calibration,
+    CountCurve,
+    Curve,
+    expected_calibration_error,
+    fit_calibration,
+    fit_curve,
+    load_calibration,
+    pool_adjacent_violators,
+    save_calibration,
+)
+from conekg.errors import QueryError, StoreError
+from conekg.model.catalog import build_model
+from conekg.query.shape import STRUCTURES
+from conekg.sampling.query_set import QuerySet
+
+values = st.lists(st.floats(-5, 5), min_size=1, max_size=40)
+
+
+@given(values)
+def test_pooling_is_isotonic_regression(sequence: list[float]) -> None:
+    means, sizes = pool_adjacent_violators(np.array(sequence))
+    assert sizes.sum() == len(sequence)
+    assert (np.diff(means) > 0).all()
+    fitted = isotonic_regression(np.array(sequence)).x
+    np.testing.assert_allclose(np.repeat(means, sizes), fitted, atol=1e-9)
+
+
+@given(st.lists(st.tuples(st.floats(-5, 5), st.booleans()), min_size=1, max_size=40))
+def test_a_curve_rises_and_stays_within_its_points(points: list[tuple[float, bool]]) -> None:
+    x, y = (np.array(column, dtype=float) for column in zip(*points, strict=True))
+    curve = fit_curve(x, y)
+    found = curve(np.linspace(-6, 6, 50))
+    assert (np.diff(found) >= -1e-12).all()
+    assert found.min() >= -1e-12
+    assert found.max() <= 1 + 1e-12
+
+
+def test_a_curve_recovers_a_rising_relation() -> None:
+    generator = np.random.default_rng(0)
+    scores = generator.uniform(-4, 4, 20_000)
+    truth = 1 / (1 + np.exp(-scores))
+    hits = (generator.uniform(size=len(scores)) < truth).astype(float)
+    fitted = fit_curve(scores, hits)(scores)
+    assert np.abs(fitted - truth).mean() < 0.03
+    assert expected_calibration_error(fitted, hits) < 0.01
+    assert expected_calibration_error(1 - fitted, hits) > 0.3
+
+
+def test_expected_calibration_error_by_hand() -> None:
+    probabilities = np.array([0.1, 0.1, 0.9, 0.9])
+    hits = np.array([0.0, 1.0, 1.0, 1.0])
+    # Two bins of half the cases each: |0.1 - 0.5| and |0.9 - 1.0|.
+    assert expected_calibration_error(probabilities, hits) == pytest.approx(0.25)
+    assert expected_calibration_error(np.array([1.0]), np.array([1.0])) == 0.0
+    assert math.isnan(expected_calibration_error(np.empty(0), np.empty(0)))
+
+
+def test_counts_add_up_and_are_capped() -> None:
+    counter = CountCurve(Curve((0.0, 10.0), (0.0, math.log(11))), 2.0)
+    assert counter.estimate([10.0], 1000) == pytest.approx(10)
+    assert counter.estimate([10.0, 10.0], 1000) == pytest.approx(20)
+    assert counter.estimate([10.0, 10.0], 15) == 15
+    assert counter.estimate([0.0], 15) == 0
+
+
+@pytest.mark.parametrize("name", ["cone", "gqe", "box", "beta"])
+def test_every_model_is_calibrated(name: str) -> None:
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model(name, graph.num_entities, graph.num_relations, tiny.CONFIGS[name], 0).eval()
+    calibration = fit_calibration(model, graph, queries, depth=10, max_queries=8)
+    assert 0 <= calibration.error < 0.5
+    assert 0 < calibration.known_kept <= 1
+    assert (calibration.count is not None) == (name != "gqe")
+    if calibration.count is not None:
+        assert calibration.count.factor >= 1
+    assert calibration.predicted.y[0] >= 0
+    assert calibration.predicted.y[-1] <= 1
+    supported = sum(
+        min(8, len(block))
+        for block in queries
+        if name in ("cone", "beta") or "n" not in block.shape.name
+    )
+    assert calibration.num_queries == supported
+    again = fit_calibration(model, graph, queries, depth=10, max_queries=8)
+    assert again == calibration
+
+
+def test_hits_are_what_the_larger_graph_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
+    one_hop = QuerySet("valid", (queries.block("1p"),))
+    seen: dict[str, np.ndarray] = {}
+
+    def remember(x: np.ndarray, y: np.ndarray) -> Curve:
+        seen.update(x=x, y=y)
+        return fit_curve(x, y)
+
+    monkeypatch.setattr("conekg.answering.calibration.fit_curve", remember)
+    # Deep enough to reach every entity: then each hard answer is found exactly once.
+    monkeypatch.setattr("conekg.answering.calibration._fit_count", lambda *_: None)
+    calibration = fit_calibration(model.eval(), graph, one_hop, depth=graph.num_entities)
+    block = one_hop.blocks[0]
+    assert seen["y"].sum() == block.hard.lengths.sum()
+    assert len(seen["y"]) == len(block) * graph.num_entities - block.easy.lengths.sum()
+    assert calibration.known_kept == 1.0  # nothing negated, nothing lost
+
+
+def test_known_answers_of_negations_can_be_lost() -> None:
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
+    negated = QuerySet("valid", (queries.block("2in"),))
+    calibration = fit_calibration(model.eval(), graph, negated)
+    assert calibration.known_kept < 1.0
+    assert calibration.probability(0.0, known=True, negation=True) == calibration.known_kept
+    assert calibration.probability(0.0, known=True, negation=False) == 1.0
+    low, high = (calibration.probability(s, known=False, negation=True) for s in (-1e9, 1e9))
+    assert 0 <= low <= high <= 1
+
+
+def test_nothing_to_calibrate_with() -> None:
+    graph = tiny.tiny_graph()
+    model = build_model("gqe", graph.num_entities, graph.num_relations, tiny.CONFIGS["gqe"], 0)
+    block = tiny.tiny_queries()["valid"].block("2in")
+    assert block.shape == STRUCTURES["2in"]
+    with pytest.raises(QueryError, match="can calibrate 'gqe'"):
+        fit_calibration(model, graph, QuerySet("valid", (block,)))
+
+
+CALIBRATION = Calibration(
+    predicted=Curve((-1.0, 2.0), (0.0, 0.5)),
+    error=0.25,
+    known_kept=0.9,
+    count=CountCurve(Curve((1.0,), (2.0,)), 1.25),
+    num_queries=12,
+)
+
+
+@pytest.mark.parametrize("calibration", [CALIBRATION, replace(CALIBRATION, count=None)])
+def test_saving_and_loading(calibration: Calibration, tmp_path: Path) -> None:
+    path = tmp_path / "calibration.json"
+    save_calibration(calibration, path)
+    assert load_calibration(path) == calibration
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content.pop("predicted"),
+        lambda content: content.update(format=99),
+        lambda content: content.update(error="much"),
+        lambda content: content["predicted"].update(x=[2.0, -1.0]),
+        lambda content: content["predicted"].update(x=[2.0]),
+        lambda content: content.update(count=3),
+    ],
+)
+def test_damaged_files_are_refused(damage: object, tmp_path: Path) -> None:
+    path = tmp_path / "calibration.json"
+    save_calibration(CALIBRATION, path)
+    content = json.loads(path.read_text())
+    damage(content)  # type: ignore[operator]
+    path.write_text(json.dumps(content))
+    with pytest.raises(StoreError) as caught:
+        load_calibration(path)
+    assert str(path) in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_file_that_is_no_json(tmp_path: Path) -> None:
+    path = tmp_path / "calibration.json"
+    path.write_text("{")
+    with pytest.raises(StoreError):
+        load_calibration(path)
+    with pytest.raises(StoreError):
+        load_calibration(tmp_path / "nothing.json")

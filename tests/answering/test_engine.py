@@ -1,0 +1,238 @@
+"""Answers agree with the oracle on what is known and with the model on what ranks where."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import small_models
+import strategies
+from conekg.answering.answer import Only, Question
+from conekg.answering.calibration import Calibration, CountCurve, Curve, save_calibration
+from conekg.answering.engine import Answerer, ask, contains
+from conekg.errors import (
+    CheckpointError,
+    ConfigError,
+    QueryError,
+    QuerySyntaxError,
+    QueryTooLargeError,
+    UnknownNameError,
+    UnsupportedOperatorError,
+)
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.model.catalog import build_model
+from conekg.model.cone import ConeConfig
+from conekg.query.render import render_query
+from conekg.query.tree import Anchor, And, Or, Query, Universe, has_negation
+from oracle import Oracle
+from untrained_run import untrained_run
+
+CALIBRATION = Calibration(
+    predicted=Curve((0.0, 10.0), (0.1, 0.6)),
+    error=0.03,
+    known_kept=0.75,
+    count=CountCurve(Curve((0.0, 100.0), (0.0, 3.0)), 1.5),
+    num_queries=7,
+)
+
+
+def make(graph: KnowledgeGraph, name: str = "cone", **options: object) -> Answerer:
+    config = {"cone": ConeConfig(dim=6, hidden=5)}.get(name, small_models.SMALL_OPTIONS.get(name))
+    model = build_model(name, graph.num_entities, graph.num_relations, config, 0)  # type: ignore[arg-type]
+    return Answerer(graph, model, CALIBRATION, **options)  # type: ignore[arg-type]
+
+
+def known_by_oracle(graph: KnowledgeGraph, split: Split, query: Query) -> set[int]:
+    parts = [graph.edges(part) for part in SPLITS[: SPLITS.index(split) + 1]]
+    return Oracle(np.concatenate(parts).tolist(), graph.num_entities).answer(query)
+
+
+@given(
+    given_graph=strategies.graphs_with_queries(),
+    split=st.sampled_from(SPLITS),
+    only=st.sampled_from([None, "known", "predicted"]),
+    top_k=st.integers(1, 10),
+    data=st.data(),
+)
+def test_answers_are_ranked_and_told_apart(
+    given_graph: tuple[KnowledgeGraph, Query],
+    split: Split,
+    only: Only | None,
+    top_k: int,
+    data: st.DataObject,
+) -> None:
+    graph, query = given_graph
+    answerer = make(graph)
+    exclude = sorted(data.draw(st.sets(st.integers(0, graph.num_entities - 1))))
+    answer = answerer.ask(query, top_k=top_k, only=only, exclude=exclude, known_graph=split)
+    known = known_by_oracle(graph, split, query)
+    allowed = set(range(graph.num_entities)) - set(exclude)
+    allowed &= {"known": known, "predicted": allowed - known}.get(only or "", allowed)
+    assert answer.num_known == len(known)
+    assert len(answer.answers) == min(top_k, len(allowed))
+    scores = [ranked.score for ranked in answer.answers]
+    assert scores == sorted(scores, reverse=True)
+    assert [ranked.rank for ranked in answer.answers] == list(range(1, len(scores) + 1))
+    assert {ranked.entity_id for ranked in answer.answers} <= allowed
+    everything = answerer.judge(Question(query, known_graph=split), range(graph.num_entities))
+    true_best = sorted((everything[i].score for i in allowed), reverse=True)[:top_k]
+    np.testing.assert_allclose(scores, true_best, rtol=1e-4, atol=1e-4)
+    for ranked in answer.answers:
+        assert ranked.known == (ranked.entity_id in known)
+        assert ranked.name == graph.vocabulary.entities.name(ranked.entity_id)
+        assert ranked.probability is not None
+        if ranked.known:
+            assert ranked.probability == (0.75 if has_negation(query) else 1.0)
+        else:
+            expected = np.interp(ranked.score, [0, 10], [0.1, 0.6])
+            assert ranked.probability == pytest.approx(expected)
+    assert json.loads(json.dumps(answer.to_json()))["query"] == render_query(
+        query, graph.vocabulary
+    )
+
+
+@given(
+    graph=strategies.graphs(),
+    queries=st.lists(strategies.queries(1, 2, max_leaves=3), min_size=1, max_size=6),
+    data=st.data(),
+)
+def test_a_batch_answers_each_as_alone(
+    graph: KnowledgeGraph, queries: list[Query], data: st.DataObject
+) -> None:
+    answerer = make(graph)
+    questions = [
+        Question(
+            query,
+            top_k=data.draw(st.integers(1, 4)),
+            known_graph=data.draw(st.sampled_from(SPLITS)),
+            union=data.draw(st.sampled_from(["dnf", "demorgan"])),
+        )
+        for query in queries
+    ]
+    together = answerer.ask_batch(questions)
+    for question, answer in zip(questions, together, strict=True):
+        (alone,) = answerer.ask_batch([answerer.understand(question)])
+        assert answer.num_known == alone.num_known
+        assert answer.reading == alone.reading
+        assert answer.estimated_count == pytest.approx(alone.estimated_count, rel=1e-4)
+        np.testing.assert_allclose(
+            [ranked.score for ranked in answer.answers],
+            [ranked.score for ranked in alone.answers],
+            rtol=1e-4,
+            atol=1e-4,
+        )
+
+
+def test_names_labels_and_text(film_graph: KnowledgeGraph) -> None:
+    answerer = make(film_graph)
+    answer = answerer.ask('"Academy Award".won_by.directed_by', top_k=3, exclude=["Argo", 2])
+    assert answer.query == "a1.won_by.directed_by"
+    assert answer.model == "cone"
+    assert answer.known_graph == "train"
+    assert answer.calibration_error == 0.03
+    assert answer.estimated_count_factor == 1.5
+    assert answer.recall == 1.0
+    assert not {1, 2} & {ranked.entity_id for ranked in answer.answers}
+    assert answerer.ask("a1.won_by", only="known").num_known == 2
+    assert answerer.ask("a1.won_by", only="known", known_graph="valid").num_known == 3
+
+
+def test_members_by_the_majority_rule(random_graph: KnowledgeGraph) -> None:
+    answerer = make(random_graph)
+    query = Or((Anchor(0).project(0), Anchor(1).project(2)))
+    judged = answerer.judge(Question(query), range(60))
+    model = answerer.model
+    with torch.inference_mode():
+        rows = [
+            model.project(model.anchor(torch.tensor([e])), torch.tensor([r]))
+            for e, r in ((0, 0), (1, 2))
+        ]
+        shares = torch.cat([model.inside_fraction_of_all(row) for row in rows])
+        logits = torch.cat([model.logits_of_all(row) for row in rows])
+    best = logits.argmax(dim=0)
+    for entity_id, ranked in enumerate(judged):
+        assert ranked.member == bool(shares[best[entity_id], entity_id] >= 5 / 8)
+        better = (logits.amax(dim=0) > logits[best[entity_id], entity_id]).sum()
+        assert abs(ranked.rank - 1 - int(better)) <= 1  # sums in another order may tie
+    assert {ranked.rank for ranked in judged} == set(range(1, 61))
+    everything = answerer.ask(Universe(), top_k=60)
+    assert all(ranked.member for ranked in everything.answers)
+    assert make(random_graph, "gqe").ask(Anchor(0).project(0)).answers[0].member is None
+
+
+def test_models_without_size_estimate_nothing(random_graph: KnowledgeGraph) -> None:
+    plain = Answerer(random_graph, make(random_graph, "gqe").model)
+    answer = plain.ask("e0.r1")
+    assert answer.estimated_count is None
+    assert answer.calibration_error is None
+    assert answer.answers[0].probability is None
+
+
+def test_bad_questions_are_refused(film_graph: KnowledgeGraph) -> None:
+    answerer = make(film_graph, max_branches=3)
+    for text, error in (
+        ("a1.won_bye", UnknownNameError),
+        ("a1.", QuerySyntaxError),
+        ("(a1|f1).won_by & (a1|f2).won_by & (a1|f3).won_by", QueryTooLargeError),
+    ):
+        with pytest.raises(error):
+            answerer.ask(text)
+    for query in (Anchor(8), Anchor(0).project(6), Anchor(-1)):
+        with pytest.raises(UnknownNameError, match=r"graph has (entity|relation) ids 0 to"):
+            answerer.ask(query)
+    with pytest.raises(UnknownNameError):
+        answerer.ask("a1.won_by", exclude=["Nobody"])
+    with pytest.raises(UnknownNameError):
+        answerer.judge(Question("a1.won_by"), [99])
+    for options in ({"top_k": 0}, {"only": "some"}, {"known_graph": "all"}, {"union": "cnf"}):
+        with pytest.raises(ConfigError) as caught:
+            answerer.ask("a1.won_by", **options)  # type: ignore[arg-type]
+        assert caught.value.key in options
+    with pytest.raises(UnsupportedOperatorError):
+        make(film_graph, "gqe").ask("a1.won_by & !c1.produced")
+    with pytest.raises(UnsupportedOperatorError):
+        make(film_graph, "gqe").ask("a1.won_by | c1.produced", union="demorgan")
+
+
+def test_one_bad_question_is_known_before_the_batch(film_graph: KnowledgeGraph) -> None:
+    answerer = make(film_graph)
+    with pytest.raises(QueryError):
+        answerer.ask_batch([Question("a1.won_by"), Question("a1.(")])
+    assert answerer.ask_batch([]) == []
+
+
+def test_a_query_of_any_depth(film_graph: KnowledgeGraph) -> None:
+    query: Query = Anchor(0)
+    for step in range(40):
+        query = And((query.project(step % 6), Universe()))
+    assert len(make(film_graph).ask(query).answers) == 8
+
+
+def test_asking_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError):
+        ask(tmp_path / "nothing", "a1.won_by")
+
+
+def test_asking_a_run(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
+    run = untrained_run(tmp_path / "run", film_graph)
+    answer = ask(run, "a1.won_by", top_k=2)
+    assert len(answer.answers) == 2
+    assert answer.calibration_error is None
+    save_calibration(CALIBRATION, run / "calibration.json")
+    opened = Answerer.open(run, device="cpu")
+    assert ask(opened, "a1.won_by").calibration_error == 0.03
+
+
+@given(
+    sorted_ids=st.sets(st.integers(0, 20)).map(sorted),
+    ids=st.lists(st.integers(0, 25), max_size=10),
+)
+def test_contains(sorted_ids: list[int], ids: list[int]) -> None:
+    found = contains(np.array(sorted_ids, dtype=np.int32), np.array(ids, dtype=np.int64))
+    assert found.tolist() == [i in set(sorted_ids) for i in ids]

@@ -1,0 +1,194 @@
+"""Witnesses are checked against the graph: facts are facts, and known answers need no guess."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import strategies
+from conekg.answering.answer import Question
+from conekg.answering.engine import Answerer
+from conekg.answering.explain import explain, sector_cones, variables_of
+from conekg.answering.explanation import Witness
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.model.catalog import build_model
+from conekg.model.cone import ConeConfig
+from conekg.model.gqe import GqeConfig
+from conekg.query.parse import parse_query
+from conekg.query.rewrite import push_negation, simplify
+from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
+from oracle import Oracle
+
+
+def make(graph: KnowledgeGraph) -> Answerer:
+    config = ConeConfig(dim=6, hidden=5)
+    return Answerer(graph, build_model("cone", graph.num_entities, graph.num_relations, config, 0))
+
+
+def facts_of(graph: KnowledgeGraph, split: Split) -> set[tuple[int, int, int]]:
+    parts = [graph.edges(part) for part in SPLITS[: SPLITS.index(split) + 1]]
+    return {tuple(edge) for edge in np.concatenate(parts).tolist()}
+
+
+def satisfies(
+    query: Query, entity_id: int, edges: set[tuple[int, int, int]], oracle: Oracle
+) -> bool:
+    """Whether the edges of a witness alone, and the facts for negations, make it an answer."""
+    match query:
+        case Anchor(anchor_id):
+            return anchor_id == entity_id
+        case Universe():
+            return True
+        case Project(operand, relation_id):
+            heads = {h for h, r, t in edges if r == relation_id and t == entity_id}
+            return any(satisfies(operand, head, edges, oracle) for head in heads)
+        case And(operands):
+            return all(satisfies(operand, entity_id, edges, oracle) for operand in operands)
+        case Or(operands):
+            return any(satisfies(operand, entity_id, edges, oracle) for operand in operands)
+        case Not():
+            return entity_id in oracle.answer(query)
+
+
+def triples(witness: Witness, graph: KnowledgeGraph) -> set[tuple[int, int, int]]:
+    return {
+        (edge.head.entity_id, graph.vocabulary.relation_id(edge.relation), edge.tail.entity_id)
+        for edge in witness.edges
+    }
+
+
+@given(given_graph=strategies.graphs_with_queries(), split=st.sampled_from(SPLITS))
+def test_witnesses_hold_on_the_graph(
+    given_graph: tuple[KnowledgeGraph, Query], split: Split
+) -> None:
+    graph, query = given_graph
+    answerer = make(graph)
+    question = Question(query, top_k=graph.num_entities, known_graph=split)
+    explanation = explain(answerer, question, candidates=2)
+    facts = facts_of(graph, split)
+    oracle = Oracle(facts, graph.num_entities)
+    known = oracle.answer(query)
+    normal = simplify(push_negation(query))
+    assert len(explanation.witnesses) == graph.num_entities
+    for witness in explanation.witnesses:
+        edges = triples(witness, graph)
+        for edge, triple in zip(
+            witness.edges,
+            [(e.head.entity_id, graph.vocabulary.relation_id(e.relation), e.tail.entity_id)
+             for e in witness.edges],
+            strict=True,
+        ):  # fmt: skip
+            assert (edge.kind == "fact") == (triple in facts)
+        entity_id = witness.answer.entity_id
+        assert witness.answer.known == (entity_id in known)
+        # Known answers have a path of facts alone, and it is found; others have none.
+        assert witness.facts_only == witness.answer.known
+        if not any(part.kind == "contradicted" for part in witness.parts):
+            assert satisfies(normal, entity_id, edges, oracle)
+        else:
+            assert not witness.facts_only
+    json.dumps(explanation.to_json())
+
+
+@given(strategies.graphs_with_queries())
+def test_variables_and_assignments_agree(given_graph: tuple[KnowledgeGraph, Query]) -> None:
+    graph, query = given_graph
+    explanation = explain(make(graph), Question(query, top_k=3), candidates=2)
+    variables = variables_of(simplify(push_negation(query)))
+    assert [v.name for v in explanation.variables] == [f"x{i + 1}" for i in range(len(variables))]
+    for variable, node in zip(explanation.variables, variables, strict=True):
+        assert parse_query(variable.query, graph.vocabulary) == node
+        assert 1 <= len(variable.candidates) <= 2
+    for witness in explanation.witnesses:
+        for edge in witness.edges:
+            if edge.head_variable is not None:
+                assert witness.assignment[edge.head_variable] == edge.head
+            if edge.tail_variable == "answer":
+                assert edge.tail.entity_id == witness.answer.entity_id
+            else:
+                assert witness.assignment[edge.tail_variable] == edge.tail
+
+
+def test_a_path_on_the_films(film_graph: KnowledgeGraph) -> None:
+    answerer = make(film_graph)
+    explanation = explain(answerer, Question("a1.won_by.directed_by"), entities=[4, 5])
+    affleck, scott = explanation.witnesses
+    assert [(e.head.label, e.relation, e.tail.label, e.kind) for e in affleck.edges] == [
+        ("Academy Award", "won_by", "Argo", "fact"),
+        ("Argo", "directed_by", "Ben Affleck", "fact"),
+    ]
+    assert [(e.head_variable, e.tail_variable) for e in affleck.edges] == [
+        (None, "x1"),
+        ("x1", "answer"),
+    ]
+    assert affleck.assignment["x1"].name == "f1"
+    assert affleck.facts_only
+    # One guess is enough for Scott: the award for Alien, or the direction of another winner.
+    assert sorted(edge.kind for edge in scott.edges) == ["fact", "guess"]
+    assert scott.weakest is not None
+    assert scott.weakest.kind == "guess"
+    (variable,) = explanation.variables
+    assert (variable.query, variable.reading) == (
+        "a1.won_by",
+        "things that Academy Award is won by",
+    )
+    # With the validation fact, the award for Alien is known.
+    known = explain(answerer, Question("a1.won_by.directed_by", known_graph="valid"), entities=[5])
+    assert known.witnesses[0].facts_only
+
+
+def test_negations_are_absent_or_contradicted(film_graph: KnowledgeGraph) -> None:
+    answerer = make(film_graph)
+    question = Question("a1.won_by & !c1.produced")
+    amour, argo = explain(answerer, question, entities=[3, 1]).witnesses
+    assert [part.kind for part in amour.parts] == ["fact", "absent"]
+    assert amour.facts_only
+    assert [part.kind for part in argo.parts] == ["fact", "contradicted"]
+    assert argo.weakest is not None
+    assert argo.weakest.query == "!c1.produced"
+    assert not argo.facts_only
+
+
+def test_scores_are_the_models(film_graph: KnowledgeGraph) -> None:
+    answerer = make(film_graph)
+    (witness,) = explain(answerer, Question("a1.won_by"), entities=[1]).witnesses
+    model = answerer.model
+    with torch.inference_mode():
+        region = model.project(model.anchor(torch.tensor([0])), torch.tensor([0]))
+        expected = float(model.logits(region, torch.tensor([[1]])))
+    assert witness.edges[0].score == pytest.approx(expected, rel=1e-5)
+    assert witness.answer.score == pytest.approx(expected, rel=1e-5)
+
+
+def test_queries_without_variables_or_answers(film_graph: KnowledgeGraph) -> None:
+    answerer = make(film_graph)
+    everything = explain(answerer, Question("*", top_k=2))
+    assert everything.variables == ()
+    assert everything.witnesses[0].edges == ()
+    assert everything.witnesses[0].weakest is None
+    nobody = explain(answerer, Question("a1.won_by", exclude=tuple(range(8))))
+    assert nobody.witnesses == ()
+
+
+def test_sector_cones(film_graph: KnowledgeGraph) -> None:
+    answerer = make(film_graph)
+    query = Or((Anchor(0).project(0), Anchor(1).project(2)))
+    cones = sector_cones(answerer, query, 3)
+    assert len(cones) == 6  # fewer dimensions than are shown by default
+    apertures = [cone.half_aperture for cone in cones]
+    assert apertures == sorted(apertures)
+    for cone in cones:
+        apart = abs((cone.entity_angle - cone.axis + math.pi) % (2 * math.pi) - math.pi)
+        assert cone.inside == (apart <= cone.half_aperture)
+        assert 0 <= cone.half_aperture <= math.pi
+    chosen = sector_cones(answerer, query, 3, dimensions=[4, 0])
+    assert [cone.dimension for cone in chosen] == [4, 0]
+    assert set(chosen) <= set(cones)
+    plain = build_model("gqe", 8, 6, GqeConfig(dim=4), 0)
+    assert sector_cones(Answerer(film_graph, plain), query, 3) == ()

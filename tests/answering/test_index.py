@@ -1,0 +1,140 @@
+"""The index returns the best entities, whichever way it takes to find them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import small_models
+from conekg.answering.index import (
+    EntityIndex,
+    Ranking,
+    all_points,
+    best,
+    measure_recall,
+    merge_rankings,
+    nearest_by_blocks,
+)
+from conekg.answering.shortlist import HarmonicShortlist
+from conekg.model.catalog import build_model
+from conekg.model.cone import Cone, ConeConfig
+from conekg.model.interface import QueryModel, Region
+
+NAMES = ("cone", "gqe", "box", "beta", "emql")
+NOBODY = np.empty(0, dtype=np.int32)
+
+
+def one_hop(model: QueryModel, rows: int) -> Region:
+    heads = torch.arange(rows) % model.num_entities
+    relations = torch.arange(rows) % model.num_relations
+    with torch.inference_mode():
+        return model.project(model.anchor(heads), relations)
+
+
+def check(model: QueryModel, region: Region, counts: list[int], skip: list[np.ndarray]) -> None:
+    """Compare with scores of everything, sorted by falling score and rising id."""
+    with torch.inference_mode():
+        logits = model.logits_of_all(region).double().numpy()
+    rankings = EntityIndex(model).top(region, counts, skip)
+    for scores, count, skipped, ranking in zip(logits, counts, skip, rankings, strict=True):
+        allowed = np.setdiff1d(np.arange(model.num_entities), skipped)
+        wanted = np.sort(scores[allowed])[::-1][:count]
+        np.testing.assert_allclose(ranking.scores, wanted, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(scores[ranking.entity_ids], wanted, rtol=1e-4, atol=1e-4)
+        assert len(set(ranking.entity_ids.tolist())) == len(wanted)
+        assert not set(ranking.entity_ids.tolist()) & set(skipped.tolist())
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_every_model_is_searched(name: str, dtype: torch.dtype) -> None:
+    model = small_models.small_model(name).to(dtype)
+    skip = [NOBODY, np.array([0, 3], dtype=np.int32), np.arange(8, dtype=np.int32), NOBODY]
+    check(model, one_hop(model, 4), [1, 3, 5, 20], skip)
+
+
+def test_many_rows_are_taken_in_chunks() -> None:
+    model = build_model("cone", 50, 6, ConeConfig(dim=8, hidden=8), 0).eval()
+    check(model, one_hop(model, 70), [5] * 70, [NOBODY] * 70)
+
+
+@given(data=st.data())
+def test_tensor_blocks_hold_the_nearest(data: st.DataObject) -> None:
+    num_entities = data.draw(st.integers(1, 30))
+    dim = data.draw(st.sampled_from([1, 64, 150]))
+    model = build_model("cone", num_entities, 2, ConeConfig(dim=dim, hidden=4), 1).double().eval()
+    copies = data.draw(st.lists(st.integers(0, num_entities - 1), max_size=10))
+    points = all_points(model)
+    points = torch.cat([points, points[copies]])
+    count = data.draw(st.integers(1, len(points)))
+    skip = np.array(sorted(data.draw(st.sets(st.integers(0, len(points) - 1)))), dtype=np.int32)
+    with torch.inference_mode():
+        region = model.project(model.anchor(torch.tensor([0])), torch.tensor([1]))
+        ids = nearest_by_blocks(model, points, region, count, skip).numpy()
+        distances = model.distance_to_points(region, points[None])[0].numpy()
+    assert (np.diff(ids) > 0).all()
+    assert not set(ids.tolist()) & set(skip.tolist())
+    allowed = np.setdiff1d(np.arange(len(points)), skip)
+    wanted = np.sort(distances[allowed])[:count]
+    np.testing.assert_allclose(np.sort(distances[ids])[: len(wanted)], wanted, rtol=1e-12)
+
+
+@given(
+    scores=st.lists(st.sampled_from([-1.0, 0.0, 0.5, 2.0]), min_size=1, max_size=12),
+    count=st.integers(1, 14),
+    skip=st.sets(st.integers(0, 11)),
+)
+def test_best_breaks_ties_by_id(scores: list[float], count: int, skip: set[int]) -> None:
+    skipped = np.array(sorted(i for i in skip if i < len(scores)), dtype=np.int32)
+    ranking = best(torch.tensor(scores), count, skipped)
+    allowed = [i for i in range(len(scores)) if i not in skip]
+    assert ranking.entity_ids.tolist() == sorted(allowed, key=lambda i: (-scores[i], i))[:count]
+
+
+@given(
+    rows=st.lists(
+        st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=6, max_size=6), min_size=1, max_size=4
+    ),
+    count=st.integers(1, 8),
+)
+def test_a_union_ranks_by_the_best_branch(rows: list[list[float]], count: int) -> None:
+    parts = [best(torch.tensor(row), count, NOBODY) for row in rows]
+    merged, origin = merge_rankings(parts, count)
+    scores = np.max(rows, axis=0)
+    assert merged.entity_ids.tolist() == sorted(range(6), key=lambda i: (-scores[i], i))[:count]
+    np.testing.assert_array_equal(merged.scores, scores[merged.entity_ids])
+    for branch, entity_id in zip(origin, merged.entity_ids, strict=True):
+        assert rows[branch][entity_id] == scores[entity_id]
+
+
+def test_merging_nothing_gives_nothing() -> None:
+    empty = Ranking(np.empty(0, dtype=np.int64), np.empty(0))
+    merged, _ = merge_rankings([empty, empty], 3)
+    assert len(merged.entity_ids) == 0
+
+
+def test_a_negative_scale_turns_the_order_around() -> None:
+    model = build_model("cone", 30, 2, ConeConfig(dim=140, hidden=4), 0).eval()
+    assert isinstance(model, Cone)
+    with torch.no_grad():
+        model.scale.fill_(-0.1)
+    check(model, one_hop(model, 2), [3, 3], [NOBODY] * 2)
+
+
+def test_a_shortlist_is_rescored_and_its_recall_told() -> None:
+    model = build_model("cone", 3000, 4, ConeConfig(dim=32, hidden=16), 0).eval()
+    assert isinstance(model, Cone)
+    index = EntityIndex(model, shortlist=True)
+    assert 0.95 <= index.recall <= 1.0
+    assert index.recall == measure_recall(model, HarmonicShortlist(model))
+    region = one_hop(model, 4)
+    skip = [np.array([1, 2, 5], dtype=np.int32)] * 4
+    exact = EntityIndex(model, shortlist=False).top(region, [10] * 4, skip)
+    found = index.top(region, [10] * 4, skip)
+    for one, other in zip(found, exact, strict=True):
+        assert len(np.intersect1d(one.entity_ids, other.entity_ids)) >= 9
+        assert not {1, 2, 5} & set(one.entity_ids.tolist())
+    assert EntityIndex(model).recall == 1.0

@@ -1,0 +1,93 @@
+"""Readings: cases written by hand, and properties that hold for any query and any names."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import strategies
+from conekg.answering.reading import read_query
+from conekg.graph.vocabulary import NameTable, Vocabulary
+from conekg.query.parse import parse_query
+from conekg.query.tree import Anchor, Query, fold
+
+WORLD = Vocabulary(
+    NameTable("entity", ["France", "Spain", "Euro", "Oscar", "Miramax", "Paris"]),
+    NameTable(
+        "relation",
+        ["borders", "uses_currency", "capital", "has_province", "directed", "won", "produced_by"],
+    ),
+)
+
+CASES = {
+    "France": "France",
+    "*": "anything",
+    "France.borders": "things that France borders",
+    "France.^borders": "things that border France",
+    "!France.borders": "things that France does not border",
+    "Paris.^capital": "things whose capital is Paris",
+    "France.borders.capital": "capitals of things that France borders",
+    "France.borders.borders": "things bordered by things that France borders",
+    "France.borders & Spain.borders": "things that France borders and that Spain borders",
+    "France.borders & !Spain": "things that France borders, but that are not Spain",
+    "France.borders | Spain.borders": "things that France borders or that Spain borders",
+    "France.capital | Spain.borders": "capitals of France or things that Spain borders",
+    "!France.borders & !Spain.borders": (
+        "things that France does not border and that Spain does not border"
+    ),
+    "!(!France.borders & !Spain.borders)": "things that France borders or that Spain borders",
+    "!!France.borders": "things that France borders",
+    "(France.borders & !Euro.^uses_currency).has_province": (
+        "provinces of (things that France borders, but that do not use the currency Euro)"
+    ),
+    "(Oscar.^won & !Miramax.^produced_by).^directed": (
+        "things that directed (things that won Oscar, but that are not produced by Miramax)"
+    ),
+    "Euro.^uses_currency & France.capital": "capitals of France that use the currency Euro",
+    "(France.borders | Spain.borders) & Euro.^uses_currency": (
+        "things that use the currency Euro and that are "
+        "(things that France borders or that Spain borders)"
+    ),
+    "*.capital & France.borders": "(capitals of anything) that France borders",
+    "(France | Spain).borders": "things bordered by (France or Spain)",
+}
+
+
+@pytest.mark.parametrize(("text", "words"), CASES.items(), ids=CASES)
+def test_cases(text: str, words: str) -> None:
+    assert read_query(parse_query(text, WORLD), WORLD) == words
+
+
+@given(vocabulary=strategies.vocabularies(), query=strategies.queries(max_leaves=8))
+def test_every_entity_is_named(vocabulary: Vocabulary, query: Query) -> None:
+    words = read_query(query, vocabulary)
+    assert words.strip()
+    plain = strategies.plain_vocabulary()
+    words = read_query(query, plain)
+
+    def entities(node: Query, below: tuple[set[int], ...]) -> set[int]:
+        own = {node.entity_id} if isinstance(node, Anchor) else set()
+        return own.union(*below)
+
+    for entity_id in fold(query, entities):
+        assert plain.entities.label(entity_id) in words
+    assert words.count("(") == words.count(")")
+
+
+@given(
+    first=strategies.queries(max_leaves=3), second=strategies.queries(max_leaves=3), data=st.data()
+)
+def test_a_negation_reads_differently(first: Query, second: Query, data: st.DataObject) -> None:
+    relation_id = data.draw(st.integers(0, 5))
+    vocabulary = strategies.plain_vocabulary()
+    wanted = first.project(relation_id) & second.project(0)
+    denied = first.project(relation_id) & ~second.project(0)
+    assert read_query(wanted, vocabulary) != read_query(denied, vocabulary)
+
+
+def test_deep_queries_are_read() -> None:
+    query: Query = Anchor(0)
+    for _ in range(100):
+        query = query.project(4)
+    assert read_query(query, WORLD).endswith("capitals of France")

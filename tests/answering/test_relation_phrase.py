@@ -1,0 +1,100 @@
+"""Relation names of many graphs in words, forwards and backwards, of one entity and of many."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import strategies
+from conekg.answering.relation_phrase import one_hop
+from conekg.graph.vocabulary import NameTable, Vocabulary
+
+
+def phrase(name: str, *, label: str | None = None, single: bool = True):  # type: ignore[no-untyped-def]
+    backwards = name.startswith("^")
+    bare = name.removeprefix("^")
+    relations = NameTable("relation", [bare], None if label is None else [label])
+    vocabulary = Vocabulary(NameTable("entity", ["X"]), relations)
+    return one_hop(vocabulary, int(backwards), "X" if single else "(many)", single=single)
+
+
+@pytest.mark.parametrize(
+    ("name", "noun", "negated"),
+    [
+        ("borders", "things that X borders", "that X does not border"),
+        ("^borders", "things that border X", "that do not border X"),
+        ("won", "things that X won", "that X did not win"),
+        ("^won", "things that won X", "that did not win X"),
+        ("studies", "things that X studies", "that X does not study"),
+        ("plays_for", "things that X plays for", "that X does not play for"),
+        ("^playsFor", "things that play for X", "that do not play for X"),
+        ("uses_currency", "currencies that X uses", "that X does not use"),
+        ("^uses_currency", "things that use the currency X", "that do not use the currency X"),
+        ("capital", "capitals of X", "that are not capitals of X"),
+        ("^capital", "things whose capital is X", "whose capital is not X"),
+        ("has_province", "provinces of X", "that are not provinces of X"),
+        ("hasChild", "children of X", "that are not children of X"),
+        ("capital_of", "things whose capital is X", "whose capital is not X"),
+        ("^capital_of", "capitals of X", "that are not capitals of X"),
+        ("located_in", "things that X is located in", "that X is not located in"),
+        ("^located_in", "things located in X", "that are not located in X"),
+        ("in_timezone", "timezones that X is in", "that X is not in"),
+        ("/people/person/place_of_birth", "places of birth of X",
+         "that are not places of birth of X"),
+        ("^/people/person/place_of_birth", "people whose place of birth is X",
+         "whose place of birth is not X"),
+        ("^/film/film/produced_by", "films produced by X", "that are not produced by X"),
+        ("/a/b/c./d/e/genre", "genres of X", "that are not genres of X"),
+        ("concept:athleteplaysforteam", "things reached by 'athleteplaysforteam' from X",
+         "not reached by 'athleteplaysforteam' from X"),
+        ("^concept:athleteplaysforteam", "things with 'athleteplaysforteam' leading to X",
+         "without 'athleteplaysforteam' leading to X"),
+        ("http://example.org/ns#birthPlace", "birth places of X", "that are not birth places of X"),
+        ("award_nominated_for", "things reached by 'award nominated for' from X",
+         "not reached by 'award nominated for' from X"),
+    ],
+)  # fmt: skip
+def test_one_entity(name: str, noun: str, negated: str) -> None:
+    found = phrase(name)
+    assert (found.noun, found.negated) == (noun, negated)
+
+
+@pytest.mark.parametrize(
+    ("name", "noun"),
+    [
+        ("borders", "things bordered by (many)"),
+        ("speaks", "things spoken by (many)"),
+        ("plays_for", "things that any of (many) play for"),
+        ("uses_currency", "currencies used by (many)"),
+        ("^uses_currency", "things that use any currency of (many)"),
+        ("located_in", "things that any of (many) are located in"),
+        ("^capital", "things whose capital is among (many)"),
+    ],
+)
+def test_many_entities(name: str, noun: str) -> None:
+    assert phrase(name, single=False).noun == noun
+
+
+def test_labels_are_read_where_there_are_some() -> None:
+    assert phrase("speaks", label="has official language").noun == "official languages of X"
+    located = phrase("^located_in", label="is located in subregion")
+    assert located.noun == "things located in the subregion X"
+    # A label that repeats a path says no more than the path.
+    path = phrase("/film/film/genre", label="film film genre")
+    assert path.noun == "genres of X"
+
+
+@given(
+    name=strategies.names().filter(lambda name: not name.startswith("^")),
+    backwards=st.booleans(),
+    single=st.booleans(),
+)
+def test_any_name_gives_three_different_readings(name: str, backwards: bool, single: bool) -> None:
+    vocabulary = Vocabulary(NameTable("entity", ["X"]), NameTable("relation", [name]))
+    found = one_hop(vocabulary, int(backwards), "OPERAND", single=single)
+    assert "OPERAND" in found.noun
+    assert "OPERAND" in found.clause
+    assert "OPERAND" in found.negated
+    assert found.clause != found.negated
+    assert found.noun != found.clause

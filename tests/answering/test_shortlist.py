@@ -1,0 +1,51 @@
+"""The first Fourier harmonic of ConE's distance, against numerical integration."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+
+from conekg.answering.shortlist import HarmonicShortlist, first_harmonic
+from conekg.model.catalog import build_model
+from conekg.model.cone import Cone, ConeConfig, cone_distance
+
+
+@given(half_aperture=st.floats(0, math.pi), center_weight=st.floats(0, 0.9))
+def test_harmonic_is_the_fourier_integral(half_aperture: float, center_weight: float) -> None:
+    def integrand(delta: float) -> float:
+        outside = max(0.0, math.sin((delta - half_aperture) / 2))
+        inside = math.sin(min(delta, half_aperture) / 2)
+        return (outside + center_weight * inside) * math.cos(delta)
+
+    expected, _ = quad(integrand, 0, math.pi, points=[half_aperture])
+    found = first_harmonic(torch.tensor(half_aperture, dtype=torch.float64), center_weight)
+    np.testing.assert_allclose(float(found), 2 / math.pi * expected, atol=1e-7)
+
+
+def test_candidates_hold_the_nearest_entities() -> None:
+    model = build_model("cone", 2000, 2, ConeConfig(dim=64, hidden=8), 3).eval()
+    assert isinstance(model, Cone)
+    with torch.inference_mode():
+        axis = model.points(torch.arange(5)) + 0.2
+        region = (axis, torch.full_like(axis, 0.5))
+        candidates = HarmonicShortlist(model).candidates(region, 100)
+        distances = cone_distance(
+            model.points(torch.arange(2000))[None], axis[:, None], region[1][:, None], 0.02
+        )
+    assert candidates.shape == (5, 100)
+    for row, nearest in enumerate(distances.topk(10, largest=False).indices):
+        assert len(set(candidates[row].tolist())) == 100
+        assert len(set(nearest.tolist()) & set(candidates[row].tolist())) >= 9
+
+
+def test_a_shortlist_is_no_longer_than_the_table() -> None:
+    model = build_model("cone", 7, 2, ConeConfig(dim=4, hidden=4), 0).eval()
+    assert isinstance(model, Cone)
+    with torch.inference_mode():
+        found = HarmonicShortlist(model).candidates(model.anchor(torch.tensor([0])), 50)
+    assert sorted(found[0].tolist()) == list(range(7))

@@ -1,0 +1,141 @@
+"""`conekg ask` as a user meets it: tables, JSON lines, files, and clear refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from conekg.answering.calibration import Calibration, CountCurve, Curve, save_calibration
+from conekg.cli.main import app
+from conekg.graph.knowledge_graph import KnowledgeGraph
+from untrained_run import untrained_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, film_graph: KnowledgeGraph) -> Path:
+    folder = untrained_run(tmp_path_factory.mktemp("ask") / "run", film_graph)
+    count = CountCurve(Curve((0.0, 100.0), (0.0, 1.0)), 1.5)
+    save_calibration(
+        Calibration(Curve((0.0, 30.0), (0.0, 0.5)), 0.021, 0.9, count, 10),
+        folder / "calibration.json",
+    )
+    return folder
+
+
+def ask(*arguments: str | Path, stdin: str | None = None) -> Result:
+    return CliRunner(env={"COLUMNS": "120"}).invoke(
+        app, ["ask", *map(str, arguments), "--device", "cpu"], input=stdin
+    )
+
+
+def test_a_table_with_the_reading_above(run: Path) -> None:
+    result = ask(run, '"Academy Award".won_by', "--top-k", "4")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0] == "things that Academy Award is won by"
+    assert lines[1].strip() == "a1.won_by"
+    for heading in ("rank", "name", "score", "probability", "known or predicted"):
+        assert heading in result.stdout
+    assert sum(line.rstrip(" │").endswith(("known", "predicted")) for line in lines[5:]) == 4
+    assert "2 known from the train facts" in lines[-1]
+    assert "off by 2.1 points" in lines[-1]
+    assert "100.0%" in ask(run, "a1.won_by", "--only", "known").stdout
+
+
+def test_json_is_one_line(run: Path) -> None:
+    result = ask(run, "a1.won_by", "--json", "--only", "known")
+    (line,) = result.stdout.splitlines()
+    content = json.loads(line)
+    assert {answer["name"] for answer in content["answers"]} == {"f1", "f3"}
+    assert all(answer["probability"] == 1.0 for answer in content["answers"])
+    assert content["calibration_error"] == 0.021
+    assert "line" not in content
+
+
+def test_options_reach_the_engine(run: Path) -> None:
+    content = json.loads(
+        ask(run, "a1.won_by", "--json", "--known", "valid", "--only", "known",
+            "-x", "Alien", "--exclude", "f1").stdout
+    )  # fmt: skip
+    assert [answer["name"] for answer in content["answers"]] == ["f3"]
+    assert content["num_known"] == 3
+    union = json.loads(ask(run, "a1 | c1", "--json", "--union", "demorgan", "-k", "2").stdout)
+    assert len(union["answers"]) == 2
+
+
+def test_explanations(run: Path) -> None:
+    result = ask(run, "a1.won_by.directed_by & !c2.produced.directed_by", "--explain", "-k", "8")
+    assert result.exit_code == 0
+    assert "fact   Academy Award –won_by→ Argo" in result.stdout
+    assert "x1: things that Academy Award is won by" in result.stdout
+    assert "weakest: " in result.stdout
+    assert "absent: " in result.stdout
+    content = json.loads(ask(run, "a1.won_by.directed_by", "-e", "--json").stdout)
+    assert content["variables"][0]["name"] == "x1"
+    assert len(content["witnesses"]) == len(content["answers"])
+
+
+def test_a_file_of_questions(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "questions.txt"
+    file.write_text("# films\na1.won_by\n\na1.won_bye\n  c1.produced  \na1.(\n", encoding="utf-8")
+    result = ask(run, "--file", file, "--json")
+    assert result.exit_code == 2
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [line["line"] for line in lines] == [2, 4, 5, 6]
+    assert [line["query"] for line in lines if "query" in line] == ["a1.won_by", "c1.produced"]
+    assert lines[1]["question"] == "a1.won_bye"
+    assert "unknown relation" in lines[1]["error"]
+    assert "won_by" in lines[1]["hint"]
+    assert f"{file}:4: unknown relation" in result.stderr
+    assert f"{file}:6:" in result.stderr
+    assert "2 of 4 questions could not be answered" in result.stderr
+    tables = ask(run, "--file", file)
+    assert tables.exit_code == 2
+    assert tables.stdout.count("known or predicted") == 2
+
+
+def test_many_questions_in_several_batches(run: Path) -> None:
+    result = ask(run, "--file", "-", "--json", "-k", "1", stdin="a1.won_by\nf1\n" * 40)
+    assert result.exit_code == 0
+    assert [json.loads(line)["line"] for line in result.stdout.splitlines()] == list(range(1, 81))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a1.won_bye"], "unknown relation 'won_bye' at column 4"),
+        (["a1.won_by", "-k", "0"], "top_k is 0"),
+        (["a1.won_by", "-x", "Nobody"], "unknown entity 'Nobody'"),
+        ([], "give one question"),
+        (["a1", "--file", "x"], "give one question"),
+        (["--file", "missing.txt"], "missing.txt: cannot be read"),
+    ],
+)
+def test_refusals_are_one_message(run: Path, arguments: list[str], message: str) -> None:
+    result = ask(run, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+
+
+def test_a_file_that_is_no_text(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    result = ask(run, "--file", tmp_path / "binary")
+    assert result.exit_code == 2
+    assert "not UTF-8 text" in result.stderr
+
+
+def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    result = ask(tmp_path, "a1.won_by")
+    assert result.exit_code == 2
+    assert str(tmp_path) in result.stderr.replace("\n", "")
+
+
+def test_nobody_is_left(run: Path) -> None:
+    result = ask(run, "f1.won_by", "--only", "known")
+    assert result.exit_code == 0
+    assert "no entity is left" in result.stdout

@@ -1,0 +1,44 @@
+"""The public names: all of them there, all of them lazy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import conekg
+
+
+def run_python(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    heavy = "torch numpy numba pyarrow rich typer"
+    code = f"import sys, conekg; print([m for m in {heavy.split()!r} if m in sys.modules])"
+    assert run_python(code) == "[]"
+
+
+def test_exact_answers_never_load_torch() -> None:
+    code = (
+        "import sys, conekg\n"
+        "graph = conekg.load('geography')\n"
+        "query = conekg.parse_query('France.capital', graph.vocabulary)\n"
+        "found = conekg.answer(graph.adjacency('test'), query)\n"
+        "print([graph.vocabulary.entities.name(i) for i in found], 'torch' in sys.modules)"
+    )
+    assert run_python(code) == "['Paris'] False"
+
+
+@pytest.mark.parametrize("name", conekg.__all__)
+def test_every_name_has_a_home(name: str) -> None:
+    assert getattr(conekg, name) is not None
+    assert name in dir(conekg)
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'solve'"):
+        conekg.solve  # noqa: B018
