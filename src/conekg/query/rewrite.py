@@ -1,9 +1,8 @@
 """Rewriting: the same set of entities, asked for in another form.
 
 Each rule is one function from tree to tree that keeps the answers on every graph;
-`RULES` lists them in the order in which a full normalisation applies them. Only
-distribution can make a query larger, so its size is computed before it is done
-and capped. `union_free_branches` is what models need: the trees without `Or`.
+`RULES` lists them, from cleaning up to normal forms. Only distribution can make a
+query much larger, so its size is computed before it is done and capped. `union_free_branches` is what models need: the trees without `Or`.
 """
 
 from __future__ import annotations
@@ -122,7 +121,7 @@ RULES: tuple[tuple[str, Callable[[Query], Query]], ...] = (
     ("distribute", distribute),
     ("De Morgan", replace_unions),
 )
-"""Every rule by name, in the order in which normalising applies them."""
+"""Every rule by name, in order from cleaning up to normal forms."""
 
 
 def simplify(query: Query) -> Query:
