@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.errors import QueryError
+from conekg.graph.adjacency import Adjacency, build_adjacency
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
+from conekg.query.shape import STRUCTURES, shape_of, slots_of
+from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
+from conekg.symbolic.engine import answer, answer_batch
+from oracle import Oracle
+from strategies import graphs_with_queries, queries
+
+
+def triples(graph: KnowledgeGraph, *splits: str) -> list[tuple[int, int, int]]:
+    return [tuple(edge) for split in splits for edge in graph.edges(split).tolist()]
+
+
+def sparse_adjacency(num_entities: int) -> tuple[Adjacency, Oracle]:
+    """Few edges among many entities, where sets are read through the summary of the bitmap."""
+    generator = np.random.default_rng(3)
+    edges = generator.integers(0, (num_entities, 4, num_entities), size=(400, 3)).astype(np.int32)
+    edges[:200, 0] %= 40
+    edges[200:, 2] %= 40
+    return build_adjacency(edges, num_entities, 4), Oracle(edges.tolist(), num_entities)
+
+
+@given(graphs_with_queries())
+def test_the_engine_equals_the_oracle_on_every_nested_graph(
+    case: tuple[KnowledgeGraph, Query],
+) -> None:
+    graph, query = case
+    for index, split in enumerate(SPLITS):
+        oracle = Oracle(triples(graph, *SPLITS[: index + 1]), graph.num_entities)
+        found = answer(graph.adjacency(split), query)
+        assert found.dtype == np.int32
+        assert found.tolist() == sorted(oracle.answer(query))
+
+
+@pytest.mark.parametrize("num_entities", [41, 64, 4_096, 20_000])
+def test_the_engine_equals_the_oracle_on_sparse_graphs(num_entities: int) -> None:
+    adjacency, oracle = sparse_adjacency(num_entities)
+    anchor = Anchor(7)
+    fan_out = Project(Universe(), 1)
+    for query in (
+        Project(anchor, 0),
+        Project(Project(fan_out, 2), 3),
+        Project(Not(fan_out), 2),
+        Not(And((Not(fan_out), Not(Project(anchor, 0))))),
+        And((fan_out, Not(Project(fan_out, 0)), Or((anchor, Not(anchor))))),
+    ):
+        assert answer(adjacency, query).tolist() == sorted(oracle.answer(query))
+
+
+@given(st.data())
+def test_a_batch_answers_each_row_as_it_is_answered_alone(
+    random_graph: KnowledgeGraph, data: st.DataObject
+) -> None:
+    query = data.draw(queries(random_graph.num_entities, random_graph.num_relations))
+    shape = shape_of(query)
+    generator = np.random.default_rng(data.draw(st.integers(0, 99)))
+    anchors = generator.integers(0, 60, (7, shape.num_anchors)).astype(np.int32)
+    relations = generator.integers(0, 10, (7, shape.num_relations)).astype(np.int32)
+    adjacency = random_graph.adjacency("test")
+    found = answer_batch(adjacency, shape, anchors, relations)
+    assert len(found) == 7
+    for row in range(7):
+        alone = answer(adjacency, shape.ground(anchors[row], relations[row]))
+        assert found[row].tolist() == alone.tolist()
+
+
+@pytest.mark.parametrize("name", ["3p", "pin", "up-DM"])
+def test_answers_do_not_depend_on_the_number_of_threads(
+    random_graph: KnowledgeGraph, name: str
+) -> None:
+    shape = STRUCTURES[name]
+    generator = np.random.default_rng(1)
+    anchors = generator.integers(0, 60, (3_000, shape.num_anchors)).astype(np.int32)
+    relations = generator.integers(0, 10, (3_000, shape.num_relations)).astype(np.int32)
+    one, three = (
+        answer_batch(random_graph.adjacency("test"), shape, anchors, relations, workers=workers)
+        for workers in (1, 3)
+    )
+    assert one.offsets.tolist() == three.offsets.tolist()
+    assert one.values.tolist() == three.values.tolist()
+    assert len(one.values) > 0
+
+
+@given(graphs_with_queries(negation=False))
+def test_more_edges_never_remove_answers_without_negation(
+    case: tuple[KnowledgeGraph, Query],
+) -> None:
+    graph, query = case
+    fewer, more = (set(answer(graph.adjacency(split), query)) for split in ("train", "test"))
+    assert fewer <= more
+
+
+def test_more_edges_can_remove_answers_with_negation(film_graph: KnowledgeGraph) -> None:
+    # Films of c1 that did not win: f2 wins only in the validation facts.
+    entities, relations = film_graph.vocabulary.entities, film_graph.vocabulary
+    produced = Anchor(entities.id_of("c1")).project(relations.relation_id("produced"))
+    won = Anchor(entities.id_of("a1")).project(relations.relation_id("won_by"))
+    query = produced & ~won
+    assert answer(film_graph.adjacency("train"), query).tolist() == [entities.id_of("f2")]
+    assert answer(film_graph.adjacency("valid"), query).tolist() == []
+
+
+@given(graphs_with_queries(), st.data())
+def test_de_morgan_holds(case: tuple[KnowledgeGraph, Query], data: st.DataObject) -> None:
+    graph, left = case
+    right = data.draw(queries(graph.num_entities, graph.num_relations))
+    adjacency = graph.adjacency("test")
+    united = answer(adjacency, Or((left, right)))
+    rewritten = answer(adjacency, Not(And((Not(left), Not(right)))))
+    assert united.tolist() == rewritten.tolist()
+
+
+def test_a_batch_of_no_queries_has_no_rows(random_graph: KnowledgeGraph) -> None:
+    none = np.zeros((0, 1), dtype=np.int32)
+    assert len(answer_batch(random_graph.adjacency("train"), STRUCTURES["1p"], none, none)) == 0
+
+
+def test_deep_queries_are_answered(random_graph: KnowledgeGraph) -> None:
+    query: Query = Anchor(0)
+    for step in range(150):
+        query = Project(query, step % 10)
+    assert answer(random_graph.adjacency("train"), query).dtype == np.int32
+    entity_ids, relation_ids = slots_of(query)
+    assert (len(entity_ids), len(relation_ids)) == (1, 150)
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (Anchor(60), "entity id 60 .* has ids 0 to 59"),
+        (Anchor(-1), "entity id -1"),
+        (Project(Anchor(0), 10), "relation id 10 .* has ids 0 to 9"),
+    ],
+)
+def test_ids_the_graph_does_not_have_are_refused(
+    random_graph: KnowledgeGraph, query: Query, told: str
+) -> None:
+    with pytest.raises(QueryError, match=told):
+        answer(random_graph.adjacency("train"), query)
