@@ -59,7 +59,9 @@ def test_rows_are_whole_queries_of_their_shape_with_their_own_answers() -> None:
 
 
 def test_every_entity_is_drawn_and_the_published_way_hits_answers() -> None:
-    negatives = torch.cat([drawn.candidates[:, 1:].flatten() for drawn in batches(8, filtered=False)])
+    negatives = torch.cat(
+        [drawn.candidates[:, 1:].flatten() for drawn in batches(8, filtered=False)]
+    )
     assert set(negatives.tolist()) == set(range(NUM_ENTITIES))
     row = [drawn for drawn in batches(8, filtered=False) if drawn.anchors[0, 0] == 4]
     assert any(set(d.candidates[0, 1:].tolist()) & set(ANSWERS[2]) for d in row)
