@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -69,19 +70,28 @@ def serve(
     if api_key is not None and not api_key.strip():
         raise ConfigError("the API key is empty", key="api_key")
     limits = limits_from_settings(limit or [])
-    listening = open_socket(host, port)
-    opened = open_run(run)
-    say(f"loading {run}")
-    answerer = Answerer.open(run, which=checkpoint, device=device)
-    examples = examples_of(
-        answerer.graph, _example_queries(opened), can_negate=answerer.model.can_negate
-    )
-    app = create_app(answerer, limits=limits, api_key=api_key, examples=examples)
-    if not is_loopback(host) and api_key is None:
-        warn(f"anybody who can reach {host} may ask; --api-key asks for a key")
-    shown = f"[{host}]" if ":" in host else host
-    say(f"ask at http://{shown}:{listening.getsockname()[1]}/ (Ctrl-C stops)")
-    make_server(app, limits, access_log=access_log).run(sockets=[listening])
+    with open_socket(host, port) as listening:
+        say(f"loading {run}")
+        examples = _example_queries(open_run(run))
+        answerer = Answerer.open(run, which=checkpoint, device=device)
+        app = create_app(
+            answerer,
+            limits=limits,
+            api_key=api_key,
+            examples=examples_of(answerer.graph, examples, can_negate=answerer.model.can_negate),
+        )
+        if not is_loopback(host) and api_key is None:
+            warn(f"anybody who can reach {host} may ask; --api-key asks for a key")
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listening.getsockname()[1]}/"
+        server = make_server(
+            app,
+            limits,
+            on_ready=lambda: say(f"ask at {address} (Ctrl-C stops)"),
+            access_log=access_log,
+        )
+        with suppress(KeyboardInterrupt):  # raised again once the last answer is out
+            server.run(sockets=[listening])
 
 
 def _example_queries(run: Run) -> QuerySet | None:

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,6 +47,7 @@ from conekg.serving.schemas import (
 )
 from conekg.serving.scoring import Scorer
 from conekg.serving.service import Service
+from conekg.version import VERSION
 
 STATIC = Path(__file__).parent / "static"
 
@@ -70,7 +70,7 @@ def create_app(
     scorer = Scorer(answerer, limits, metrics)
     service = Service(answerer, scorer, limits)
     about = AboutResponse(
-        version=version("conekg"),
+        version=VERSION,
         graph=answerer.graph.name,
         num_entities=answerer.graph.num_entities,
         num_relations=len(answerer.graph.vocabulary.relations),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from collections.abc import Callable
 
 import uvicorn
 from fastapi import FastAPI
@@ -38,20 +39,39 @@ def open_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
-def make_server(app: FastAPI, limits: Limits, *, access_log: bool = False) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """uvicorn's server, which also says when it is ready."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the application, then listen, then tell."""
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._on_ready()
+
+
+def make_server(
+    app: FastAPI,
+    limits: Limits,
+    *,
+    on_ready: Callable[[], None] = lambda: None,
+    access_log: bool = False,
+) -> Server:
     """A server for one application; call `run(sockets=[...])` or await `serve(...)`."""
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            lifespan="on",
-            log_level="warning",
-            access_log=access_log,
-            server_header=False,
-            proxy_headers=False,
-            backlog=2048,
-            timeout_graceful_shutdown=max(1, round(limits.shutdown_s)),
-        )
+    config = uvicorn.Config(
+        app,
+        lifespan="on",
+        log_level="info" if access_log else "warning",
+        access_log=access_log,
+        server_header=False,
+        proxy_headers=False,
+        backlog=2048,
+        timeout_graceful_shutdown=max(1, round(limits.shutdown_s)),
     )
+    return Server(config, on_ready)
 
 
 def is_loopback(host: str) -> bool:

@@ -1,0 +1,113 @@
+"""`conekg serve`: refusals before anything is loaded, and a real process that answers."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from conekg.answering.fit import fit
+from conekg.cli.main import app
+from conekg.sampling.protocol import PRESETS
+from tiny import tiny_graph
+
+runner = CliRunner()
+
+
+def test_a_missing_run_is_one_message(tmp_path: Path):
+    result = runner.invoke(app, ["serve", str(tmp_path / "nothing"), "--port", "0"])
+    assert result.exit_code == 2
+    assert "nothing" in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--limit", "timeout=3"], "unknown limit 'timeout'"),
+        (["--limit", "top_k=-1"], "limit top_k is -1"),
+        (["--api-key", " "], "the API key is empty"),
+        (["--host", "no.such.host.invalid"], "cannot listen on no.such.host.invalid"),
+    ],
+)
+def test_bad_options_are_refused_before_the_run_is_read(tmp_path: Path, options, message):
+    result = runner.invoke(app, ["serve", str(tmp_path), "--port", "0", *options])
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    real_import = builtins.__import__
+
+    def without_fastapi(name, *arguments, **options):
+        if name.split(".")[0] == "fastapi":
+            raise ModuleNotFoundError(f"No module named {name!r}", name="fastapi")
+        return real_import(name, *arguments, **options)
+
+    for module in [name for name in sys.modules if name.startswith("conekg.serving")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setattr(builtins, "__import__", without_fastapi)
+    result = runner.invoke(app, ["serve", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "pip install 'conekg[serve]'" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run trained for three steps, calibrated."""
+    folder = tmp_path_factory.mktemp("serve") / "run"
+    sizes = ["training.steps=3", "training.batch_size=16", "training.negatives=4"]
+    few = replace(
+        PRESETS["small"],
+        train_count=20,
+        train_negation_count=5,
+        evaluation_count=5,
+        patience=2048,
+        min_yield=0.01,
+    )
+    fit(
+        tiny_graph(),
+        folder,
+        settings=[*sizes, "model.dim=8", "model.hidden=8"],
+        protocol=few,
+        device=torch.device("cpu"),
+    )
+    return folder
+
+
+def test_a_run_is_served_until_it_is_told_to_stop(run_folder: Path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "conekg", "serve", str(run_folder), "--port", "0"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "CONEKG_API_KEY": "k3y"},
+    )
+    try:
+        assert process.stderr is not None
+        url = None
+        for line in process.stderr:
+            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+                url = found[0]
+                break
+        assert url is not None, "the server did not say where it listens"
+        with httpx.Client(base_url=url, verify=False, timeout=30) as client:
+            client.headers["X-API-Key"] = "k3y"
+            about = client.get("/api/about").json()
+            assert about["examples"]
+            query = about["examples"][0]["query"]
+            assert client.post("/api/ask", json={"query": query}).status_code == 200
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()
