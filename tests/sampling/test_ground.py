@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.query.shape import STRUCTURES, Shape, shape_of
+from conekg.query.tree import Anchor, And, Not, Or, Project, has_negation, inverse_of
+from conekg.sampling.ground import (
+    DEAD_END,
+    GROUNDED,
+    TWIN_BRANCHES,
+    compile_grounding,
+    draw_query,
+    possible_targets,
+    random_below,
+    random_state,
+    stream_key,
+)
+from conekg.symbolic.engine import answer
+from conekg.symbolic.kernels import graph_arrays
+from strategies import graphs, shapes
+
+
+def draw(graph: KnowledgeGraph, shape: Shape, target: int, number: int, tries: int = 40):
+    """The outcome of one draw, and the ids it filled in."""
+    program = compile_grounding(shape)
+    nodes = np.empty((program.num_nodes, 2), dtype=np.int32)
+    anchors = np.full(shape.num_anchors, -1, dtype=np.int32)
+    relations = np.full(shape.num_relations, -1, dtype=np.int32)
+    state = np.array([random_state(stream_key(0, "test"), number)], dtype=np.uint64)
+    arrays = graph_arrays(graph.adjacency("train"))
+    outcome = draw_query(arrays, program, target, state, tries, nodes, anchors, relations)
+    return outcome, anchors, relations
+
+
+@given(graphs(), shapes(negation=False), st.integers(0, 10_000))
+def test_the_target_answers_a_query_without_negation(
+    graph: KnowledgeGraph, shape: Shape, number: int
+) -> None:
+    targets = possible_targets(graph.adjacency("train"))
+    assume(len(targets))
+    target = int(targets[number % len(targets)])
+    outcome, anchors, relations = draw(graph, shape, target, number)
+    if outcome == GROUNDED:
+        assert anchors.min(initial=0) >= 0
+        assert relations.min(initial=0) >= 0
+        query = shape.ground(anchors, relations)
+        assert target in answer(graph.adjacency("train"), query).tolist()
+
+
+@given(graphs(), st.integers(0, 10_000))
+def test_negated_branches_too_start_from_the_target(graph: KnowledgeGraph, number: int) -> None:
+    targets = possible_targets(graph.adjacency("train"))
+    assume(len(targets))
+    target = int(targets[number % len(targets)])
+    outcome, anchors, relations = draw(graph, STRUCTURES["2in"], target, number)
+    assume(outcome == GROUNDED)
+    adjacency = graph.adjacency("train")
+    for branch in (0, 1):
+        reached = adjacency.neighbors(int(anchors[branch]), int(relations[branch]))
+        assert target in reached.tolist()
+
+
+def test_no_walk_turns_straight_back_but_branches_forget(random_graph: KnowledgeGraph) -> None:
+    turned_after_branching = False
+    for number in range(400):
+        outcome, _, relations = draw(random_graph, STRUCTURES["3p"], number % 60, number)
+        if outcome == GROUNDED:
+            first, second, third = relations.tolist()
+            assert second != inverse_of(third)
+            assert first != inverse_of(second)
+        outcome, _, relations = draw(random_graph, STRUCTURES["ip"], number % 60, number)
+        if outcome == GROUNDED:
+            turned_after_branching |= inverse_of(int(relations[2])) in relations[:2].tolist()
+    assert turned_after_branching
+
+
+def test_a_walk_with_nowhere_to_go_is_a_dead_end(film_graph: KnowledgeGraph) -> None:
+    entities = film_graph.vocabulary.entities
+    outcomes = {
+        draw(film_graph, STRUCTURES["2p"], entities.id_of("d2"), number)[0] for number in range(50)
+    }
+    # d2 is reached from f2 alone, and f2 from c1: the way back to d2 is refused. Into c1 lead
+    # only the inverse of produced, which would turn back.
+    assert outcomes == {GROUNDED}
+    assert draw(film_graph, STRUCTURES["3p"], entities.id_of("d2"), 0)[0] == DEAD_END
+
+
+def test_equal_branches_are_twins_and_different_shapes_never(film_graph: KnowledgeGraph) -> None:
+    entities = film_graph.vocabulary.entities
+    # Only f2's director edge enters d2, so both branches are the same.
+    assert draw(film_graph, STRUCTURES["2i"], entities.id_of("d2"), 0)[0] == TWIN_BRANCHES
+    assert draw(film_graph, STRUCTURES["2u"], entities.id_of("d2"), 0)[0] == TWIN_BRANCHES
+    assert draw(film_graph, STRUCTURES["2in"], entities.id_of("d2"), 0)[0] == GROUNDED
+
+
+def test_twins_are_found_among_nested_and_negated_branches() -> None:
+    path = Project(Anchor(0), 0)
+    shape = shape_of(And((Not(path), Or((path, path)), Not(path))))
+    twins = compile_grounding(shape).twins.tolist()
+    # The two negated branches (slots 0 and 3), and the two operands of the union (1 and 2).
+    assert sorted(row[:2] for row in twins) == [[0, 3], [1, 2]]
+    assert has_negation(shape.template)
+
+
+def test_numbers_below_a_bound_are_uniform() -> None:
+    state = np.array([random_state(stream_key(1, "uniform"), 0)], dtype=np.uint64)
+    counts = Counter(random_below(state, 5) for _ in range(5_000))
+    assert sorted(counts) == [0, 1, 2, 3, 4]
+    assert all(850 < count < 1150 for count in counts.values())
+
+
+def test_streams_differ_by_seed_name_and_number() -> None:
+    keys = {int(stream_key(seed, name)) for seed in (0, 1) for name in ("a", "b", "ab")}
+    keys |= {int(stream_key(0, "a", "b"))}
+    assert len(keys) == 7
+    assert len({int(random_state(stream_key(0, "a"), n)) for n in range(1_000)}) == 1_000
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_targets_are_the_entities_with_edges(film_graph: KnowledgeGraph, split: str) -> None:
+    edges = np.concatenate([film_graph.edges(part) for part in ("train", "valid", "test")])
+    if split == "train":
+        edges = film_graph.edges("train")
+    assert possible_targets(film_graph.adjacency(split)).tolist() == sorted(set(edges[:, 2]))

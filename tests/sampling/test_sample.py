@@ -1,0 +1,218 @@
+"""Sampling and its attempts: every rule of the protocol, restated with plain sets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from conekg.errors import ConfigError
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.source import open_graph
+from conekg.query.shape import STRUCTURES, Shape, shape_of
+from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, has_negation
+from conekg.sampling.attempt import REASONS
+from conekg.sampling.protocol import PRESETS, SamplingProtocol
+from conekg.sampling.query_set import QuerySet
+from conekg.sampling.sample import links_of, sample_query_set
+from oracle import Oracle
+
+PLAIN = SamplingProtocol("plain", cap=12, train_cap=12, patience=20_000)
+FOURTEEN = [shape for name, shape in STRUCTURES.items() if not name.endswith("-DM")]
+UNNAMED = shape_of(
+    Project(
+        And((Or((Project(Anchor(0), 0), Project(Project(Anchor(0), 0), 0))), Not(Anchor(0)))), 0
+    )
+)
+
+# ConE's table in the reference: mean hard answers of the official NELL test queries.
+NELL_HARD = {
+    "1p": 1.59,
+    "2p": 14.86,
+    "3p": 17.52,
+    "2i": 5.71,
+    "3i": 6.01,
+    "ip": 17.41,
+    "pi": 11.85,
+    "2u": 14.85,
+    "up": 19.05,
+    "2in": 12.87,
+    "3in": 11.13,
+    "inp": 12.90,
+    "pin": 15.97,
+    "pni": 12.95,
+}
+
+
+def oracles(graph: KnowledgeGraph, split: Split) -> tuple[Oracle | None, Oracle]:
+    place = SPLITS.index(split)
+
+    def nested(count: int) -> Oracle:
+        edges = np.concatenate([graph.edges(part) for part in SPLITS[:count]])
+        return Oracle(edges.tolist(), graph.num_entities)
+
+    return (nested(place) if place else None), nested(place + 1)
+
+
+def same(left: QuerySet, right: QuerySet) -> bool:
+    return all(
+        np.array_equal(a.anchors, b.anchors)
+        and np.array_equal(a.relations, b.relations)
+        and np.array_equal(a.easy.values, b.easy.values)
+        and np.array_equal(a.hard.offsets, b.hard.offsets)
+        and np.array_equal(a.hard.values, b.hard.values)
+        for a, b in zip(left.blocks, right.blocks, strict=True)
+    )
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_every_sampled_query_keeps_every_rule(random_graph: KnowledgeGraph, split: Split) -> None:
+    shapes = [*FOURTEEN, UNNAMED]
+    sampled = sample_query_set(random_graph, split, PLAIN, 3, shapes=shapes, count=25)
+    small, full = oracles(random_graph, split)
+    assert len(sampled.query_set) > 100
+    for block in sampled.query_set:
+        rows = np.hstack([block.anchors, block.relations])
+        assert len(np.unique(rows, axis=0)) == len(block)
+        for row in range(len(block)):
+            query = block.query(row)
+            answers = full.answer(query)
+            known = small.answer(query) if small else set()
+            assert block.easy[row].tolist() == sorted(known)
+            assert block.hard[row].tolist() == sorted(answers - known)
+            assert answers - known
+            if block.shape == STRUCTURES["1p"]:
+                continue
+            assert max(len(answers - known), len(known - answers)) <= 12
+            if small and has_negation(block.shape.template):
+                assert known - answers
+
+
+def test_reports_account_for_every_attempt(random_graph: KnowledgeGraph) -> None:
+    sampled = sample_query_set(random_graph, "test", PLAIN, 0, count=20)
+    for block, report in zip(sampled.query_set, sampled.reports, strict=True):
+        assert report.shape == block.shape
+        assert report.found == len(block)
+        assert report.shortfall == 20 - len(block)
+        assert set(report.rejected) <= set(REASONS.values())
+        assert report.mean_hard == pytest.approx(block.hard.lengths.mean())
+        assert report.mean_easy == pytest.approx(block.easy.lengths.mean())
+        if report.shape != STRUCTURES["1p"]:
+            assert report.attempts == report.found + sum(report.rejected.values())
+    reasons = set().union(*(report.rejected for report in sampled.reports))
+    assert {"identical branches", "no hard answer", "no retracted answer", "duplicate"} <= reasons
+
+
+def test_the_set_depends_on_the_seed_and_not_on_workers_or_other_shapes(
+    random_graph: KnowledgeGraph,
+) -> None:
+    shapes = [STRUCTURES["2i"], STRUCTURES["pin"]]
+
+    def sample(seed: int, workers: int, chosen: list[Shape]) -> QuerySet:
+        return sample_query_set(
+            random_graph, "valid", PLAIN, seed, shapes=chosen, count=60, workers=workers
+        ).query_set
+
+    one = sample(0, 1, shapes)
+    assert same(one, sample(0, 3, shapes))
+    assert same(QuerySet("valid", (one.block("pin"),)), sample(0, 2, [STRUCTURES["pin"]]))
+    assert not same(one, sample(1, 1, shapes))
+
+
+def test_fewer_queries_are_the_first_of_more(random_graph: KnowledgeGraph) -> None:
+    few, many = (
+        sample_query_set(random_graph, "train", PLAIN, 0, shapes=[STRUCTURES["3p"]], count=count)
+        for count in (10, 40)
+    )
+    first = many.query_set.blocks[0].take(np.arange(10))
+    assert np.array_equal(few.query_set.blocks[0].anchors, first.anchors)
+    assert few.reports[0].attempts < many.reports[0].attempts
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("cap", [None, 2])
+def test_links_are_enumerated(random_graph: KnowledgeGraph, split: Split, cap: int | None) -> None:
+    tails: dict[tuple[int, int], set[int]] = {}
+    for head, relation, tail in random_graph.edges(split).tolist():
+        tails.setdefault((head, relation), set()).add(tail)
+    expected = {link for link, found in tails.items() if cap is None or len(found) <= cap}
+    heads, relations, left_out = links_of(random_graph, split, cap)
+    assert set(zip(heads.tolist(), relations.tolist(), strict=True)) == expected
+    assert len(heads) == len(expected)
+    assert left_out == len(tails) - len(expected)
+    protocol = replace(PLAIN, cap=cap, train_cap=cap)
+    sampled = sample_query_set(random_graph, split, protocol, 0, shapes=[STRUCTURES["1p"]])
+    assert sampled.reports[0].found == len(expected)
+    assert sampled.reports[0].wanted is None
+
+
+def test_a_choice_of_links_is_seeded(random_graph: KnowledgeGraph) -> None:
+    def sample(seed: int) -> QuerySet:
+        shapes = [STRUCTURES["1p"]]
+        return sample_query_set(
+            random_graph, "train", PLAIN, seed, shapes=shapes, count=9
+        ).query_set
+
+    assert len(sample(0)) == 9
+    assert same(sample(0), sample(0))
+    assert not same(sample(0), sample(1))
+
+
+def test_a_shape_the_graph_hardly_holds_is_given_up_and_reported(
+    film_graph: KnowledgeGraph,
+) -> None:
+    sampled = sample_query_set(
+        film_graph, "train", PLAIN, 0, shapes=[STRUCTURES["2i"]], count=1_000
+    )
+    report = sampled.reports[0]
+    assert 0 < report.found < 100
+    assert report.shortfall == 1_000 - report.found
+    assert report.attempts >= PLAIN.patience
+
+
+def test_a_graph_without_edges_gives_no_queries(film_graph: KnowledgeGraph) -> None:
+    none = np.zeros((0, 3), dtype=np.int32)
+    empty = KnowledgeGraph("empty", film_graph.vocabulary, dict.fromkeys(SPLITS, none))
+    sampled = sample_query_set(empty, "train", PLAIN, 0, count=5)
+    assert len(sampled.query_set) == 0
+    assert [report.found for report in sampled.reports] == [0] * len(sampled.reports)
+
+
+def test_the_universe_and_negation_at_the_root_are_sampled(random_graph: KnowledgeGraph) -> None:
+    shape = shape_of(And((Project(Universe(), 0), Not(Project(Anchor(0), 0)))))
+    protocol = replace(PLAIN, cap=None, train_cap=None)
+    block = sample_query_set(
+        random_graph, "train", protocol, 0, shapes=[shape, shape_of(Not(Anchor(0)))], count=5
+    ).query_set.blocks
+    full = oracles(random_graph, "train")[1]
+    for part in block:
+        assert len(part) == 5
+        for row in range(5):
+            assert set(part.hard[row].tolist()) == full.answer(part.query(row))
+
+
+def test_progress_is_told_shape_by_shape(random_graph: KnowledgeGraph) -> None:
+    told = []
+    shapes = [STRUCTURES["1p"], STRUCTURES["2p"]]
+    sample_query_set(
+        random_graph, "train", PLAIN, 0, shapes=shapes, count=7, progress=lambda *a: told.append(a)
+    )
+    assert told[0] == (shapes[0], 7, 7)
+    assert told[-1] == (shapes[1], 7, 7)
+
+
+def test_a_count_below_one_is_refused(random_graph: KnowledgeGraph) -> None:
+    with pytest.raises(ConfigError, match="count is 0"):
+        sample_query_set(random_graph, "train", PLAIN, 0, count=0)
+
+
+@pytest.mark.slow
+def test_a_fresh_nell_test_set_has_the_published_distribution(benchmark_data) -> None:
+    graph = open_graph(benchmark_data / "NELL")
+    sampled = sample_query_set(graph, "test", PRESETS["nell995"], 0)
+    for report in sampled.reports:
+        assert report.found == (17_021 if report.shape.name == "1p" else 4_000)
+        assert report.mean_hard == pytest.approx(NELL_HARD[report.shape.name], rel=0.1)
+    valid = sample_query_set(graph, "valid", PRESETS["nell995"], 0, shapes=[STRUCTURES["1p"]])
+    assert len(valid.query_set) == 16_910
