@@ -24,6 +24,7 @@ from conekg.model.catalog import build_model
 from conekg.query.shape import STRUCTURES
 from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.training.batches import DeviceData, move_to_device
+from conekg.training.precision import Precision
 from conekg.training.recipe import INTERSECTION_POOL, OTHER_POOL, PATH_POOL, TrainingRecipe
 from conekg.training.updater import EagerUpdater, Updater
 
@@ -34,6 +35,13 @@ CONFIGS: dict[str, dict[str, object]] = {
     "box": {"dim": 400},
     "beta": {"dim": 400},
 }
+VARIANTS: tuple[tuple[str, Precision, bool], ...] = (
+    ("eager", "float32", False),
+    ("fused", "float32", False),
+    ("fused", "tf32", True),
+    ("fused", "bfloat16", True),
+)
+"""(updater, precision of matrix products, operators compiled)"""
 PUBLISHED_MS = {"cone": 143, "gqe": 35, "box": 44, "beta": 90}
 
 
@@ -100,7 +108,12 @@ def main() -> None:
                 ("fused", "tf32"),
                 ("fused", "bfloat16"),
             ):
-                recipe = TrainingRecipe(steps=1000, pools=(PATH_POOL, other), precision=precision)
+                recipe = TrainingRecipe(
+                    steps=1000,
+                    pools=(PATH_POOL, other),
+                    precision=precision,
+                    compile_operators=compiled,
+                )
                 torch.cuda.reset_peak_memory_stats()
                 model = build_model(name, entities, relations, CONFIGS[name]).to(device)
                 if kind == "fused" and geometry_of(model) is None:
@@ -117,6 +130,7 @@ def main() -> None:
                         "model": name,
                         "updater": kind,
                         "precision": precision,
+                        "compiled": compiled,
                         "ms_per_step": round(ms, 3),
                         "peak_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2),
                         "published_ms": PUBLISHED_MS[name],

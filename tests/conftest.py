@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,20 @@ from hypothesis import HealthCheck, settings
 
 from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from conekg.graph.vocabulary import NameTable, Vocabulary
+
+# Triton decides when it is imported whether kernels are compiled or interpreted.
+HAS_GPU = shutil.which("nvidia-smi") is not None
+if not HAS_GPU:
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip, visibly, what needs a GPU where there is none."""
+    if not HAS_GPU:
+        for item in items:
+            if "gpu" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
 
 _RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("local", max_examples=50, deadline=None, suppress_health_check=_RELAXED)

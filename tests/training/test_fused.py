@@ -1,8 +1,10 @@
 """The fused updater against the plain one: the same batch must move every parameter alike.
 
-Without a GPU the kernels run under Triton's interpreter (see `conftest.py`); on one, the
+Without a GPU the kernels run under Triton's interpreter (`conftest.py` says so); on one, the
 same tests run the compiled kernels.
 """
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -154,3 +156,39 @@ def test_fresh_moments_forget_everything() -> None:
     moments = [value for key, value in state.items() if ":" in key]
     assert moments
     assert all(value.abs().max() == 0 for value in moments)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_replayed_graph_moves_as_uncaptured_steps_do(compiled: bool) -> None:
+    """Steps 4 and on are replays; a fresh updater that never gets there must agree."""
+    model, data, recipe = prepare("cone")
+    recipe = replace(recipe, compile_operators=compiled)
+    updater = fused.FusedUpdater(model, data, recipe)
+    for _ in range(6):
+        updater.step(1e-3)
+    plain_model, _, _ = prepare("cone")
+    uncaptured = fused.FusedUpdater(plain_model, data, recipe)
+    uncaptured._uncaptured = -1000  # stays in its warm-up
+    for _ in range(6):
+        uncaptured.step(1e-3)
+    for key, value in model.state_dict().items():
+        torch.testing.assert_close(plain_model.state_dict()[key], value, msg=key)
+    losses, expected = updater.take_loss(), uncaptured.take_loss()
+    assert losses["path"] == pytest.approx(expected["path"], rel=1e-4)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["tf32", "bfloat16"])
+def test_reduced_precision_learns_as_float32_does(precision: str) -> None:
+    after = {}
+    for name in ("float32", precision):
+        model, data, recipe = prepare("cone")
+        updater = fused.FusedUpdater(model, data, replace(recipe, precision=name))
+        updater.step(1e-3)
+        updater.take_loss()
+        for _ in range(300):
+            updater.step(1e-3)
+        after[name] = updater.take_loss()["path"]
+    assert after["float32"] < 0.9
+    assert after[precision] == pytest.approx(after["float32"], rel=0.1)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conekg.model.kernels.scoring import FloatArray, _pool, compiled
+from conekg.model.kernels.scoring import FloatArray, compiled, thread_pool
 
 DIMENSIONS_A_TASK = 64
 """Dimensions a thread takes at a time. The split is fixed, so that sums, and with them a whole
@@ -113,7 +113,7 @@ def _over_dimensions(kernel: Any, dim: int, *arguments: Any) -> None:
         return
     # This thread takes its share: with n threads, n − 1 of the pool's and this one.
     waiting = [
-        _pool(os.getpid(), threads).submit(kernel, *arguments, *each)
+        thread_pool(os.getpid(), threads).submit(kernel, *arguments, *each)
         for index, each in enumerate(ranges)
         if index % threads
     ]

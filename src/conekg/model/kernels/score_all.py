@@ -1,8 +1,7 @@
-"""Distances from regions to every entity on a GPU, and ranks by counting.
+"""Distances from regions to every entity on a GPU.
 
 The tables are transposed, so that one dimension of many entities is one contiguous
-read; sines and cosines are taken once a table, never in the inner loop. Ranks are
-counted against the finished distances: nothing is sorted and nothing leaves the device.
+read; sines and cosines are taken once a table, never in the inner loop.
 """
 
 from __future__ import annotations
@@ -69,33 +68,6 @@ class EntityColumns:
         return torch.stack(parts).contiguous()
 
 
-def count_better(
-    logits: Tensor, rows: Tensor, targets: Tensor, answer_offsets: Tensor, answers: Tensor
-) -> tuple[Tensor, Tensor]:
-    """([n] entities above each target, [n] entities level with it), answers not counted.
-
-    Target i is entity `targets[i]` of query `rows[i]`; the answers of query q, which compete
-    with nobody, are `answers[answer_offsets[q] : answer_offsets[q + 1]]` and include every
-    target of q. `logits` [queries, num_entities].
-    """
-    greater = torch.empty(len(rows), dtype=torch.int32, device=logits.device)
-    level = torch.empty_like(greater)
-    if len(rows):
-        _count_kernel[(len(rows),)](
-            logits,
-            rows,
-            targets,
-            answer_offsets,
-            answers,
-            greater,
-            level,
-            logits.shape[1],
-            BLOCK=2048,
-            num_warps=8,
-        )
-    return greater, level
-
-
 @triton.jit
 def _prepare_kernel(
     raw_ptr,
@@ -157,39 +129,3 @@ def _distance_kernel(
         region_ptr += num_rows
     out = row.to(tl.int64)[:, None] * num_entities + entity[None, :]
     tl.store(out_ptr + out, total, mask=real_row[:, None] & real_entity[None, :])
-
-
-@triton.jit
-def _count_kernel(
-    logits_ptr,
-    rows_ptr,
-    targets_ptr,
-    answer_offsets_ptr,
-    answers_ptr,
-    greater_ptr,
-    level_ptr,
-    num_entities,
-    BLOCK: tl.constexpr,
-):
-    index = tl.program_id(0).to(tl.int64)
-    row = tl.load(rows_ptr + index).to(tl.int64)
-    base = logits_ptr + row * num_entities
-    own = tl.load(base + tl.load(targets_ptr + index))
-    lane = tl.arange(0, BLOCK)
-    greater = tl.zeros([BLOCK], dtype=tl.int32)
-    level = tl.zeros([BLOCK], dtype=tl.int32)
-    for start in range(0, num_entities, BLOCK):
-        valid = start + lane < num_entities
-        logit = tl.load(base + start + lane, mask=valid, other=float("-inf"))
-        greater += (valid & (logit > own)).to(tl.int32)
-        level += (valid & (logit == own)).to(tl.int32)
-    first = tl.load(answer_offsets_ptr + row)
-    last = tl.load(answer_offsets_ptr + row + 1)
-    for start in range(first, last, BLOCK):
-        valid = start + lane < last
-        answer = tl.load(answers_ptr + start + lane, mask=valid, other=0)
-        logit = tl.load(base + answer, mask=valid, other=float("-inf"))
-        greater -= (valid & (logit > own)).to(tl.int32)
-        level -= (valid & (logit == own)).to(tl.int32)
-    tl.store(greater_ptr + index, tl.sum(greater))
-    tl.store(level_ptr + index, tl.sum(level))

@@ -74,7 +74,7 @@ def score_cones(
         [axis_sine, axis_cosine, axis_sine * sine, axis_cosine * sine, cosine, sine], axis=1
     )
     kernel = _score_one_cone if len(axis) == 1 else _score_cones
-    return _over_threads(kernel, table, region, center_weight, threads)
+    return over_threads(kernel, table, region, center_weight, threads)
 
 
 def score_cones_plainly(
@@ -95,7 +95,7 @@ def score_boxes(
 ) -> FloatArray:
     """[rows, num_entities] Query2Box's distance from points [num_entities, dim]."""
     region = np.stack([center, offset], axis=1)
-    return _over_threads(_score_boxes, table, region, center_weight, threads)
+    return over_threads(_score_boxes, table, region, center_weight, threads)
 
 
 def score_boxes_plainly(
@@ -111,7 +111,7 @@ def score_boxes_plainly(
 
 def score_points(table: FloatArray, point: FloatArray, threads: int) -> FloatArray:
     """[rows, num_entities] the L1 distance from points [num_entities, dim]."""
-    return _over_threads(_score_points, table, point[:, None], 0.0, threads)
+    return over_threads(_score_points, table, point[:, None], 0.0, threads)
 
 
 def score_points_plainly(table: FloatArray, point: FloatArray) -> FloatArray:
@@ -120,7 +120,7 @@ def score_points_plainly(table: FloatArray, point: FloatArray) -> FloatArray:
     return result
 
 
-def _over_threads(
+def over_threads(
     kernel: Callable[..., None],
     table: FloatArray,
     region: FloatArray,
@@ -138,7 +138,7 @@ def _over_threads(
     share += -share % TILE
     ranges = [(start, min(start + share, num_entities)) for start in range(0, num_entities, share)]
     waiting = [
-        _pool(os.getpid(), threads).submit(kernel, table, region, weight, out, start, stop)
+        thread_pool(os.getpid(), threads).submit(kernel, table, region, weight, out, start, stop)
         for start, stop in ranges[1:]
     ]
     kernel(table, region, weight, out, *ranges[0])
@@ -148,7 +148,7 @@ def _over_threads(
 
 
 @cache
-def _pool(process_id: int, threads: int) -> ThreadPoolExecutor:
+def thread_pool(process_id: int, threads: int) -> ThreadPoolExecutor:
     """Threads that wait for work; each process has its own, since threads do not survive a fork."""
     del process_id
     return ThreadPoolExecutor(max(1, threads - 1), thread_name_prefix="conekg-scoring")

@@ -1,0 +1,57 @@
+"""The fused loss against autograd through distances written out from the papers."""
+
+import pytest
+import torch
+
+pytest.importorskip("triton")
+
+from conekg.model.kernels import geometry
+from conekg.model.kernels.contrast import contrast, plain_contrast
+from plain_distance import CENTER_WEIGHT, RANGE, plain_distance, random_inputs
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+KINDS = [geometry.CONE, geometry.BOX, geometry.POINT, geometry.INNER]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("rows", "negatives", "dim"), [(3, 4, 5), (1, 1, 1), (2, 3, 17)])
+def test_values_and_gradients(kind: int, rows: int, negatives: int, dim: int) -> None:
+    table, first, second = random_inputs(kind, 7, rows, dim, seed=rows + dim)
+    first.requires_grad_()
+    second.requires_grad_()
+    scale = torch.tensor([0.7], dtype=torch.float64, requires_grad=True)
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(7, (rows, 1 + negatives), generator=generator)
+    ids[0, -1] = ids[0, 0]  # the positive again among the negatives
+    offsets = torch.rand(rows, 1 + negatives, generator=generator, dtype=torch.float64)
+    weights = torch.rand(rows, generator=generator, dtype=torch.float64) + 0.1
+    weights /= weights.sum()
+    distances = plain_distance(kind, table, first, second, ids) + offsets
+    distances.retain_grad()
+    losses = plain_contrast(distances, weights, scale, gamma=1.5)
+    losses.mean().backward()
+
+    result = contrast(
+        *(part.detach().float().to(DEVICE) for part in (table, first, second)),
+        ids.int().to(DEVICE),
+        weights.float().to(DEVICE),
+        scale.detach().float().to(DEVICE),
+        offsets.float().to(DEVICE),
+        geometry=kind,
+        gamma=1.5,
+        inverse_range=1 / RANGE,
+        center_weight=CENTER_WEIGHT,
+    )
+    assert first.grad is not None
+    assert scale.grad is not None
+    assert distances.grad is not None
+    expected_second = torch.zeros_like(second) if second.grad is None else second.grad
+    close = {"atol": 2e-6, "rtol": 1e-4, "check_dtype": False}
+    torch.testing.assert_close(result.loss.cpu(), losses.detach(), **close)
+    torch.testing.assert_close(result.grad_first.cpu(), first.grad, **close)
+    torch.testing.assert_close(result.grad_second.cpu(), expected_second, **close)
+    torch.testing.assert_close(result.grad_scale.cpu(), scale.grad[0], **close)
+    torch.testing.assert_close(result.coefficients.cpu(), distances.grad, **close)
+    assert first.grad.abs().max() > 1e-3, "a gradient of zeros would prove nothing"
+    if kind in (geometry.CONE, geometry.BOX) and dim > 1:
+        assert expected_second.abs().max() > 1e-3
