@@ -73,7 +73,7 @@ def test_an_explanation_has_a_path_of_facts_for_a_known_answer(served):
     assert body["variables"]
 
 
-def test_cones_are_the_narrowest_and_in_range(served, answerer):
+def test_cones_run_from_the_narrowest_to_the_widest(served, answerer):
     body = served.post("/api/cones", query="France.borders", answer="Spain", dimensions=5).json()
     assert body["dimensions"] == answerer.model.dim
     assert 0 <= body["inside"] <= answerer.model.dim
@@ -85,6 +85,10 @@ def test_cones_are_the_narrowest_and_in_range(served, answerer):
         "/api/cones", query="France.borders", answer="Spain", dimensions=answerer.model.dim
     ).json()
     assert sum(cone["inside"] for cone in everything["cones"]) == body["inside"]
+    widths = [cone["half_aperture"] for cone in everything["cones"]]
+    assert widths == sorted(widths)
+    assert (halves[0], halves[-1]) == (widths[0], widths[-1])
+    assert {cone["dimension"] for cone in everything["cones"]} == set(range(answerer.model.dim))
 
 
 def test_parsing_text_and_the_tree_it_gives_agree(served):

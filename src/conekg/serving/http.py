@@ -125,7 +125,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
 
     @router.post("/cones")
     async def cones(request: ConesRequest) -> ConesResponse:
-        """The query's narrowest sector-cones with an answer's angles in them."""
+        """Some of the query's sector-cones, narrow to wide, with an answer's angles in them."""
         return await service.cones(request)
 
     @router.post("/parse")

@@ -210,7 +210,7 @@ class ConeItem(Response):
 
 
 class ConesResponse(Response):
-    """The narrowest cones of a query, which say most; empty for models without cones."""
+    """Cones of a query, evenly spaced from narrow to wide; empty for models without cones."""
 
     query: str
     answer: EntityItem

@@ -6,6 +6,8 @@ to the scoring thread.
 
 from __future__ import annotations
 
+import numpy as np
+
 from conekg.answering.answer import Question
 from conekg.answering.engine import Answerer, Understood
 from conekg.answering.explain import explain, sector_cones
@@ -82,7 +84,7 @@ class Service:
         return ExplainResponse.model_validate(explanation)
 
     async def cones(self, request: ConesRequest) -> ConesResponse:
-        """The narrowest cones of a query with an answer's angles."""
+        """A sample of a query's cones with an answer's angles."""
         self._check_count("dimensions", request.dimensions, self._limits.dimensions)
         query = self._parse(request.query)
         entity_id = self._entity_id(request.answer)
@@ -90,8 +92,10 @@ class Service:
         cones = await self._scorer.call(
             lambda: sector_cones(self._answerer, query, entity_id, dimensions=range(dim))
         )
-        # Narrow cones say most: a full circle holds every entity.
-        shown = sorted(cones, key=lambda cone: cone.half_aperture)[: request.dimensions]
+        # A fair sample: evenly spaced from the narrowest cone to the widest.
+        by_width = sorted(cones, key=lambda cone: cone.half_aperture)
+        places = np.linspace(0, len(by_width) - 1, min(request.dimensions, len(by_width)))
+        shown = [by_width[round(place)] for place in places]
         return ConesResponse(
             query=render_query(query, self._vocabulary),
             answer=self._entity(entity_id),

@@ -1,4 +1,4 @@
-// <ck-cones>: a polar picture of the query's narrowest sector-cones, the answer's angle in each.
+// <ck-cones>: a polar picture of some of the query's sector-cones, the answer's angle in each.
 
 import { html, svg } from "/static/dom.js";
 
@@ -32,7 +32,7 @@ class Cones extends HTMLElement {
         "p",
         { class: "verdict" },
         html("strong", {}, response.answer.label),
-        ` lies inside ${share} cones. These ${response.cones.length} are the narrowest.`,
+        ` lies inside ${share} cones. Here are ${response.cones.length}, from narrow to wide.`,
       ),
       html("div", { class: "cones" }, response.cones.map((cone) => this.figure(cone, response.answer))),
       html(
