@@ -2,7 +2,8 @@
 
 Each rule is one function from tree to tree that keeps the answers on every graph;
 `RULES` lists them, from cleaning up to normal forms. Only distribution can make a
-query much larger, so its size is computed before it is done and capped. `union_free_branches` is what models need: the trees without `Or`.
+query much larger, so its size is computed before it is done and capped.
+`union_free_branches` is what models need: the trees without `Or`.
 """
 
 from __future__ import annotations
