@@ -31,6 +31,8 @@ _FEW = 0.1
 """The share of candidates below which a query's rest is measured one by one."""
 _SEEDINGS = 2
 """After so many segments the bound is looked for again; later it hardly falls."""
+_STRIDE = 16
+"""Every sixteenth entity tells how far entities are on average."""
 _SLACK = np.float32(1 + 1e-5)
 """Sums in another order differ in the last bits; what is that close is kept to the end."""
 
@@ -130,20 +132,17 @@ class _Search:
         bounds = np.full(len(rows), np.inf, dtype=np.float32)
         for segment in range(1, len(self._regions)):
             if segment <= _SEEDINGS:
-                seeds = [
-                    self._seed_bound(row, total)
-                    for row, total in zip(rows.tolist(), totals, strict=True)
-                ]
-                bounds = np.minimum(bounds, np.array(seeds, dtype=np.float32))
+                bounds = self._tightened(bounds, segment, rows, totals)
             close = totals <= bounds[:, None]
             few = close.sum(axis=1) <= _FEW * self._table.num_entities
             for place in np.flatnonzero(few).tolist():
                 ids = np.flatnonzero(close[place])
                 row = int(rows[place])
                 found[row] = self._finish(row, segment, ids, totals[place, ids], bounds[place])
-            rows, totals, bounds = rows[~few], totals[~few], bounds[~few]
-            if len(rows) == 0:
-                break
+            if few.all():
+                return [found[row] for row in range(len(self._counts))]
+            if few.any():
+                rows, totals, bounds = rows[~few], totals[~few], bounds[~few]
             totals += self._measure(segment, rows)
         for row, total, bound in zip(rows.tolist(), totals, bounds, strict=True):
             found[row] = self._rank_all(row, total, bound)
@@ -163,6 +162,18 @@ class _Search:
         for row in rows:
             totals[row, self._skip[row]] = np.inf
         return totals
+
+    def _tightened(
+        self, bounds: FloatArray, segment: int, rows: LongArray, totals: FloatArray
+    ) -> FloatArray:
+        """The bounds, looked for anew where candidates may yet fall before the end."""
+        sampled = np.median(totals[:, ::_STRIDE], axis=1)
+        expected = sampled * (len(self._regions) / segment)
+        tightened = bounds.copy()
+        for place in np.flatnonzero((expected > bounds) | np.isinf(bounds)):
+            seeded = self._seed_bound(int(rows[place]), totals[place])
+            tightened[place] = min(bounds[place], seeded)
+        return tightened
 
     def _seed_bound(self, row: int, total: FloatArray) -> np.float32:
         """A distance that the row's k nearest entities keep.
