@@ -134,6 +134,9 @@ def load_query_set(path: str | Path, graph: KnowledgeGraph | None = None) -> Que
         with pa.OSFile(source, "rb") as file, pa.ipc.open_file(file) as reader:
             facts = _facts(reader.schema, source)
             batches = [reader.get_batch(index) for index in range(reader.num_record_batches)]
+            for batch in batches:
+                # Arrow trusts offsets; reading damaged ones would end the process.
+                batch.validate(full=True)
             query_set = _decode(facts, batches)
     except FileNotFoundError as error:
         raise StoreError(

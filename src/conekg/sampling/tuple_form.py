@@ -7,7 +7,7 @@ form a file of queries needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -30,20 +30,17 @@ class TupleForm:
     def __init__(self, structure: Nested) -> None:
         self.structure = structure
         letters = list(_flat(structure, structure))
+        self._width = len(letters)
         self._anchor_places = [i for i, (letter, _) in enumerate(letters) if letter == "e"]
         self._relation_places = [i for i, (letter, _) in enumerate(letters) if letter == "r"]
 
     def read(self, tuples: Iterable[Nested]) -> tuple[IntArray, IntArray]:
         """[queries, anchors] and [queries, relations] of the given tuples."""
         rows = [self._items(nested) for nested in tuples]
-        width = len(self._anchor_places) + len(self._relation_places)
         try:
-            ids = np.array(rows, dtype=np.int32).reshape(len(rows), -1)
-        except (OverflowError, ValueError, TypeError) as error:
-            raise QueryError(f"a query tuple holds something that is no id: {error}") from error
-        if not rows:
-            ids = ids.reshape(0, width)
-            return ids[:, : len(self._anchor_places)], ids[:, len(self._anchor_places) :]
+            ids = np.array(rows, dtype=np.int32).reshape(len(rows), self._width)
+        except OverflowError as error:
+            raise QueryError(f"a query tuple holds an id that is too large: {error}") from error
         return (
             np.ascontiguousarray(ids[:, self._anchor_places]),
             np.ascontiguousarray(ids[:, self._relation_places]),
@@ -51,21 +48,10 @@ class TupleForm:
 
     def write(self, anchors: IntArray, relations: IntArray) -> list[Nested]:
         """The tuple of each row."""
-        written = []
-        for row in zip(anchors.tolist(), relations.tolist(), strict=True):
-            entity_ids, relation_ids = iter(row[0]), iter(row[1])
-
-            def fill(
-                part: Any, entity_ids: Any = entity_ids, relation_ids: Any = relation_ids
-            ) -> Any:
-                if isinstance(part, tuple):
-                    return tuple([fill(item) for item in part])
-                if part == "e":
-                    return next(entity_ids)
-                return next(relation_ids) if part == "r" else _MARKS[part]
-
-            written.append(fill(self.structure))
-        return written
+        return [
+            _filled(self.structure, iter(entity_ids), iter(relation_ids))
+            for entity_ids, relation_ids in zip(anchors.tolist(), relations.tolist(), strict=True)
+        ]
 
     def _items(self, nested: Nested) -> list[Any]:
         items = []
@@ -78,6 +64,15 @@ class TupleForm:
                 )
             items.append(item)
         return items
+
+
+def _filled(part: Any, entity_ids: Iterator[int], relation_ids: Iterator[int]) -> Any:
+    """A part of a structure with ids in place of its letters, taken in reading order."""
+    if isinstance(part, tuple):
+        return tuple([_filled(item, entity_ids, relation_ids) for item in part])
+    if part == "e":
+        return next(entity_ids)
+    return next(relation_ids) if part == "r" else _MARKS[part]
 
 
 def _flat(structure: Any, nested: Any) -> Iterable[tuple[str, Any]]:

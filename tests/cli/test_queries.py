@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from conekg.cli.main import app
+from conekg.graph.geography import load_geography
+from conekg.query.shape import STRUCTURES
+from conekg.sampling.protocol import PRESETS
+from conekg.sampling.query_set import load_query_set, save_query_set
+from conekg.sampling.sample import sample_query_set
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(app, ["queries", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small test set of the embedded graph, with and without negation."""
+    shapes = [STRUCTURES["2i"], STRUCTURES["2in"]]
+    sampled = sample_query_set(
+        load_geography(), "test", PRESETS["small"], 0, shapes=shapes, count=6
+    )
+    file = tmp_path_factory.mktemp("queries") / "test.arrow"
+    save_query_set(file, sampled.query_set)
+    return file
+
+
+def test_info_tells_what_a_set_holds(path: Path) -> None:
+    told = json.loads(run("info", path, "--json").stdout)
+    assert told["split"] == "test"
+    assert told["graph"] == load_geography().fingerprint
+    assert [(fact["shape"], fact["queries"]) for fact in told["shapes"]] == [("2i", 6), ("2in", 6)]
+    block = load_query_set(path).block("2in")
+    assert told["shapes"][1]["mean_hard"] == pytest.approx(block.hard.lengths.mean())
+    assert "2in" in run("info", path).stdout
+
+
+@pytest.mark.parametrize("recompute", [(), ("--recompute",)])
+def test_a_set_survives_export_and_import(
+    path: Path, tmp_path: Path, recompute: tuple[str, ...]
+) -> None:
+    assert run("export", path, "--out", tmp_path).exit_code == 0
+    if recompute:
+        (tmp_path / "test-hard-answers.pkl").unlink()
+    back = tmp_path / "back.arrow"
+    result = run("import", tmp_path, "--graph", "geography", "--out", back, *recompute)
+    assert result.exit_code == 0, result.output
+    for before, after in zip(load_query_set(path), load_query_set(back), strict=True):
+        rows = np.lexsort(np.hstack([before.anchors, before.relations]).T[::-1])
+        places = np.lexsort(np.hstack([after.anchors, after.relations]).T[::-1])
+        assert np.array_equal(before.anchors[rows], after.anchors[places])
+        assert np.array_equal(before.take(rows).hard.values, after.take(places).hard.values)
+        assert np.array_equal(before.take(rows).easy.values, after.take(places).easy.values)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("info", "missing.arrow"), "missing.arrow: no such file"),
+        (("import", "nowhere", "--graph", "geography", "--out", "x.arrow"), "no test queries here"),
+    ],
+)
+def test_failures_get_one_message_and_exit_2(arguments: tuple[str, ...], told: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+def test_negation_has_no_place_in_query2box_files(path: Path, tmp_path: Path) -> None:
+    result = run("export", path, "--out", tmp_path / "out", "--form", "query2box")
+    assert result.exit_code == 2
+    assert "no place for queries of shape 2in" in result.stderr
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from conekg.cli.main import app
+from conekg.graph.geography import load_geography
+from conekg.query.shape import STRUCTURES
+from conekg.query.tree import has_negation
+from conekg.sampling.query_set import load_query_set
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(app, ["sample", "geography", *map(str, arguments)])
+
+
+def test_a_set_is_written_with_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "test.arrow"
+    result = run("--split", "test", "--out", path, "--count", 4, "--shapes", "2p,2in")
+    assert result.exit_code == 0, result.output
+    query_set = load_query_set(path, load_geography())
+    assert [block.shape for block in query_set] == [STRUCTURES["2p"], STRUCTURES["2in"]]
+    assert [len(block) for block in query_set] == [4, 4]
+    assert (query_set.split, query_set.protocol, query_set.seed) == ("test", "small", 0)
+    table = " ".join(result.stdout.replace("│", " ").split())
+    assert "no hard answer" in table
+    assert "no retracted answer" in table
+    assert f"wrote {path}: 8 queries" in result.stderr
+
+
+def test_all_splits_go_to_a_folder_and_json_tells_all(tmp_path: Path) -> None:
+    result = run("--out", tmp_path, "--count", 3, "--shapes", "1p, 2i", "--json", "--seed", 7)
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["seed"] == 7
+    assert told["graph"] == load_geography().fingerprint
+    assert [part["split"] for part in told["sets"]] == ["train", "valid", "test"]
+    for part in told["sets"]:
+        assert Path(part["path"]) == tmp_path / f"{part['split']}.arrow"
+        assert part["queries"] == len(load_query_set(part["path"])) == 6
+        assert [shape["found"] for shape in part["shapes"]] == [3, 3]
+        assert part["shapes"][1]["attempts"] >= 3
+        assert set(part["shapes"][1]) == {
+            "shape", "wanted", "found", "attempts", "rejected", "mean_easy", "mean_hard"
+        }  # fmt: skip
+
+
+def test_any_shape_can_be_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "queries.arrow"
+    shape = "((e.r | e.r) & !e.r).r"
+    result = run("--split", "train", "--out", path, "--count", 3, "--shapes", shape)
+    assert result.exit_code == 0, result.output
+    (block,) = load_query_set(path)
+    assert (block.shape.num_anchors, block.shape.num_relations) == (3, 4)
+    assert has_negation(block.shape.template)
+    assert len(block) == 3
+
+
+@pytest.mark.parametrize(("cap", "most"), [("2", 2), ("none", 10**9)])
+def test_caps_are_options(tmp_path: Path, cap: str, most: int) -> None:
+    path = tmp_path / "queries.arrow"
+    options = ("--split", "train", "--out", path, "--count", 60, "--shapes", "2p")
+    assert run(*options, "--train-cap", cap).exit_code == 0
+    lengths = load_query_set(path).block("2p").hard.lengths
+    assert lengths.max() <= most
+    assert (lengths.max() > 2) == (cap == "none")
+
+
+def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
+    options = ("--split", "valid", "--count", 10, "--shapes", "pi", "--seed", 3)
+    for workers in (1, 3):
+        path = tmp_path / f"{workers}.arrow"
+        assert run(*options, "--out", path, "--workers", workers).exit_code == 0
+    one, three = (load_query_set(tmp_path / f"{workers}.arrow").blocks[0] for workers in (1, 3))
+    assert np.array_equal(one.anchors, three.anchors)
+    assert np.array_equal(one.hard.values, three.hard.values)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--shapes", "2inn"), "'2inn' is no shape"),
+        (("--shapes", "(e.r &"), "is no shape"),
+        (("--preset", "nell"), "unknown preset 'nell'"),
+        (("--cap", "many"), "--cap is 'many'; a number from 1, or none"),
+        (("--train-cap", "0"), "--train-cap is '0'"),
+    ],
+)
+def test_wrong_options_get_one_message_and_exit_2(
+    tmp_path: Path, options: tuple[str, ...], told: str
+) -> None:
+    result = run("--out", tmp_path / "q.arrow", "--split", "test", *options)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert "Traceback" not in result.output
+    assert not (tmp_path / "q.arrow").exists()
+
+
+def test_a_misspelt_preset_gets_a_suggestion(tmp_path: Path) -> None:
+    result = run("--out", tmp_path, "--preset", "nell99")
+    assert "did you mean 'nell995'?" in result.stderr
+
+
+def test_a_shortfall_is_told(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.tsv"
+    rows = [(f"x{i}", "likes", f"x{(i * 3 + k) % 12}") for i in range(12) for k in range(2)]
+    facts.write_text("".join("\t".join(row) + "\n" for row in rows))
+    result = CliRunner().invoke(
+        app,
+        ["sample", str(facts), "--split", "train", "--out", str(tmp_path / "q.arrow"),
+         "--shapes", "2i", "--count", "5000"],
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "of 5,000 queries of shape 2i were found" in result.stderr

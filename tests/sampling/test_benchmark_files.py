@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import os
+import pickle
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conekg.errors import DataError, QueryError
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.source import open_graph
+from conekg.query.shape import STRUCTURES
+from conekg.query.tuples import query_from_tuple
+from conekg.sampling.benchmark_files import read_queries, write_betae, write_query2box
+from conekg.sampling.protocol import SamplingProtocol
+from conekg.sampling.query_set import QueryBlock, QuerySet
+from conekg.sampling.sample import sample_query_set
+from oracle import Oracle
+
+PLAIN = SamplingProtocol("plain", cap=12, patience=20_000)
+QUERY2BOX = ("1p", "2p", "3p", "2i", "3i", "ip", "pi", "2u", "up")
+
+
+def sampled(graph: KnowledgeGraph, split: Split, names: tuple[str, ...]) -> QuerySet:
+    shapes = [STRUCTURES[name] for name in names]
+    return sample_query_set(graph, split, PLAIN, 0, shapes=shapes, count=10).query_set
+
+
+def content(query_set: QuerySet) -> dict[str, dict[tuple, tuple[list[int], list[int]]]]:
+    """Answers by shape and query, whatever the order of the queries."""
+    return {
+        block.shape.name: {
+            (*block.anchors[row].tolist(), *block.relations[row].tolist()): (
+                block.easy[row].tolist(),
+                block.hard[row].tolist(),
+            )
+            for row in range(len(block))
+        }
+        for block in query_set
+    }
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_betae_files_read_back(random_graph: KnowledgeGraph, tmp_path: Path, split: Split) -> None:
+    query_set = sampled(random_graph, split, tuple(STRUCTURES))
+    write_betae(tmp_path, query_set)
+    names = {file.name for file in tmp_path.iterdir()}
+    if split == "train":
+        assert names == {"train-queries.pkl", "train-answers.pkl"}
+    else:
+        assert names == {
+            f"{split}-{kind}.pkl" for kind in ("queries", "easy-answers", "hard-answers")
+        }
+    loaded = read_queries(tmp_path, split, random_graph)
+    assert content(loaded) == content(query_set)
+    assert loaded.graph_fingerprint == random_graph.fingerprint
+    assert content(read_queries(tmp_path, split, random_graph, recompute=True)) == content(
+        query_set
+    )
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_query2box_files_read_back(
+    random_graph: KnowledgeGraph, tmp_path: Path, split: Split
+) -> None:
+    query_set = sampled(random_graph, split, QUERY2BOX)
+    write_query2box(tmp_path, query_set)
+    assert content(read_queries(tmp_path, split, random_graph)) == content(query_set)
+    assert content(read_queries(tmp_path, split, random_graph, recompute=True)) == content(
+        query_set
+    )
+
+
+def test_betae_files_hold_what_published_code_expects(
+    random_graph: KnowledgeGraph, tmp_path: Path
+) -> None:
+    write_betae(tmp_path, sampled(random_graph, "test", ("2in", "up")))
+    queries = pickle.loads((tmp_path / "test-queries.pkl").read_bytes())
+    hard = pickle.loads((tmp_path / "test-hard-answers.pkl").read_bytes())
+    easy = pickle.loads((tmp_path / "test-easy-answers.pkl").read_bytes())
+    assert {type(found) for found in (queries, hard, easy)} == {defaultdict}
+    assert set(queries) == {
+        (("e", ("r",)), ("e", ("r", "n"))),
+        ((("e", ("r",)), ("e", ("r",)), ("u",)), ("r",)),
+    }
+    small, full = (
+        Oracle(np.concatenate([random_graph.edges(s) for s in splits]).tolist(), 60)
+        for splits in (("train", "valid"), SPLITS)
+    )
+    for query in set().union(*queries.values()):
+        tree = query_from_tuple(query)
+        assert easy[query] == small.answer(tree)
+        assert hard[query] == full.answer(tree) - small.answer(tree)
+
+
+def test_query2box_files_hold_what_published_code_expects(
+    random_graph: KnowledgeGraph, tmp_path: Path
+) -> None:
+    query_set = sampled(random_graph, "valid", ("2p", "ip"))
+    write_query2box(tmp_path, query_set)
+    chains = pickle.loads((tmp_path / "valid_triples_2c.pkl").read_bytes())
+    block = query_set.block("2p")
+    (anchor,), relations = block.anchors[0].tolist(), tuple(block.relations[0].tolist())
+    assert chains[0] == ((anchor, relations, 0), "2-chain")
+    answers = pickle.loads((tmp_path / "valid_ans_2c.pkl").read_bytes())
+    both = set(block.easy[0].tolist()) | set(block.hard[0].tolist())
+    assert answers[((anchor, relations),)] == both
+    block = query_set.block("ip")
+    (a, b), (r, s, t) = block.anchors[0].tolist(), block.relations[0].tolist()
+    entry = pickle.loads((tmp_path / "valid_triples_ic.pkl").read_bytes())[0]
+    assert entry == ((a, (r,)), (b, (s,)), t, 0, "inter-chain")
+    hard = pickle.loads((tmp_path / "valid_ans_ic_hard.pkl").read_bytes())
+    assert hard[(a, (r,)), (b, (s,)), t] == set(block.hard[0].tolist())
+
+
+def test_query2box_has_no_place_for_negation(random_graph: KnowledgeGraph, tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match="no place for queries of shape 2in"):
+        write_query2box(tmp_path, sampled(random_graph, "test", ("2p", "2in")))
+    assert list(tmp_path.iterdir()) == []
+
+
+class Hostile:
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, (f"touch {self.trace}",)
+
+
+@pytest.mark.parametrize("name", ["test-queries.pkl", "test-hard-answers.pkl"])
+def test_a_hostile_pickle_runs_nothing(
+    random_graph: KnowledgeGraph, tmp_path: Path, name: str
+) -> None:
+    trace = tmp_path / "trace"
+    write_betae(tmp_path, sampled(random_graph, "test", ("2i",)))
+    (tmp_path / name).write_bytes(pickle.dumps({("e", ("r",)): Hostile(trace)}))
+    with pytest.raises(DataError, match=r"refused to unpickle: it asks for (posix|nt)\.system"):
+        read_queries(tmp_path, "test", random_graph)
+    assert not trace.exists()
+    pickle.loads((tmp_path / name).read_bytes())  # the trap itself works
+    assert trace.exists()
+
+
+def broken(folder: Path, name: str, value: object) -> None:
+    (folder / name).write_bytes(pickle.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("test-queries.pkl", [1, 2], "holds a list, not a dictionary"),
+        ("test-queries.pkl", {("e", ("x",)): {(1, (2,))}}, "'x' in a structure tuple"),
+        ("test-queries.pkl", {("e", ("r",)): {(1, 2)}}, "does not have the form"),
+        ("test-queries.pkl", {("e", ("r",)): {(60, (2,))}}, "entity id 60"),
+        ("test-queries.pkl", {("e", ("r",)): 7}, "not iterable"),
+        ("test-hard-answers.pkl", {}, "no answers to the query"),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(
+    random_graph: KnowledgeGraph, tmp_path: Path, name: str, value: object, told: str
+) -> None:
+    write_betae(tmp_path, sampled(random_graph, "test", ("1p",)))
+    broken(tmp_path, name, value)
+    with pytest.raises(DataError, match=told):
+        read_queries(tmp_path, "test", random_graph)
+
+
+@pytest.mark.parametrize("answer", [{60}, {-1}, {"x"}, 5])
+def test_answers_that_are_no_entities_are_refused(
+    random_graph: KnowledgeGraph, tmp_path: Path, answer: object
+) -> None:
+    for name in ("queries", "easy-answers", "hard-answers"):
+        key = ("e", ("r",)) if name == "queries" else (1, (2,))
+        broken(tmp_path, f"test-{name}.pkl", {key: {(1, (2,))} if name == "queries" else answer})
+    with pytest.raises(DataError, match="answers"):
+        read_queries(tmp_path, "test", random_graph)
+
+
+def test_a_folder_without_queries_or_answers_says_what_it_needs(
+    random_graph: KnowledgeGraph, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match="no test queries here"):
+        read_queries(tmp_path, "test", random_graph)
+    write_betae(tmp_path, sampled(random_graph, "test", ("2i",)))
+    (tmp_path / "test-easy-answers.pkl").unlink()
+    with pytest.raises(DataError, match="--recompute"):
+        read_queries(tmp_path, "test", random_graph)
+    broken(tmp_path, "valid_triples_2c.pkl", [((1, (2, 3), 0), "3-chain")])
+    with pytest.raises(DataError, match="not a query of kind '2-chain'"):
+        read_queries(tmp_path, "valid", random_graph)
+
+
+@pytest.mark.slow
+def test_recomputed_official_answers_have_the_published_sizes(
+    benchmark_data: Path, tmp_path: Path
+) -> None:
+    folder = benchmark_data / "NELL"
+    query_set = read_queries(folder, "test", open_graph(folder), recompute=True)
+    assert len(query_set) == 77_021
+    # As the table of the reference has it, to two digits.
+    means = {block.shape.name: round(float(block.hard.lengths.mean()), 2) for block in query_set}
+    assert means == {
+        "1p": 1.59, "2p": 14.86, "3p": 17.52, "2i": 5.71, "3i": 6.01, "ip": 17.41, "pi": 11.85,
+        "2u": 14.85, "up": 19.05, "2in": 12.87, "3in": 11.13, "inp": 12.90, "pin": 15.97,
+        "pni": 12.95, "2u-DM": 14.85, "up-DM": 19.05,
+    }  # fmt: skip
+    write_betae(tmp_path, query_set)
+    sizes = {file.name: file.stat().st_size for file in tmp_path.iterdir()}
+    assert sizes == {
+        "test-queries.pkl": (folder / "test-queries.pkl").stat().st_size,
+        "test-hard-answers.pkl": 6_954_818,
+        "test-easy-answers.pkl": 22_896_671,
+    }
+
+
+def test_a_de_morgan_form_without_its_union_has_a_set_of_its_own(
+    random_graph: KnowledgeGraph, tmp_path: Path
+) -> None:
+    query_set = sampled(random_graph, "test", ("2u",))
+    block = query_set.blocks[0]
+    rewritten = QueryBlock(
+        STRUCTURES["2u-DM"], block.anchors, block.relations, block.easy, block.hard
+    )
+    alone = replace(query_set, blocks=(rewritten,))
+    write_betae(tmp_path, alone)
+    assert content(read_queries(tmp_path, "test", random_graph)) == content(alone)

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+from conekg.errors import StoreError
+from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.graph.ragged import Ragged
+from conekg.query.shape import STRUCTURES, Shape, shape_of
+from conekg.query.tree import Anchor, And, Not, Project, Universe
+from conekg.sampling import query_set as module
+from conekg.sampling.query_set import (
+    QueryBlock,
+    QuerySet,
+    concatenate_blocks,
+    decode_shape,
+    encode_shape,
+    load_query_set,
+    save_query_set,
+)
+from strategies import shapes
+
+UNNAMED = shape_of(And((Universe(), Not(Project(Anchor(0), 0)))))
+
+
+def block_of(shape: Shape, size: int, seed: int = 0) -> QueryBlock:
+    generator = np.random.default_rng(seed)
+
+    def answers() -> Ragged:
+        rows = [np.unique(generator.integers(0, 50, generator.integers(0, 9))) for _ in range(size)]
+        return Ragged.from_rows(rows)
+
+    return QueryBlock(
+        shape,
+        generator.integers(0, 50, (size, shape.num_anchors)).astype(np.int32),
+        generator.integers(0, 8, (size, shape.num_relations)).astype(np.int32),
+        answers(),
+        answers(),
+    )
+
+
+@pytest.fixture
+def query_set() -> QuerySet:
+    blocks = (block_of(STRUCTURES["2in"], 7), block_of(UNNAMED, 3), block_of(STRUCTURES["3p"], 0))
+    return QuerySet("valid", blocks, "fingerprint", "small", 5)
+
+
+def assert_same(left: QuerySet, right: QuerySet) -> None:
+    facts = [
+        (part.split, part.graph_fingerprint, part.protocol, part.seed) for part in (left, right)
+    ]
+    assert facts[0] == facts[1]
+    assert [block.shape for block in left] == [block.shape for block in right]
+    for a, b in zip(left, right, strict=True):
+        for first, second in (
+            (a.anchors, b.anchors),
+            (a.relations, b.relations),
+            (a.easy.offsets, b.easy.offsets),
+            (a.easy.values, b.easy.values),
+            (a.hard.offsets, b.hard.offsets),
+            (a.hard.values, b.hard.values),
+        ):
+            assert first.dtype == second.dtype
+            assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("rows_a_batch", [2, 65_536])
+def test_a_set_comes_back_as_it_was_saved(
+    query_set: QuerySet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_a_batch: int
+) -> None:
+    monkeypatch.setattr(module, "_ROWS_A_BATCH", rows_a_batch)
+    path = tmp_path / "deep" / "queries.arrow"
+    save_query_set(path, query_set)
+    assert_same(load_query_set(path), query_set)
+    assert [file.name for file in path.parent.iterdir()] == ["queries.arrow"]
+
+
+def test_any_arrow_tool_reads_the_file(query_set: QuerySet, tmp_path: Path) -> None:
+    path = tmp_path / "queries.arrow"
+    save_query_set(path, query_set)
+    table = pa.ipc.open_file(path).read_all()
+    assert table.column_names == ["shape", "anchors", "relations", "easy", "hard"]
+    assert table.num_rows == 10
+    first = table.slice(0, 1).to_pylist()[0]
+    block = query_set.block("2in")
+    assert first["shape"] == "2in"
+    assert first["anchors"] == block.anchors[0].tolist()
+    assert first["hard"] == block.hard[0].tolist()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.9, 0.999])
+def test_a_file_cut_short_is_damaged(query_set: QuerySet, tmp_path: Path, share: float) -> None:
+    path = tmp_path / "queries.arrow"
+    save_query_set(path, query_set)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(StoreError, match=r"queries\.arrow: "):
+        load_query_set(path)
+
+
+def test_no_flipped_byte_goes_unseen(query_set: QuerySet, tmp_path: Path) -> None:
+    path = tmp_path / "queries.arrow"
+    save_query_set(path, query_set)
+    content = path.read_bytes()
+    seen = 0
+    for place in range(0, len(content), 37):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0x55]) + content[place + 1 :])
+        try:
+            loaded = load_query_set(path)
+        except StoreError:
+            seen += 1
+        else:  # padding between buffers may change without changing the content
+            for a, b in zip(loaded, query_set, strict=True):
+                assert np.array_equal(a.anchors, b.anchors)
+                assert np.array_equal(a.hard.values, b.hard.values)
+    assert seen > 10
+
+
+def test_what_is_no_query_set_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no such file"):
+        load_query_set(tmp_path / "missing.arrow")
+    text = tmp_path / "text.arrow"
+    text.write_text("not arrow")
+    with pytest.raises(StoreError, match="not a readable query set"):
+        load_query_set(text)
+    foreign = tmp_path / "foreign.arrow"
+    table = pa.table({"x": [1, 2]})
+    with pa.ipc.new_file(str(foreign), table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(StoreError, match="an Arrow file, but not a query set"):
+        load_query_set(foreign)
+    with pytest.raises(StoreError):
+        load_query_set(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"version": 99}, "query set format 99; this version of conekg reads 1"),
+        ({"split": "training"}, "unknown split 'training'"),
+        ({"shapes": [["2in", "e r e r ! &3"]]}, "not a readable query set"),
+        ({"digest": "0"}, "does not match its digest"),
+    ],
+)
+def test_metadata_that_does_not_fit_is_refused(
+    query_set: QuerySet, tmp_path: Path, change: dict[str, object], told: str
+) -> None:
+    path = tmp_path / "queries.arrow"
+    save_query_set(path, query_set)
+    with pa.ipc.open_file(pa.BufferReader(path.read_bytes())) as reader:
+        table = reader.read_all()
+    facts = json.loads(table.schema.metadata[b"conekg.query_set"])
+    table = table.replace_schema_metadata({"conekg.query_set": json.dumps({**facts, **change})})
+    with pa.ipc.new_file(str(path), table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(StoreError, match=told):
+        load_query_set(path)
+
+
+def test_a_set_of_another_graph_is_refused(
+    query_set: QuerySet, film_graph: KnowledgeGraph, tmp_path: Path
+) -> None:
+    path = tmp_path / "queries.arrow"
+    save_query_set(path, query_set)
+    with pytest.raises(StoreError, match="made for the graph fingerprint, but this is"):
+        load_query_set(path, film_graph)
+    for fingerprint in (None, film_graph.fingerprint):
+        save_query_set(path, replace(query_set, graph_fingerprint=fingerprint))
+        assert load_query_set(path, film_graph).graph_fingerprint == fingerprint
+
+
+def test_a_failed_write_keeps_the_old_file(
+    query_set: QuerySet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "queries.arrow"
+    save_query_set(path, query_set)
+    before = path.read_bytes()
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "_encode", fail)
+    with pytest.raises(StoreError, match="No space left on device"):
+        save_query_set(path, query_set)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@given(shapes())
+def test_shapes_survive_their_text(shape: Shape) -> None:
+    assert decode_shape(encode_shape(shape)) == shape
+
+
+def test_the_text_of_a_shape() -> None:
+    assert encode_shape(STRUCTURES["2in"]) == "e r e r ! &2"
+    for text in ("", "e e", "x", "&2", "e &", "r"):
+        with pytest.raises((ValueError, IndexError)):
+            decode_shape(text)
+
+
+def test_blocks_concatenate_in_order() -> None:
+    shape = STRUCTURES["2i"]
+    first, second = block_of(shape, 3), block_of(shape, 2, seed=1)
+    joined = concatenate_blocks(shape, [first, second])
+    assert len(joined) == 5
+    assert joined.query(3) == second.query(0)
+    assert joined.hard[4].tolist() == second.hard[1].tolist()
+    assert len(concatenate_blocks(shape, [])) == 0
+
+
+def test_a_block_is_found_by_name(query_set: QuerySet) -> None:
+    assert query_set.block("2in") is query_set.blocks[0]
+    assert len(query_set) == 10
