@@ -11,8 +11,14 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect, sync_playwright
+
+from conekg.answering.engine import Answerer
+from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
+from conekg.graph.vocabulary import NameTable, Vocabulary
+from conekg.model.catalog import build_model
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -271,6 +277,108 @@ def test_a_guarded_server_asks_for_its_key(open_page, start_server, answerer):
         expect(page.locator("#source")).to_contain_text("geography")
         expect(page.get_by_role("alert")).to_be_empty()
         ask(page, "France.borders")
+
+
+def test_names_are_text_and_never_markup(open_page, start_server):
+    evil = '<img src=x onerror="document.title=1">'
+    vocabulary = Vocabulary(NameTable("entity", [evil, "b"]), NameTable("relation", [evil]))
+    none = np.empty((0, 3), dtype=np.int32)
+    train = with_inverses(np.array([[0, 0, 1], [1, 0, 0]], dtype=np.int32))
+    graph = KnowledgeGraph("evil", vocabulary, {"train": train, "valid": none, "test": none})
+    model = build_model("cone", 2, 2, {"dim": 4, "hidden": 4})
+    with start_server(Answerer(graph, model)) as own:
+        page = open_page(own.url)
+        page.get_by_role("button", name="Start from an entity").click()
+        pick(page, "Entity", "<img", "<img")
+        page.get_by_role("button", name="Add").click()
+        page.get_by_role("button", name="hop").click()
+        pick(page, "Relation", "<img", "<img")
+        page.get_by_role("button", name="Add").click()
+        page.locator(".answer button").first.click()
+        expect(page.locator(".why-card")).to_be_visible()
+        expect(page.locator("main img")).to_have_count(0)
+        assert page.title() == "conekg"
+
+
+def test_trees_are_edited_without_changing_the_old_one(open_page):
+    result = open_page().evaluate(
+        """async () => {
+          const t = await import("/static/tree.js");
+          const a = t.entity("a"), b = t.entity("b"), c = t.entity("c");
+          const text = (n) => n === null ? "-" : n.kind === "entity" ? n.name
+            : n.kind === "hop" ? `${text(n.operands[0])}.${n.name}`
+            : n.kind === "not" ? `!${text(n.operands[0])}`
+            : `(${n.operands.map(text).join(n.kind === "and" ? " & " : " | ")})`;
+          const two = t.join("and", t.hop(a, "r"), t.not(t.hop(b, "s")));
+          const before = JSON.stringify(two);
+          const results = [
+            two,
+            t.join("and", two, c),
+            t.join("or", two, c),
+            t.edit(two, [0, 0], (node) => t.hop(node, "q")),
+            t.edit(two, [1], t.toggleNot),
+            t.remove(two, [0]),
+            t.remove(two, [0, 0]),
+            t.remove(two, [1]),
+            t.remove(t.join("and", two, c), [2]),
+            t.remove(a, []),
+            t.remove(t.hop(a, "r"), [0]),
+          ].map(text);
+          return { results, unchanged: JSON.stringify(two) === before, size: t.size(two) };
+        }"""
+    )
+    assert result["unchanged"]
+    assert result["size"] == 6
+    assert result["results"] == [
+        "(a.r & !b.s)",
+        "(a.r & !b.s & c)",
+        "((a.r & !b.s) | c)",
+        "(a.q.r & !b.s)",
+        "(a.r & b.s)",
+        "(a & !b.s)",
+        "!b.s",
+        "(a.r & b.s)",
+        "(a.r & !b.s)",
+        "-",
+        "-",
+    ]
+
+
+def test_the_word_at_the_cursor(open_page):
+    found = open_page().evaluate(
+        """async () => {
+          const { wordAt } = await import("/static/question.js");
+          const texts = ["Fra", "France.bor", "France.^bo", '"New Zea', '"New Zealand".sp',
+                         "a & b.", "?x: bord", "'it\\\\'s ", "(Spain | Ita"];
+          return texts.map((text) => {
+            const { start, word, expects } = wordAt(text, text.length);
+            return [start, word, expects];
+          });
+        }"""
+    )
+    assert found == [
+        [0, "Fra", "entity"],
+        [7, "bor", "relation"],
+        [7, "^bo", "relation"],
+        [0, "New Zea", "entity"],
+        [14, "sp", "relation"],
+        [6, "", "relation"],
+        [4, "bord", "any"],
+        [0, "it\\'s ", "entity"],
+        [9, "Ita", "entity"],
+    ]
+
+
+def test_sectors_are_drawn_where_the_angles_say(open_page):
+    quarter, most, whole = open_page().evaluate(
+        """async () => {
+          const { sector } = await import("/static/cones.js");
+          return [sector(0, Math.PI / 4, 10), sector(Math.PI, 3, 10), sector(1, Math.PI, 10)];
+        }"""
+    )
+    assert quarter == "M0 0 L7.07 7.07 A10 10 0 0 0 7.07 -7.07 Z"
+    assert " 0 1 0 " in most, "more than a half circle goes the long way round"
+    assert whole.count("A10 10") == 2
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
