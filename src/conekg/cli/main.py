@@ -13,7 +13,19 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from conekg.cli import ask, demo, evaluate, fit, graph, queries, query, sample, serve, train
+from conekg.cli import (
+    ask,
+    demo,
+    evaluate,
+    fit,
+    graph,
+    queries,
+    query,
+    reproduce,
+    sample,
+    serve,
+    train,
+)
 from conekg.cli.console import print_error, print_text
 from conekg.errors import ConeKGError
 
@@ -53,6 +65,7 @@ app.command("sample", rich_help_panel="Graphs and queries")(sample.sample)
 app.add_typer(queries.app, name="queries", rich_help_panel="Graphs and queries")
 app.command("train", rich_help_panel="Models")(train.train)
 app.command("evaluate", rich_help_panel="Models")(evaluate.evaluate)
+app.command("reproduce", rich_help_panel="Models")(reproduce.reproduce)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,1 +1,1 @@
-"""Every table and claim of the paper as a command."""
+"""One file per table or figure of the paper, and its published numbers."""

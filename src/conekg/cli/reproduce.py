@@ -1,0 +1,142 @@
+"""`conekg reproduce`: a table or figure of the paper, from run folders, ours beside theirs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.table import Table
+
+from conekg.cli.console import progress, results, say
+from conekg.errors import ConfigError
+
+if TYPE_CHECKING:
+    from conekg.experiments.experiment import Experiment
+
+
+def reproduce(
+    name: Annotated[
+        str | None, typer.Argument(help="Which experiment; `--list` shows all.", show_default=False)
+    ] = None,
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RUN]...", help="Run folders of `conekg fit` or `train`.", show_default=False
+        ),
+    ] = None,
+    show_list: Annotated[
+        bool, typer.Option("--list", help="List the experiments and what each takes.")
+    ] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Also write the tables to this JSON file.")
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Also write the tables to this Markdown file.")
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(help="Also draw the tables as bars into this file (.png, .svg or .pdf)."),
+    ] = None,
+    split: Annotated[
+        Literal["train", "valid", "test"] | None,
+        typer.Option(help="Which queries of the runs; test when left out.", show_default=False),
+    ] = None,
+    checkpoint: Annotated[
+        Literal["best", "last"] | None,
+        typer.Option(help="Which checkpoint; best when left out.", show_default=False),
+    ] = None,
+    max_queries: Annotated[
+        int | None, typer.Option(min=1, help="Use at most so many queries a structure.")
+    ] = None,
+    pairs: Annotated[
+        int | None, typer.Option(min=1, help="How many random pairs or queries are drawn.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of everything that is drawn.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="How many training steps are timed at once.")
+    ] = None,
+    queries: Annotated[
+        Path | None, typer.Option(help="Other queries: a query set or a benchmark's folder.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder that files are written to.")] = None,
+) -> None:
+    """Repeat an experiment of the paper on any run and print ours beside the paper's numbers.
+
+    An option that an experiment does not look at is refused. `conekg reproduce --list` shows
+    which experiment repeats which table, and with which options.
+    """
+    if show_list:
+        _print_list()
+        return
+    if name is None:
+        raise ConfigError("give the NAME of an experiment, or --list to see all")
+    from conekg.experiments.catalog import find_experiment
+    from conekg.experiments.options import Options
+    from conekg.experiments.table import tables_markdown
+    from conekg.training.run import open_run
+
+    experiment = find_experiment(name)
+    given: dict[str, Any] = {
+        "split": split,
+        "checkpoint": checkpoint,
+        "max_queries": max_queries,
+        "pairs": pairs,
+        "seed": seed,
+        "steps": steps,
+        "queries": queries,
+        "out": out,
+    }
+    given = {key: value for key, value in given.items() if value is not None}
+    _refuse_without_effect(experiment, given)
+    opened = [open_run(folder) for folder in runs or []]
+    with progress(name, unit="units") as bar:
+        tables = experiment.measure(opened, Options(**given, progress=bar.update))
+    for table in tables:
+        results().print(table.to_rich())
+    if json_file is not None:
+        content = {
+            "experiment": name,
+            "options": {key: str(v) if isinstance(v, Path) else v for key, v in given.items()},
+            "tables": [table.to_json() for table in tables],
+        }
+        _write(json_file, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+    if markdown is not None:
+        _write(markdown, tables_markdown(f"conekg reproduce {name}", tables))
+    if picture is not None:
+        from conekg.experiments.picture import draw_tables
+
+        draw_tables(tables, picture)
+        say(f"drew {picture}")
+
+
+def _refuse_without_effect(experiment: Experiment, given: dict[str, Any]) -> None:
+    for key in given:
+        if key not in experiment.options:
+            flags = ", ".join(f"--{option.replace('_', '-')}" for option in experiment.options)
+            raise ConfigError(
+                f"--{key.replace('_', '-')} has no effect on {experiment.name}, "
+                f"which takes {flags or 'no options of this kind'}",
+                key=key,
+            )
+
+
+def _print_list() -> None:
+    from conekg.experiments.catalog import EXPERIMENTS
+
+    table = Table(title="experiments")
+    for column in ("name", "what it measures", "in the paper", "options"):
+        table.add_column(column)
+    for experiment in EXPERIMENTS.values():
+        flags = " ".join(f"--{option.replace('_', '-')}" for option in experiment.options)
+        table.add_row(experiment.name, experiment.summary, experiment.paper, flags)
+    results().print(table)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from error
+    say(f"wrote {path}")

@@ -1,0 +1,149 @@
+"""Table 3 and Appendix C.3: does the size of a region tell how many answers a query has?
+
+Size is the model's own measure: the sum of apertures of a cone, the side lengths of a box,
+the differential entropy of Beta distributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from conekg.errors import UnsupportedOperatorError
+from conekg.experiments.embedded import chosen_blocks, embedded_batches, has_one_branch
+from conekg.experiments.experiment import (
+    Experiment,
+    Tables,
+    common_data_set,
+    describe,
+    missing_note,
+    title_of,
+)
+from conekg.experiments.main_results import compare, paper_rows
+from conekg.experiments.options import Options
+from conekg.experiments.published import published
+from conekg.experiments.statistics import Floats, pearson, spearman
+from conekg.experiments.table import Row, Table
+from conekg.graph.knowledge_graph import KnowledgeGraph, Split
+from conekg.model.interface import QueryModel
+from conekg.model.support import missing_operators
+from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES, STRUCTURES
+from conekg.sampling.query_set import QueryBlock
+from conekg.training.run import Run
+
+SINGLE_REGION_STRUCTURES = tuple(
+    name
+    for name in (*POSITIVE_STRUCTURES, *NEGATION_STRUCTURES)
+    if has_one_branch(STRUCTURES[name])
+)
+"""Structures whose query is one region; the paper leaves unions out, which are several."""
+
+_SPEARMAN = {
+    "fb15k": "table:spearman",
+    "fb15k-237": "table:spearman_fb237",
+    "nell995": "table:spearman_nell",
+}
+_PEARSON = {
+    "fb15k": "table:pearson_fb",
+    "fb15k-237": "table:pearson_fb237",
+    "nell995": "table:pearson_nell",
+}
+
+_COUNTED = (
+    "The number of answers counts every answer of the query on the split's graph (for test "
+    "queries the training, validation and test edges), easy and hard ones alike, by exact search; "
+    "of easy answers that negation makes false there, none."
+)
+
+
+def cardinality(runs: Sequence[Run], options: Options) -> Tables:
+    """Spearman's and Pearson's correlation of size and number of answers, per structure."""
+    data_set = common_data_set(runs)
+    by_rank, by_value, notes = list[Row](), list[Row](), [_COUNTED]
+    models = list[str]()
+    for run in runs:
+        model = run.load_model(options.checkpoint, options.device)
+        check_size(model)
+        ranks, values = dict[str, float](), dict[str, float]()
+        for block in chosen_blocks(run, options, SINGLE_REGION_STRUCTURES):
+            name = block.shape.name
+            missing = missing_operators(model, block.shape)
+            if missing:
+                notes.append(f"{title_of(run)} has no {' and no '.join(missing)}: no {name}.")
+                continue
+            sizes, counts = sizes_and_counts(model, run.graph, options.split, block)
+            by_name = ((ranks, spearman(sizes, counts)), (values, pearson(sizes, counts)))
+            for row, correlation in by_name:
+                if correlation is None:
+                    notes.append(f"{title_of(run)}: sizes or counts of {name} are all equal.")
+                else:
+                    row[name] = correlation
+        by_rank.append(Row(title_of(run), ranks))
+        by_value.append(Row(title_of(run), values))
+        models.append(run.recipe.model)
+        notes.append(describe(run))
+    notes += missing_note(data_set, runs[0].graph.name)
+    where = f"{runs[0].graph.name}, {options.split} queries"
+    return (
+        _table(f"Spearman, {where}", _SPEARMAN, data_set, by_rank, models, notes),
+        _table(f"Pearson, {where}", _PEARSON, data_set, by_value, models, notes),
+    )
+
+
+def check_size(model: QueryModel) -> None:
+    """Refuse a model whose regions have no size."""
+    if type(model).size is QueryModel.size:
+        raise UnsupportedOperatorError(
+            f"{model.name} does not model the number of answers",
+            hint="models that do are cone, box and beta",
+        )
+
+
+@torch.inference_mode()
+def sizes_and_counts(
+    model: QueryModel, graph: KnowledgeGraph, split: Split, block: QueryBlock
+) -> tuple[Floats, Floats]:
+    """[queries] the size of each query's region, and [queries] how many answers it has."""
+    sizes, counts = [np.zeros(0)], [np.zeros(0)]
+    for batch in embedded_batches(model, graph, split, block):
+        sizes.append(model.size(batch.region).double().cpu().numpy())
+        counts.append(batch.answers.lengths.astype(np.float64))
+    return np.concatenate(sizes), np.concatenate(counts)
+
+
+def _table(
+    title: str,
+    labels: dict[str, str],
+    data_set: str | None,
+    rows: Sequence[Row],
+    models: Sequence[str],
+    notes: Sequence[str],
+) -> Table:
+    label = labels[data_set or "fb15k"]
+    paper = published(label, data_set)
+    comparisons = [
+        line
+        for row, model in zip(rows, models, strict=True)
+        for line in compare(row.label, dict(row.values), paper.row(model))
+    ]
+    return Table(
+        title=title,
+        columns=SINGLE_REGION_STRUCTURES,
+        rows=(*rows, *paper_rows(paper), *comparisons),
+        paper=label,
+        unit=paper.unit,
+        notes=tuple(dict.fromkeys(notes)),
+        digits=2,
+    )
+
+
+CARDINALITY = Experiment(
+    name="cardinality",
+    paper="table:spearman, table:spearman_fb237, table:spearman_nell, "
+    "table:pearson_fb, table:pearson_fb237, table:pearson_nell",
+    summary="correlation of a region's size with the number of answers",
+    run=cardinality,
+    options=("split", "checkpoint", "max_queries"),
+)

@@ -1,0 +1,34 @@
+"""The experiments there are: one visible dictionary."""
+
+from __future__ import annotations
+
+import difflib
+
+from conekg.errors import ConfigError
+from conekg.experiments.cardinality import CARDINALITY
+from conekg.experiments.experiment import Experiment
+from conekg.experiments.main_results import MAIN_EPFO, MAIN_NEGATION
+from conekg.experiments.union import UNION
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        MAIN_EPFO,
+        MAIN_NEGATION,
+        CARDINALITY,
+        UNION,
+    )
+}
+"""Every experiment by name, in the paper's order."""
+
+
+def find_experiment(name: str) -> Experiment:
+    """The experiment of that name; ConfigError with a suggestion when there is none."""
+    experiment = EXPERIMENTS.get(name)
+    if experiment is None:
+        raise ConfigError(
+            f"unknown experiment {name!r}; there are {', '.join(EXPERIMENTS)}",
+            key="experiment",
+            suggestions=tuple(difflib.get_close_matches(name, EXPERIMENTS, n=1)),
+        )
+    return experiment

@@ -1,0 +1,86 @@
+"""The regions and the true answers of a run's queries, batch by batch, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from conekg.experiments.options import Options
+from conekg.graph.knowledge_graph import KnowledgeGraph, Split
+from conekg.graph.ragged import Ragged
+from conekg.model.embed import embed
+from conekg.model.interface import QueryModel, Region
+from conekg.query.plan import Plan, plan_shapes
+from conekg.query.rewrite import union_free_branches
+from conekg.query.shape import Shape
+from conekg.sampling.query_set import QueryBlock, QuerySet
+from conekg.symbolic.engine import answer_batch
+from conekg.training.run import Run
+
+ROWS_AT_ONCE = 1024
+"""How many queries are embedded at a time."""
+
+
+@dataclass(frozen=True)
+class EmbeddedBatch:
+    """A few queries of one structure with their regions and their answers."""
+
+    queries: QueryBlock
+    plan: Plan
+    region: Region
+    """Branch by branch, as `embed` puts them out."""
+    answers: Ragged
+    """All answers on the split's graph, known and predicted alike."""
+
+
+def embedded_batches(
+    model: QueryModel,
+    graph: KnowledgeGraph,
+    split: Split,
+    block: QueryBlock,
+    rows_at_once: int = ROWS_AT_ONCE,
+) -> Iterator[EmbeddedBatch]:
+    """The queries of a block in order, embedded by DNF and answered exactly.
+
+    Answers are those on the split's graph, which has the edges of the splits before it too;
+    an easy answer that negation makes false there is none.
+    """
+    adjacency, device = graph.adjacency(split), model.entity.device
+    for start in range(0, len(block), rows_at_once):
+        rows = np.arange(start, min(start + rows_at_once, len(block)))
+        batch = block.take(rows)
+        plan = plan_shapes([(block.shape, len(batch))])
+        anchors = torch.from_numpy(batch.anchors.astype(np.int64)).to(device)
+        relations = torch.from_numpy(batch.relations.astype(np.int64)).to(device)
+        region = embed(model, plan, [anchors], [relations])
+        answers = answer_batch(adjacency, block.shape, batch.anchors, batch.relations)
+        yield EmbeddedBatch(batch, plan, region, answers)
+
+
+def only_structures(query_set: QuerySet, names: Sequence[str]) -> QuerySet:
+    """The set with the blocks of those structures alone, in the order of `names`."""
+    by_name = {block.shape.name: block for block in query_set}
+    return replace(query_set, blocks=tuple(by_name[name] for name in names if name in by_name))
+
+
+def chosen_blocks(
+    run: Run, options: Options, names: Sequence[str], split: Split | None = None
+) -> tuple[QueryBlock, ...]:
+    """The run's queries of those structures, at most `max_queries` of each, evenly spaced."""
+    query_set = only_structures(run.queries(split or options.split), names)
+    return tuple(evenly_spaced(block, options.max_queries) for block in query_set if len(block))
+
+
+def evenly_spaced(block: QueryBlock, at_most: int | None) -> QueryBlock:
+    """The block, or evenly spaced queries of it: sets may be sorted."""
+    if at_most is None or len(block) <= at_most:
+        return block
+    return block.take(np.arange(at_most) * len(block) // at_most)
+
+
+def has_one_branch(shape: Shape) -> bool:
+    """Whether a query of this shape is one region; a union is several."""
+    return len(union_free_branches(shape.template)) == 1

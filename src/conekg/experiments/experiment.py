@@ -1,0 +1,72 @@
+"""What an experiment is: a name, a place in the paper, and a function from runs to tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from conekg.errors import ConfigError
+from conekg.experiments.options import Options
+from conekg.experiments.published import MODEL_TITLES
+from conekg.experiments.table import Table
+from conekg.training.recipes import data_set_of
+from conekg.training.run import Run
+
+Tables = tuple[Table, ...]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A claim of the paper that can be tried on any run."""
+
+    name: str
+    paper: str
+    """Which tables or sections of the paper it repeats."""
+    summary: str
+    """One line for a list of experiments."""
+    run: Callable[[Sequence[Run], Options], Tables]
+    options: tuple[str, ...] = ()
+    """The fields of `Options` it looks at."""
+    needs_runs: bool = True
+    """Whether it measures trained models at all."""
+
+    def measure(self, runs: Sequence[Run], options: Options) -> Tables:
+        """The tables of this experiment for the given runs."""
+        if self.needs_runs and not runs:
+            raise ConfigError(f"{self.name} needs one RUN at least: a folder of `conekg fit`")
+        if not self.needs_runs and runs:
+            raise ConfigError(f"{self.name} takes no RUN: it measures no trained model")
+        return self.run(runs, options)
+
+
+def title_of(run: Run) -> str:
+    """What a table calls a run: its model, and its folder's name to tell runs apart."""
+    return f"{MODEL_TITLES[run.recipe.model]} ({run.folder.resolve().name})"
+
+
+def describe(run: Run) -> str:
+    """A sentence about how a run came about, to stand below its numbers."""
+    recipe = run.recipe
+    return (
+        f"{title_of(run)}: {recipe.model} with d = {recipe.config.dim} on {run.graph.name}, recipe "
+        f"'{recipe.name}', {recipe.training.steps:,} steps, seed {recipe.training.seed}."
+    )
+
+
+def common_data_set(runs: Sequence[Run]) -> str | None:
+    """Which of the paper's data sets all runs are of; None when it is not one of them.
+
+    Runs of different graphs cannot stand in one table.
+    """
+    fingerprints = {run.graph.fingerprint for run in runs}
+    if len(fingerprints) > 1:
+        names = ", ".join(f"{run.folder} ({run.graph.name})" for run in runs)
+        raise ConfigError(f"the runs are of different graphs: {names}; compare runs of one graph")
+    return data_set_of(runs[0].graph.name)
+
+
+def missing_note(data_set: str | None, graph_name: str) -> tuple[str, ...]:
+    """Why nothing of the paper stands beside the numbers, where that is so."""
+    if data_set is not None:
+        return ()
+    return (f"The paper has no numbers for the graph {graph_name!r}.",)

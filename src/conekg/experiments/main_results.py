@@ -1,0 +1,164 @@
+"""Tables 1 and 2: MRR of every structure, with and without negation, ours beside the paper's.
+
+Also the measuring that other tables of MRR share: a run's row, the paper's rows, and how
+far apart they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conekg.evaluation.evaluate import evaluate
+from conekg.evaluation.report import Report
+from conekg.experiments.embedded import only_structures
+from conekg.experiments.experiment import (
+    Experiment,
+    Tables,
+    common_data_set,
+    describe,
+    missing_note,
+    title_of,
+)
+from conekg.experiments.options import Options
+from conekg.experiments.published import MODEL_TITLES, Published, published
+from conekg.experiments.table import Row, Table, difference
+from conekg.query.rewrite import UnionForm
+from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
+from conekg.sampling.query_set import QuerySet
+from conekg.training.run import Run
+
+AVERAGE = "AVG"
+"""What the paper calls the mean over a table's structures."""
+
+ROUNDING = 0.05
+"""The paper prints one decimal of a percentage, so its means are known to within so much."""
+
+ERROR_BAR_NOTE = (
+    "Within the error bar: the difference is at most the paper's standard deviation over five "
+    f"seeds, plus {ROUNDING} for the rounding of its mean."
+)
+
+
+def main_epfo(runs: Sequence[Run], options: Options) -> Tables:
+    """The MRR of the nine structures without negation (Table 1)."""
+    labels = ("table:epfo_results", "table:errorbar_epfo")
+    return (_main_table(runs, options, "Queries without negation", POSITIVE_STRUCTURES, *labels),)
+
+
+def main_negation(runs: Sequence[Run], options: Options) -> Tables:
+    """The MRR of the five structures with negation (Table 2)."""
+    labels = ("table:negation_results", "table:errorbar_neg")
+    return (_main_table(runs, options, "Queries with negation", NEGATION_STRUCTURES, *labels),)
+
+
+def _main_table(
+    runs: Sequence[Run],
+    options: Options,
+    title: str,
+    structures: Sequence[str],
+    label: str,
+    error_label: str,
+) -> Table:
+    data_set = common_data_set(runs)
+    paper = published(label, data_set)
+    deviation = published(error_label, data_set).row("deviation")
+    rows, comparisons, notes = list[Row](), list[Row](), list[str]()
+    for run in runs:
+        report = rank(run, options, structures)
+        ours = mrr_row(report, structures)
+        rows.append(Row(title_of(run), ours))
+        theirs = paper.row(run.recipe.model)
+        comparisons += compare(title_of(run), ours, theirs)
+        if theirs and deviation and run.recipe.model == "cone":
+            within = is_within(ours, theirs, deviation)
+            comparisons.append(Row(f"{title_of(run)} within the error bar", within, "comparison"))
+            notes.append(ERROR_BAR_NOTE)
+        notes += [describe(run), *report.notes()]
+    notes += [*average_note(rows), *missing_note(data_set, runs[0].graph.name)]
+    return Table(
+        title=f"{title}, {runs[0].graph.name}, {options.split} queries",
+        columns=(*structures, AVERAGE),
+        rows=(*rows, *paper_rows(paper), *comparisons),
+        paper=label,
+        unit=paper.unit,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def rank(
+    run: Run,
+    options: Options,
+    structures: Sequence[str],
+    *,
+    union: UnionForm = "dnf",
+    queries: QuerySet | None = None,
+) -> Report:
+    """The ranks of a run's model on its own queries, or the given ones, of those structures."""
+    query_set = run.queries(options.split) if queries is None else queries
+    return evaluate(
+        run.load_model(options.checkpoint, options.device),
+        only_structures(query_set, structures),
+        num_entities=run.graph.num_entities,
+        union=union,
+        max_queries=options.max_queries,
+        progress=options.progress,
+    )
+
+
+def mrr_row(report: Report, structures: Sequence[str]) -> dict[str, float]:
+    """MRR in percent by structure, and their mean when none of them is missing."""
+    row = {
+        name: 100.0 * report.measured[name].mrr for name in structures if name in report.measured
+    }
+    if len(row) == len(structures):
+        row[AVERAGE] = sum(row.values()) / len(row)
+    return row
+
+
+def paper_rows(paper: Published, titles: dict[str, str] | None = None) -> tuple[Row, ...]:
+    """The paper's rows, as they stand there."""
+    titles = MODEL_TITLES if titles is None else titles
+    return tuple(
+        Row(f"{titles.get(name, name)}, {paper.place}", values, "paper")
+        for name, values in paper.rows.items()
+    )
+
+
+def compare(title: str, ours: dict[str, float], theirs: dict[str, float]) -> list[Row]:
+    """Ours minus theirs, as one row; none when the paper has nothing to compare with."""
+    apart = difference(ours, theirs)
+    return [Row(f"{title} − paper", apart, "comparison")] if apart else []
+
+
+def is_within(
+    ours: dict[str, float], theirs: dict[str, float], deviation: dict[str, float]
+) -> dict[str, bool]:
+    """By column, whether ours is as near to theirs as another seed of theirs would be."""
+    return {
+        column: abs(apart) <= deviation[column] + ROUNDING
+        for column, apart in difference(ours, theirs).items()
+    }
+
+
+def average_note(rows: Sequence[Row]) -> tuple[str, ...]:
+    """A sentence about averages that are missing, where some are."""
+    if all(AVERAGE in row.values for row in rows):
+        return ()
+    return (f"{AVERAGE} is left out where a structure is missing.",)
+
+
+MAIN_EPFO = Experiment(
+    name="main-epfo",
+    paper="table:epfo_results, table:errorbar_epfo",
+    summary="MRR of the nine structures without negation",
+    run=main_epfo,
+    options=("split", "checkpoint", "max_queries"),
+)
+
+MAIN_NEGATION = Experiment(
+    name="main-negation",
+    paper="table:negation_results, table:errorbar_neg",
+    summary="MRR of the five structures with negation",
+    run=main_negation,
+    options=("split", "checkpoint", "max_queries"),
+)

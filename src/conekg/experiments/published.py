@@ -1,0 +1,80 @@
+"""The paper's numbers, read from the one file that holds them.
+
+`published.toml` names every table by its label in the paper's source. A graph that the
+paper does not have has no published numbers, and gets none.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+ANY = "any"
+"""The data set of numbers that belong to no graph in particular."""
+
+MODEL_TITLES = {
+    "gqe": "GQE",
+    "box": "Query2Box",
+    "beta": "BetaE",
+    "emql": "EmQL",
+    "cone": "ConE",
+}
+"""What the paper calls our models, in the order of its tables."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """One table of the paper, for one data set."""
+
+    label: str
+    """The table's label in the paper's source."""
+    place: str
+    """Where a reader finds it, such as `Table 1`."""
+    unit: str
+    columns: tuple[str, ...]
+    rows: dict[str, dict[str, float]]
+    """By row, then by column; what the paper prints as a dash is absent."""
+
+    def row(self, name: str) -> dict[str, float]:
+        """The row of that name; empty when the paper has none."""
+        return self.rows.get(name, {})
+
+
+def published(label: str, data_set: str | None) -> Published:
+    """The paper's table of that label for a data set; without rows when it has none for it.
+
+    >>> published("table:epfo_results", "nell995").row("cone")["AVG"]
+    27.2
+    """
+    table = _tables()[label]
+    columns = tuple(table["columns"])
+    rows = table.get(data_set, {}) if data_set is not None else {}
+    return Published(
+        label=label,
+        place=table["place"],
+        unit=table["unit"],
+        columns=columns,
+        rows={
+            name: {
+                column: float(value)
+                for column, value in zip(columns, values, strict=True)
+                if not math.isnan(value)
+            }
+            for name, values in rows.items()
+        },
+    )
+
+
+def labels() -> tuple[str, ...]:
+    """Every table there is, by label, in the paper's order."""
+    return tuple(_tables())
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    text = files("conekg.experiments").joinpath("published.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)

@@ -1,0 +1,106 @@
+"""Tables of results: ours beside the paper's, for a terminal, as Markdown and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rich.table import Table as RichTable
+
+Cell = float | bool
+Kind = Literal["ours", "paper", "comparison"]
+
+_ABSENT = "–"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table; columns without a value are absent from `values`."""
+
+    label: str
+    values: Mapping[str, Cell]
+    kind: Kind = "ours"
+
+
+@dataclass(frozen=True)
+class Table:
+    """What an experiment measured, with what the paper says beside it."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    paper: str
+    """The label of the paper's table, or of the section the numbers stand in."""
+    unit: str
+    notes: tuple[str, ...] = ()
+    """What a reader must know to read the numbers: definitions, choices, what could not be done."""
+    digits: int = 1
+
+    def row(self, label: str) -> Row:
+        """The row of that label."""
+        return next(row for row in self.rows if row.label == label)
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as plain data, unrounded."""
+        return {
+            "title": self.title,
+            "paper": self.paper,
+            "unit": self.unit,
+            "columns": list(self.columns),
+            "rows": [
+                {"label": row.label, "kind": row.kind, "values": dict(row.values)}
+                for row in self.rows
+            ],
+            "notes": list(self.notes),
+        }
+
+    def to_markdown(self) -> str:
+        """The table as Markdown, its notes as a list below it."""
+        lines = [
+            f"## {self.title}",
+            "",
+            f"{self.unit}; the paper's `{self.paper}`.",
+            "",
+            "| | " + " | ".join(self.columns) + " |",
+            "|---" * (len(self.columns) + 1) + "|",
+        ]
+        for row in self.rows:
+            lines.append(f"| {row.label} | " + " | ".join(self._cells(row)) + " |")
+        if self.notes:
+            lines += ["", *(f"- {note}" for note in self.notes)]
+        return "\n".join(lines) + "\n"
+
+    def to_rich(self) -> RichTable:
+        """The table for a terminal."""
+        table = RichTable(title=f"{self.title} ({self.unit})", caption=" ".join(self.notes))
+        table.add_column("")
+        for column in self.columns:
+            table.add_column(column, justify="right")
+        kind: Kind | None = None
+        for row in self.rows:
+            if kind is not None and row.kind != kind:
+                table.add_section()
+            kind = row.kind
+            table.add_row(row.label, *self._cells(row))
+        return table
+
+    def _cells(self, row: Row) -> list[str]:
+        return [self._cell(row.values.get(column)) for column in self.columns]
+
+    def _cell(self, value: Cell | None) -> str:
+        if value is None:
+            return _ABSENT
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        return f"{value:.{self.digits}f}"
+
+
+def difference(ours: Mapping[str, Cell], theirs: Mapping[str, float]) -> dict[str, float]:
+    """Ours minus theirs in every column that both have."""
+    return {column: ours[column] - theirs[column] for column in ours if column in theirs}
+
+
+def tables_markdown(title: str, tables: Sequence[Table]) -> str:
+    """One Markdown page of all tables of an experiment."""
+    return "\n".join([f"# {title}", "", *(table.to_markdown() for table in tables)])

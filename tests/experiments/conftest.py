@@ -1,0 +1,50 @@
+"""Tiny trained runs that all experiments are tried on, and a few ways to look at results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from conekg.cli.main import app
+from conekg.experiments.options import Options
+from conekg.training.loop import train
+from conekg.training.run import Run, open_run
+from tiny import tiny_run
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory) -> dict[str, Run]:
+    """One run a model over the tiny graph, and a second ConE of another seed (`cone-10`)."""
+    root = tmp_path_factory.mktemp("runs")
+    wanted = {name: (name, 0) for name in ("cone", "box", "beta", "gqe", "emql")}
+    runs = {}
+    for key, (model, seed) in (wanted | {"cone-10": ("cone", 10)}).items():
+        run = tiny_run(root / key, model, seed=seed)
+        train(run, device=CPU)
+        runs[key] = open_run(run.folder)
+    return runs
+
+
+@pytest.fixture
+def options() -> Options:
+    return Options(device=CPU)
+
+
+@pytest.fixture
+def reproduce(tmp_path):
+    """Runs `conekg reproduce` and returns its tables as JSON, by title's first word or number."""
+
+    def call(*arguments: object) -> list[dict]:
+        file = Path(tmp_path) / "tables.json"
+        words = ["reproduce", *map(str, arguments), "--json", str(file)]
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, result.output
+        return json.loads(file.read_text())["tables"]
+
+    return call

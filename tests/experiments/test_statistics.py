@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from conekg.experiments.statistics import average_ranks, pearson, roc_auc, spearman
+
+numbers = st.integers(-4, 4).map(float)
+pairs = st.lists(st.tuples(numbers, numbers), min_size=2, max_size=30)
+
+
+@given(st.lists(numbers, min_size=1, max_size=30))
+def test_ranks_are_scipys(values):
+    assert average_ranks(values).tolist() == stats.rankdata(values).tolist()
+
+
+@given(pairs)
+def test_correlations_are_scipys(points):
+    x, y = np.array(points).T
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        assert pearson(x, y) is None
+        assert spearman(x, y) is None
+    else:
+        assert pearson(x, y) == pytest.approx(stats.pearsonr(x, y).statistic)
+        assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic)
+
+
+@given(st.lists(numbers, min_size=1, max_size=15), st.lists(numbers, min_size=1, max_size=15))
+def test_the_area_is_how_often_a_positive_wins(positive, negative):
+    won = [(p > n) + 0.5 * (p == n) for p in positive for n in negative]
+    assert roc_auc(positive, negative) == pytest.approx(sum(won) / len(won))
+
+
+def test_there_is_no_statistic_of_nothing():
+    assert roc_auc([], [1.0]) is None
+    assert pearson([1.0], [2.0]) is None
