@@ -21,6 +21,7 @@ from conekg.answering.calibration import (
     expected_calibration_error,
     fit_calibration,
     fit_curve,
+    held_out_loss,
     load_calibration,
     pool_adjacent_violators,
     save_calibration,
@@ -109,7 +110,8 @@ def test_hits_are_what_the_larger_graph_adds(monkeypatch: pytest.MonkeyPatch) ->
     seen: dict[str, np.ndarray] = {}
 
     def remember(x: np.ndarray, y: np.ndarray) -> Curve:
-        seen.update(x=x, y=y)
+        if len(y) >= len(seen.get("y", ())):  # halves are fitted as well
+            seen.update(x=x, y=y)
         return fit_curve(x, y)
 
     monkeypatch.setattr("conekg.answering.calibration.fit_curve", remember)
@@ -128,9 +130,9 @@ def test_known_answers_of_negations_can_be_lost() -> None:
     negated = QuerySet("valid", (queries.block("2in"),))
     calibration = fit_calibration(model.eval(), graph, negated)
     assert calibration.known_kept < 1.0
-    assert calibration.probability(0.0, known=True, negation=True) == calibration.known_kept
-    assert calibration.probability(0.0, known=True, negation=False) == 1.0
-    low, high = (calibration.probability(s, known=False, negation=True) for s in (-1e9, 1e9))
+    assert calibration.probability(0.0, 0.0, known=True, negation=True) == calibration.known_kept
+    assert calibration.probability(0.0, 0.0, known=True, negation=False) == 1.0
+    low, high = (calibration.probability(s, 0.0, known=False, negation=True) for s in (-1e9, 1e9))
     assert 0 <= low <= high <= 1
 
 
@@ -145,6 +147,7 @@ def test_nothing_to_calibrate_with() -> None:
 
 CALIBRATION = Calibration(
     predicted=Curve((-1.0, 2.0), (0.0, 0.5)),
+    relative=True,
     error=0.25,
     known_kept=0.9,
     count=CountCurve(Curve((1.0,), (2.0,)), 1.25),
@@ -189,3 +192,18 @@ def test_a_file_that_is_no_json(tmp_path: Path) -> None:
         load_calibration(path)
     with pytest.raises(StoreError):
         load_calibration(tmp_path / "nothing.json")
+
+
+def test_scores_are_taken_above_the_background_where_that_tells_more() -> None:
+    generator = np.random.default_rng(1)
+    backgrounds = generator.normal(0, 20, 4000)
+    above = generator.normal(0, 2, 4000)
+    hits = (generator.uniform(size=4000) < 1 / (1 + np.exp(-2 * above))).astype(float)
+    held_out = np.arange(4000) % 2 == 0
+    shifted = held_out_loss(above + backgrounds, hits, held_out)
+    assert held_out_loss(above, hits, held_out) < 0.9 * shifted
+    assert held_out_loss(above, hits, np.zeros(4000, dtype=bool)) == math.inf
+    relative = replace(CALIBRATION, predicted=Curve((0.0, 2.0), (0.0, 1.0)), relative=True)
+    assert relative.probability(11.0, 10.0, known=False, negation=False) == 0.5
+    absolute = replace(relative, relative=False)
+    assert absolute.probability(11.0, 10.0, known=False, negation=False) == 1.0

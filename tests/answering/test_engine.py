@@ -35,6 +35,7 @@ from untrained_run import untrained_run
 
 CALIBRATION = Calibration(
     predicted=Curve((0.0, 10.0), (0.1, 0.6)),
+    relative=False,
     error=0.03,
     known_kept=0.75,
     count=CountCurve(Curve((0.0, 100.0), (0.0, 3.0)), 1.5),

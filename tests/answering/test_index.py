@@ -138,3 +138,11 @@ def test_a_shortlist_is_rescored_and_its_recall_told() -> None:
         assert len(np.intersect1d(one.entity_ids, other.entity_ids)) >= 9
         assert not {1, 2, 5} & set(one.entity_ids.tolist())
     assert EntityIndex(model).recall == 1.0
+
+
+def test_the_background_is_a_mean_over_spread_entities() -> None:
+    model = build_model("cone", 100, 6, ConeConfig(dim=8, hidden=8), 0).eval()
+    region = one_hop(model, 40)
+    with torch.inference_mode():
+        expected = model.logits_of_all(region)[:, ::3].mean(dim=1)
+    np.testing.assert_allclose(EntityIndex(model).background(region), expected, rtol=1e-5)

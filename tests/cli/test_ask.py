@@ -19,7 +19,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, film_graph: KnowledgeGraph) ->
     folder = untrained_run(tmp_path_factory.mktemp("ask") / "run", film_graph)
     count = CountCurve(Curve((0.0, 100.0), (0.0, 1.0)), 1.5)
     save_calibration(
-        Calibration(Curve((0.0, 30.0), (0.0, 0.5)), 0.021, 0.9, count, 10),
+        Calibration(Curve((0.0, 30.0), (0.0, 0.5)), True, 0.021, 0.9, count, 10),
         folder / "calibration.json",
     )
     return folder

@@ -71,6 +71,9 @@ class Calibration:
 
     predicted: Curve
     """From the score of an entity that the known graph does not give, to its probability."""
+    relative: bool
+    """Whether that score is taken above what an arbitrary entity scores for the same query;
+    fitting chooses what predicts better."""
     error: float
     """Expected calibration error on the held-out half, 15 bins of equal width."""
     known_kept: float
@@ -78,14 +81,14 @@ class Calibration:
     count: CountCurve | None
     num_queries: int
 
-    def probability(self, score: float, *, known: bool, negation: bool) -> float:
-        """How likely an entity is an answer.
+    def probability(self, score: float, background: float, *, known: bool, negation: bool) -> float:
+        """How likely an entity is an answer, where an arbitrary one scores `background`.
 
         A known answer to a query without negation is certain: more facts cannot undo it.
         """
         if known:
             return self.known_kept if negation else 1.0
-        return float(self.predicted([score])[0])
+        return float(self.predicted([score - background if self.relative else score])[0])
 
 
 def fit_calibration(
@@ -114,19 +117,22 @@ def fit_calibration(
             f"none of the {len(queries)} {queries.split} queries can calibrate {model.name!r}",
             hint="sample validation queries of shapes that the model supports",
         )
-    scores, hits = (
-        np.concatenate([getattr(s, name) for s in samples]) for name in ("scores", "hits")
-    )
+    hits = np.concatenate([sample.hits for sample in samples])
     owners = np.concatenate(
         [sample.owners + shift for sample, shift in zip(samples, _shifts(samples), strict=True)]
     )
     total = sum(sample.num_queries for sample in samples)
-    held_out = generator.permutation(total) % 2 == 0
-    error = _held_out_error(scores, hits, held_out[owners])
+    held_out = (generator.permutation(total) % 2 == 0)[owners]
+    absolute = np.concatenate([sample.scores for sample in samples])
+    above = absolute - np.concatenate([sample.backgrounds for sample in samples])
+    # Scores as they are win ties, and so where the held-out half is empty.
+    relative = held_out_loss(above, hits, held_out) < held_out_loss(absolute, hits, held_out)
+    scores = above if relative else absolute
     kept, known = (sum(getattr(s, name) for s in samples) for name in ("kept", "known"))
     return Calibration(
         predicted=fit_curve(scores, hits),
-        error=error,
+        relative=bool(relative),
+        error=_held_out_error(scores, hits, held_out),
         known_kept=(kept + 1) / (known + 1),
         count=_fit_count(samples, generator),
         num_queries=total,
@@ -190,6 +196,7 @@ def load_calibration(path: Path) -> Calibration:
         count = content["count"]
         return Calibration(
             predicted=_curve(content["predicted"]),
+            relative=bool(content["relative"]),
             error=float(content["error"]),
             known_kept=float(content["known_kept"]),
             count=None
@@ -218,6 +225,8 @@ class _Sample:
 
     num_queries: int
     scores: FloatArray
+    backgrounds: FloatArray
+    """What an arbitrary entity scores in the region that each score comes from."""
     hits: FloatArray
     owners: NDArray[np.int64]
     """Which of the queries each score belongs to."""
@@ -241,6 +250,7 @@ def _examine(
         graph.adjacency(queries.split), block.shape, block.anchors, block.relations
     )
     scores: list[FloatArray] = []
+    backgrounds: list[FloatArray] = []
     hits: list[FloatArray] = []
     sizes: list[FloatArray] = []
     for start in range(0, len(block), _BATCH):
@@ -253,9 +263,11 @@ def _examine(
         rankings = index.top(
             tuple(part[rows] for part in embedded.region), [depth] * len(rows), easy
         )
+        usual = index.background(tuple(part[rows] for part in embedded.region))
         taken = 0
         for place, branches in zip(places, embedded.rows, strict=True):
-            ranking, _ = merge_rankings(rankings[taken : taken + len(branches)], depth)
+            ranking, origin = merge_rankings(rankings[taken : taken + len(branches)], depth)
+            backgrounds.append(usual[taken + origin])
             taken += len(branches)
             scores.append(ranking.scores)
             hits.append(np.isin(ranking.entity_ids, truth[place]).astype(float))
@@ -268,6 +280,7 @@ def _examine(
     return _Sample(
         num_queries=len(block),
         scores=np.concatenate(scores),
+        backgrounds=np.concatenate(backgrounds),
         hits=np.concatenate(hits),
         owners=np.repeat(np.arange(len(block)), [len(part) for part in scores]),
         known=known,
@@ -299,6 +312,15 @@ def _fit_count(samples: Sequence[_Sample], generator: np.random.Generator) -> Co
 def _held_out_error(scores: FloatArray, hits: FloatArray, held_out: NDArray[np.bool_]) -> float:
     half = fit_curve(scores[~held_out], hits[~held_out])
     return expected_calibration_error(half(scores[held_out]), hits[held_out])
+
+
+def held_out_loss(scores: FloatArray, hits: FloatArray, held_out: NDArray[np.bool_]) -> float:
+    """The mean surprise, in nats, at the held-out half under a curve of the other half."""
+    if not held_out.any():
+        return math.inf
+    half = fit_curve(scores[~held_out], hits[~held_out])
+    likely = np.clip(half(scores[held_out]), 1e-4, 1 - 1e-4)
+    return float(-np.where(hits[held_out] > 0, np.log(likely), np.log1p(-likely)).mean())
 
 
 def _shifts(samples: Sequence[_Sample]) -> list[int]:

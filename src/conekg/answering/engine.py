@@ -179,7 +179,8 @@ class Answerer:
         if members is not None:
             pairs = zip(branches.tolist(), ids.tolist(), strict=True)
             inside = [members[branch][entity_id] for branch, entity_id in pairs]
-        draft = _Draft(Ranking(ids, scores[ids]), inside, None)
+        usual = self._backgrounds(embedded)[branches]
+        draft = _Draft(Ranking(ids, scores[ids]), inside, usual, None)
         everything = np.arange(len(scores))
         ranks = [
             1 + int(((scores > scores[i]) | ((scores == scores[i]) & (everything < i))).sum())
@@ -225,6 +226,7 @@ class Answerer:
         rankings = self.index.top(embedded.region, counts, skip)
         members = self._members(embedded, rankings)
         sizes = region_sizes(self.model, embedded.region)
+        backgrounds = self._backgrounds(embedded)
         drafts = []
         for item, rows in zip(questions, embedded.rows, strict=True):
             ranking, origin = merge_rankings([rankings[row] for row in rows], item.question.top_k)
@@ -234,8 +236,15 @@ class Answerer:
                     members[rows[branch]][int(entity_id)]
                     for branch, entity_id in zip(origin, ranking.entity_ids, strict=True)
                 ]
-            drafts.append(_Draft(ranking, inside, self._estimate(sizes, rows)))
+            usual = backgrounds[np.array(rows)[origin]]
+            drafts.append(_Draft(ranking, inside, usual, self._estimate(sizes, rows)))
         return drafts
+
+    def _backgrounds(self, embedded: EmbeddedQueries) -> NDArray[np.float64]:
+        """[rows] what an arbitrary entity scores, where probabilities depend on it."""
+        if self.calibration is None or not self.calibration.relative:
+            return np.zeros(len(embedded.region[0]))
+        return self.index.background(embedded.region)
 
     def _estimate(self, sizes: NDArray[np.float64], rows: Sequence[int]) -> float | None:
         """The number of answers that the sizes of a query's branches speak for."""
@@ -305,7 +314,7 @@ class Answerer:
             probability = None
             if self.calibration is not None:
                 probability = self.calibration.probability(
-                    score, known=is_known[place], negation=negation
+                    score, draft.usual[place], known=is_known[place], negation=negation
                 )
             answers.append(
                 RankedAnswer(
@@ -378,6 +387,8 @@ class _Draft:
 
     ranking: Ranking
     inside: list[bool] | None
+    usual: NDArray[np.float64]
+    """What an arbitrary entity scores where each entity has its score from."""
     estimate: float | None
 
 

@@ -33,6 +33,8 @@ SHORTLIST_SIZE = 2_000
 """Entities that are scored exactly after a shortlist, or 20 for each one asked for."""
 
 _BLOCK = 64
+_BACKGROUND = 32
+"""Entities that stand for all when a region's usual score is wanted."""
 _ONE_BY_ONE = 4
 """Up to so many regions are searched one after the other where tensors do the work."""
 _CHUNK_ROWS = 32
@@ -92,6 +94,19 @@ class EntityIndex:
                 part = tuple(component[rows] for component in region)
                 rankings.extend(self._top(part, counts[rows], skip[rows]))
         return rankings
+
+    def background(self, region: Region) -> NDArray[np.float64]:
+        """[rows] the mean score of a fixed sample of entities: what an arbitrary one scores."""
+        stride = max(1, self._model.num_entities // _BACKGROUND)
+        ids = torch.arange(0, self._model.num_entities, stride, device=region[0].device)
+        with torch.inference_mode():
+            scores = torch.cat(
+                [
+                    self._model.logits(tuple(part[rows] for part in region), ids[None])
+                    for rows in torch.arange(len(region[0])).split(_CHUNK_ROWS)
+                ]
+            )
+        return np.asarray(scores.double().mean(dim=1).cpu().numpy())
 
     def _top(
         self, region: Region, counts: Sequence[int], skip: Sequence[IntArray]
