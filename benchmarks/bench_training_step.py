@@ -102,12 +102,7 @@ def main() -> None:
         data = random_data(entities, relations, device)
         for name in arguments.models:
             other = OTHER_POOL if name in ("cone", "beta") else INTERSECTION_POOL
-            for kind, precision in (
-                ("eager", "float32"),
-                ("fused", "float32"),
-                ("fused", "tf32"),
-                ("fused", "bfloat16"),
-            ):
+            for kind, precision, compiled in VARIANTS:
                 recipe = TrainingRecipe(
                     steps=1000,
                     pools=(PATH_POOL, other),

@@ -19,7 +19,7 @@ def pool() -> "kernel.Pool":
         anchors=ids.to(DEVICE),
         relations=(ids + 100).to(DEVICE),
         answer_offsets=lengths.cumsum(0).to(DEVICE),
-        answers=torch.tensor(sum(ANSWERS, []), dtype=torch.int32, device=DEVICE),
+        answers=torch.tensor([e for row in ANSWERS for e in row], dtype=torch.int32, device=DEVICE),
         weights=torch.arange(1.0, 6.0, device=DEVICE),
         row_starts=torch.tensor([0, 0, 0, 3, 3, 3], dtype=torch.int32, device=DEVICE),
         row_counts=torch.tensor([3, 3, 3, 2, 2, 2], dtype=torch.int32, device=DEVICE),
