@@ -28,7 +28,7 @@ DIMENSIONS_AT_ONCE = 512
 ROWS_AT_ONCE = 32
 """Regions whose coordinates stay in the second-level cache while entities pass by."""
 
-_ZERO, _ONE = np.float32(0), np.float32(1)
+_ZERO, _ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
 
 
 def compiled(function: _Function) -> _Function:
@@ -165,7 +165,7 @@ def _score_one_cone(
 ) -> None:
     """One cone: the memory sets the pace, so each entity is unpacked where it is used."""
     # Indexed one by one: unpacking would lose that rows are contiguous, and with it the vectors.
-    sa, ca, sa_sh = region[0, 0], region[0, 1], region[0, 2]
+    sa, ca2, sa_sh2 = region[0, 0], _TWO * region[0, 1], _TWO * region[0, 2]
     ca_sh, ch, sh = region[0, 3], region[0, 4], region[0, 5]
     for entity in range(start, stop):
         outside = _ZERO
@@ -173,11 +173,10 @@ def _score_one_cone(
         row = table[entity]
         for j in range(table.shape[1]):
             t = row[j]
-            square = t * t
-            sine, cosine = t + t, _ONE - square  # of v/2, both times 1 + t²
-            shrink = _ONE / (_ONE + square)
-            x = abs(sine * ca[j] - cosine * sa[j])
-            y = abs(cosine * ca_sh[j] + sine * sa_sh[j])
+            cosine = _ONE - t * t  # of v/2, times 1 + t², as sin(v/2) is 2t
+            shrink = _ONE / (_TWO - cosine)
+            x = abs(t * ca2[j] - cosine * sa[j])
+            y = abs(cosine * ca_sh[j] + t * sa_sh2[j])
             outside += max(_ZERO, x * ch[j] - y) * shrink
             inside += min(x * shrink, sh[j])
         out[0, entity] = outside + center_weight * inside
