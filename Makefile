@@ -1,7 +1,7 @@
 # Every target sets up what it needs in .venv; a second run starts at once.
 PYTHON ?= python3
 BIN := .venv/bin
-SRC := src tests benchmarks
+SRC := src tests benchmarks docs
 
 .PHONY: venv demo test check lint bench docs clean
 

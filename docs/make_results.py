@@ -39,7 +39,9 @@ def number(value: float | None, spread: float | None = None) -> str:
 def table(run: dict[str, Any], heading: str, label: str, spread_label: str, average: str) -> str:
     theirs = published(label, run["dataset"])
     row = theirs.row(run["model"])
-    spreads = published(spread_label, run["dataset"]).row("deviation") if run["model"] == "cone" else {}
+    spreads = (
+        published(spread_label, run["dataset"]).row("deviation") if run["model"] == "cone" else {}
+    )
     names = [name for name in theirs.columns if name in run["structures"]]
     ours = {name: 100 * run["structures"][name]["mrr"] for name in names}
     if average in run:
