@@ -21,6 +21,11 @@ from pathlib import Path
 
 import numpy as np
 
+from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
+from conekg.graph.store import load_graph
+from conekg.graph.vocabulary import NameTable, Vocabulary
+from conekg.query.tokens import quote
+
 NUM_ENTITIES = 14_541
 NUM_RELATIONS = 237
 NUM_FACTS = 272_115
@@ -61,19 +66,31 @@ class Load:
         return float(np.percentile(self.latencies, share))
 
 
-def serve(pipe: Connection, dim: int, batch_queries: int) -> None:
-    """Serve a random model and tell the port; ends when its parent says so."""
+def serve(pipe: Connection, dim: int, batch_queries: int, run: str | None) -> None:
+    """Serve a random model or a trained run, and tell the port; ends when its parent says so."""
     from conekg.serving.idle import let_idle_threads_sleep
 
     let_idle_threads_sleep()
     from conekg.answering.engine import Answerer
-    from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
-    from conekg.graph.vocabulary import NameTable, Vocabulary
     from conekg.model.catalog import build_model
     from conekg.serving.http import create_app
     from conekg.serving.limits import Limits
     from conekg.serving.server import make_server, open_socket
 
+    if run is not None:
+        answerer = Answerer.open(run, device="cpu")
+    else:
+        graph = random_graph()
+        model = build_model("cone", NUM_ENTITIES, graph.num_relations, {"dim": dim})
+        answerer = Answerer(graph, model)
+    limits = Limits(batch_queries=batch_queries)
+    listening = open_socket("127.0.0.1", 0)
+    pipe.send(listening.getsockname()[1])
+    make_server(create_app(answerer, limits=limits), limits).run(sockets=[listening])
+
+
+def random_graph() -> KnowledgeGraph:
+    """As many facts as FB15k-237 has for training, between entities drawn at random."""
     draw = np.random.default_rng(0)
     facts = draw.integers(0, (NUM_ENTITIES, NUM_RELATIONS, NUM_ENTITIES), size=(NUM_FACTS, 3))
     none = np.empty((0, 3), dtype=np.int32)
@@ -82,22 +99,19 @@ def serve(pipe: Connection, dim: int, batch_queries: int) -> None:
         NameTable("relation", [f"r{i}" for i in range(NUM_RELATIONS)]),
     )
     edges = {"train": with_inverses(facts.astype(np.int32)), "valid": none, "test": none}
-    graph = KnowledgeGraph("random", vocabulary, edges)
-    model = build_model("cone", NUM_ENTITIES, graph.num_relations, {"dim": dim})
-    limits = Limits(batch_queries=batch_queries)
-    app = create_app(Answerer(graph, model), limits=limits)
-    listening = open_socket("127.0.0.1", 0)
-    pipe.send(listening.getsockname()[1])
-    make_server(app, limits).run(sockets=[listening])
+    return KnowledgeGraph("random", vocabulary, edges)
 
 
-def make_requests(count: int, seed: int) -> list[bytes]:
+def make_requests(vocabulary: Vocabulary, count: int, seed: int) -> list[bytes]:
     """Whole HTTP requests, shapes in turn, entities and relations at random."""
     draw = np.random.default_rng(seed)
     requests = []
     for number in range(count):
-        names = {f"e{i}": f"e{draw.integers(NUM_ENTITIES)}" for i in range(3)}
-        names |= {f"r{i}": f"r{draw.integers(NUM_RELATIONS)}" for i in range(3)}
+        names = {
+            f"{letter}{i}": quote(table.name(int(draw.integers(len(table)))))
+            for letter, table in (("e", vocabulary.entities), ("r", vocabulary.relations))
+            for i in range(3)
+        }
         text = list(SHAPES.values())[number % len(SHAPES)].format(**names)
         body = json.dumps({"query": text, "top_k": 10}).encode()
         head = (
@@ -145,19 +159,22 @@ async def run_load(port: int, clients: int, requests: list[bytes], most_seconds:
     return Load(time.perf_counter() - start, latencies, errors)
 
 
-def measure(dim: int, clients: int, batch_queries: int, count: int, most_seconds: float) -> Load:
+def measure(options: argparse.Namespace, vocabulary: Vocabulary, batch_queries: int) -> Load:
     """One server, a short warm-up, then the load."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=serve, args=(theirs, dim, batch_queries), daemon=True)
+    process = context.Process(
+        target=serve, args=(theirs, options.dim, batch_queries, options.run), daemon=True
+    )
     process.start()
     try:
         port = ours.recv()
         wait_for(port)
-        asyncio.run(run_load(port, clients, make_requests(10 * clients, seed=1), most_seconds))
-        before_s = cpu_seconds(process.pid or 0)
-        load = asyncio.run(run_load(port, clients, make_requests(count, seed=2), most_seconds))
-        load.server_cpu_s = cpu_seconds(process.pid or 0) - before_s
+        for count, seed in ((10 * options.clients, 1), (options.requests, 2)):
+            requests = make_requests(vocabulary, count, seed)
+            before_s = cpu_seconds(process.pid or 0)
+            load = asyncio.run(run_load(port, options.clients, requests, options.seconds))
+            load.server_cpu_s = cpu_seconds(process.pid or 0) - before_s
         return load
     finally:
         process.terminate()
@@ -193,15 +210,15 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=6_000)
     parser.add_argument("--seconds", type=float, default=20.0, help="end a load after so long")
     parser.add_argument("--dim", type=int, default=800)
+    parser.add_argument("--run", help="ask this trained run instead of a random model")
     options = parser.parse_args()
-    cores = len(os.sched_getaffinity(0))
-    print(f"{NUM_ENTITIES:,} entities, d = {options.dim}, {options.clients} clients, {cores} cores")
+    graph = random_graph() if options.run is None else load_graph(Path(options.run) / "graph")
+    size = f"{graph.num_entities:,} entities, {options.run or f'd = {options.dim}, random'}"
+    print(f"{size}, {options.clients} clients, {len(os.sched_getaffinity(0))} cores")
     print(f"{'':>16}{'requests':>10}{'/s':>9}{'p50 ms':>9}{'p99 ms':>9}{'cpu ms':>9}{'errors':>8}")
     loads = {}
     for name, batch_queries in (("one at a time", 1), ("micro-batched", 64)):
-        load = measure(
-            options.dim, options.clients, batch_queries, options.requests, options.seconds
-        )
+        load = measure(options, graph.vocabulary, batch_queries)
         loads[name] = load
         print(
             f"{name:>16}{len(load.latencies):>10}{load.rate:>9.0f}"
