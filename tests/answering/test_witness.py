@@ -27,16 +27,22 @@ class BruteForce:
         self.model = model
         self.num_entities = graph.num_entities
         self.facts = {tuple(edge) for edge in graph.edges("train").tolist()}
+        self.logits: dict[tuple[int, int], list[float]] = {}
         self.oracle = Oracle(self.facts, graph.num_entities)
 
     def hop(self, head: int, relation: int, tail: int) -> float:
         if (head, relation, tail) in self.facts:
             return 0.0
+        if (head, relation) not in self.logits:
+            self.logits[head, relation] = self.one_hop(head, relation)
+        return 1.0 + math.log1p(math.exp(-self.logits[head, relation][tail]))
+
+    def one_hop(self, head: int, relation: int) -> list[float]:
         region = self.model.project(
             self.model.anchor(torch.tensor([head])), torch.tensor([relation])
         )
-        logit = float(self.model.logits(region, torch.tensor([[tail]])))
-        return 1.0 + math.log1p(math.exp(-logit))
+        logits: list[float] = self.model.logits_of_all(region)[0].tolist()
+        return logits
 
     def cost(self, query: Query, entity_id: int) -> float:
         """Infinite where only a contradiction would do."""
