@@ -1,12 +1,15 @@
 """`conekg train`, `evaluate` and `fit`, from the outside."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
+from conekg.answering import fit
 from conekg.cli.main import app
 from conekg.graph.store import save_graph
+from conekg.sampling.protocol import PRESETS
 from tiny import tiny_graph
 
 SMALL = [
@@ -25,6 +28,14 @@ def conekg(*arguments):
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory):
     return save_graph(tiny_graph(), tmp_path_factory.mktemp("graphs") / "tiny")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_queries():
+    """Sampling stops early, since the graph does not hold as many queries as are wanted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(fit.PRESETS, "small", replace(PRESETS["small"], patience=2048, min_yield=0.1))
+        yield
 
 
 @pytest.fixture(scope="module")

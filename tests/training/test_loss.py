@@ -43,3 +43,18 @@ def test_a_model_that_knows_nothing_pays_log_two():
 def test_weights_fall_with_the_number_of_answers():
     weights = subsampling_weights(torch.tensor([0, 5, 96]))
     assert weights.tolist() == pytest.approx([0.5, 1 / 3, 0.1])
+
+
+def test_a_temperature_weighs_negatives_by_how_likely_they_seem():
+    logits = torch.tensor([[3.0, -1.0, 0.5]], dtype=torch.float64, requires_grad=True)
+    weights = torch.ones(1, dtype=torch.float64)
+    positive = torch.zeros(1, dtype=torch.float64)
+    loss = negative_sampling_loss(positive, logits, weights, adversarial_temperature=2.0)
+    row = logits.detach()[0].tolist()
+    total = sum(math.exp(2 * x) for x in row)
+    negative = -sum(math.exp(2 * x) / total * log_sigmoid(-x) for x in row)
+    assert float(loss) == pytest.approx((math.log(2) + negative) / 2, rel=1e-12)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    # The weights themselves are not learnt through: only −log σ(−ℓ) is differentiated.
+    expected = [math.exp(2 * x) / total / (1 + math.exp(-x)) / 2 for x in row]
+    assert gradient[0].tolist() == pytest.approx(expected, rel=1e-12)

@@ -33,7 +33,7 @@ from conekg.training.loop import Outcome, Progress, pick_device, train
 from conekg.training.recipe import Recipe
 from conekg.training.recipe_file import change_recipe
 from conekg.training.recipes import data_set_of, find_recipe
-from conekg.training.run import Run, create_run, is_run, open_run
+from conekg.training.run import Run, check_vacant, create_run, is_run, open_run
 
 SMALL_GRAPH_EDGES = 100_000
 """Up to so many training edges the `small` recipe is enough, GPU or not."""
@@ -95,6 +95,7 @@ def fit(
     if resume and is_run(folder):
         run = open_run(folder)
     else:
+        check_vacant(folder)
         graph = source if isinstance(source, KnowledgeGraph) else open_graph(source)
         chosen = choose_recipe(graph, model, recipe, device, events)
         chosen = change_recipe(chosen, config or {}, settings)

@@ -87,7 +87,7 @@ def train(
     from conekg.sampling.source import open_all_queries
     from conekg.training.loop import pick_device
     from conekg.training.recipe_file import change_recipe, dump_recipe, read_config
-    from conekg.training.run import open_run
+    from conekg.training.run import check_vacant, open_run
 
     with told_events() as events:
         if resume:
@@ -100,6 +100,7 @@ def train(
         else:
             if graph is None:
                 raise ConfigError("give a GRAPH to train on, or --resume to continue a run")
+            check_vacant(out)
             facts = open_graph(graph)
             chosen = change_recipe(
                 choose_recipe(facts, model, recipe, pick_device(), events),

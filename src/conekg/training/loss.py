@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
@@ -12,15 +13,26 @@ UNINFORMED_LOSS = math.log(2.0)
 
 
 def negative_sampling_loss(
-    positive_logits: Tensor, negative_logits: Tensor, weights: Tensor
+    positive_logits: Tensor,
+    negative_logits: Tensor,
+    weights: Tensor,
+    adversarial_temperature: float = 0.0,
 ) -> Tensor:
     """The weighted mean of −log σ(ℓ₊) and of −log σ(−ℓ₋), half of each; a scalar.
 
     `positive_logits` [rows], `negative_logits` [rows, negatives], `weights` [rows]. ConE,
-    Section 4.3, as it was run: queries are weighted and every negative counts alike.
+    Section 4.3, as it was run: queries are weighted and every negative counts alike. With a
+    temperature t a negative counts by softmax(t·ℓ₋) instead (Sun et al., "RotatE", 2019): those
+    that the model takes for answers teach most.
     """
     positive = (weights * logsigmoid(positive_logits)).sum()
-    negative = (weights * logsigmoid(-negative_logits).mean(dim=1)).sum()
+    surprise = logsigmoid(-negative_logits)
+    if adversarial_temperature > 0:
+        share = torch.softmax(adversarial_temperature * negative_logits.detach(), dim=1)
+        of_each_query = (share * surprise).sum(dim=1)
+    else:
+        of_each_query = surprise.mean(dim=1)
+    negative = (weights * of_each_query).sum()
     return -(positive + negative) / (2.0 * weights.sum())
 
 

@@ -102,6 +102,9 @@ class TrainingRecipe:
     negative_sampling: NegativeSampling = "uniform-filtered"
     """`uniform-filtered` never draws a known answer of the query; `uniform-published` may, as
     the published code does, whose filter has no effect."""
+    adversarial_temperature: float = 0.0
+    """How much more a negative counts that the model takes for an answer; 0, as published, lets
+    all count alike. Meant for filtered negatives: among unfiltered ones those are often true."""
     pools: tuple[Pool, ...] = (PATH_POOL, OTHER_POOL)
     """Which shapes share a batch, and in which proportion."""
     cycle: tuple[str, ...] = ("path", "other", "path")
@@ -142,6 +145,12 @@ class TrainingRecipe:
             "a whole number above 0, or left out",
         )
         _require(0 < self.learning_rate < 1, "learning_rate", self.learning_rate, "between 0 and 1")
+        _require(
+            0 <= self.adversarial_temperature < 100,
+            "adversarial_temperature",
+            self.adversarial_temperature,
+            "0 or a positive number",
+        )
         _require(self.drop_factor >= 1, "drop_factor", self.drop_factor, "1 or more")
         _require(
             all(0 < at < 1 for at in self.drops_at)

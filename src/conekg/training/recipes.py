@@ -20,7 +20,6 @@ from conekg.model.gqe import GqeConfig
 from conekg.training.recipe import (
     INTERSECTION_POOL,
     OTHER_POOL,
-    PATH_POOL,
     Recipe,
     TrainingRecipe,
 )

@@ -120,13 +120,7 @@ def create_run(
 
     `queries` has the training queries at least.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise CheckpointError(
-            f"{folder} already exists and is not empty",
-            hint="give another --out, or continue the run that is there with --resume"
-            if (folder / _INFO).exists()
-            else "give another --out",
-        )
+    check_vacant(folder)
     part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     try:
         part.mkdir(parents=True)
@@ -151,6 +145,17 @@ def create_run(
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return open_run(folder)
+
+
+def check_vacant(folder: Path) -> None:
+    """Raise CheckpointError unless a new run can be put there; worth asking before long work."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise CheckpointError(
+            f"{folder} already exists and is not empty",
+            hint="give another --out, or continue the run that is there with --resume"
+            if (folder / _INFO).exists()
+            else "give another --out",
+        )
 
 
 def open_run(folder: Path | str) -> Run:

@@ -54,7 +54,8 @@ def make_updater(
         # Kernels need Triton, which only a GPU build of torch brings along.
         from conekg.training.fused import FusedUpdater, geometry_of
 
-        if geometry_of(model) is not None:
+        # The kernels weigh all negatives alike.
+        if geometry_of(model) is not None and recipe.adversarial_temperature == 0:
             return FusedUpdater(model, data, recipe)
     return EagerUpdater(model, data, recipe)
 
@@ -103,7 +104,12 @@ class EagerUpdater:
                 loss = self._model.training_loss(self._recipe.batch_size, generator)
             else:
                 batch = self._samplers[pool].draw(generator)
-                loss = batch_loss(self._model, self._plans[pool], batch)
+                loss = batch_loss(
+                    self._model,
+                    self._plans[pool],
+                    batch,
+                    self._recipe.adversarial_temperature,
+                )
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self._optimizer.step()
@@ -149,12 +155,16 @@ class EagerUpdater:
         return torch.optim.Adam(self._model.parameters(), lr=self._recipe.learning_rate, fused=True)
 
 
-def batch_loss(model: QueryModel, plan: Plan, batch: Batch) -> Tensor:
+def batch_loss(
+    model: QueryModel, plan: Plan, batch: Batch, adversarial_temperature: float = 0.0
+) -> Tensor:
     """The loss of a batch, a scalar that can be differentiated."""
     region = embed(model, plan, batch.anchors, batch.relations)
     candidates = torch.cat([batch.positives.unsqueeze(1), batch.negatives], dim=1)
     logits = model.logits(region, candidates)
-    return negative_sampling_loss(logits[:, 0], logits[:, 1:], batch.weights)
+    return negative_sampling_loss(
+        logits[:, 0], logits[:, 1:], batch.weights, adversarial_temperature
+    )
 
 
 @contextmanager
