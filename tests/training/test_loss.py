@@ -53,7 +53,7 @@ def test_a_temperature_weighs_negatives_by_how_likely_they_seem():
     row = logits.detach()[0].tolist()
     total = sum(math.exp(2 * x) for x in row)
     negative = -sum(math.exp(2 * x) / total * log_sigmoid(-x) for x in row)
-    assert float(loss) == pytest.approx((math.log(2) + negative) / 2, rel=1e-12)
+    assert loss.item() == pytest.approx((math.log(2) + negative) / 2, rel=1e-12)
     (gradient,) = torch.autograd.grad(loss, logits)
     # The weights themselves are not learnt through: only −log σ(−ℓ) is differentiated.
     expected = [math.exp(2 * x) / total / (1 + math.exp(-x)) / 2 for x in row]
