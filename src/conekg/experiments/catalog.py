@@ -6,8 +6,13 @@ import difflib
 
 from conekg.errors import ConfigError
 from conekg.experiments.cardinality import CARDINALITY
+from conekg.experiments.dimensions import DIMENSIONS
+from conekg.experiments.empty_intersection import EMPTY_INTERSECTION
+from conekg.experiments.emql import EMQL
 from conekg.experiments.experiment import Experiment
 from conekg.experiments.main_results import MAIN_EPFO, MAIN_NEGATION
+from conekg.experiments.operators import OPERATORS
+from conekg.experiments.seeds import SEEDS
 from conekg.experiments.union import UNION
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -16,7 +21,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         MAIN_EPFO,
         MAIN_NEGATION,
         CARDINALITY,
+        OPERATORS,
+        EMPTY_INTERSECTION,
+        DIMENSIONS,
         UNION,
+        EMQL,
+        SEEDS,
     )
 }
 """Every experiment by name, in the paper's order."""

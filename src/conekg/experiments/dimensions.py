@@ -1,0 +1,70 @@
+"""Appendix C.1: the main tables over runs of several dimensions, such as BetaE at 400 and 800."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conekg.experiments.experiment import (
+    Experiment,
+    Tables,
+    common_data_set,
+    describe,
+    missing_note,
+    title_of,
+)
+from conekg.experiments.main_results import (
+    AVERAGE,
+    average_note,
+    compare,
+    mrr_row,
+    paper_rows,
+    rank,
+)
+from conekg.experiments.options import Options
+from conekg.experiments.published import published
+from conekg.experiments.table import Row, Table
+from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
+from conekg.training.run import Run
+
+_TABLES = (
+    ("without negation", POSITIVE_STRUCTURES, "table:epfo_results_800"),
+    ("with negation", NEGATION_STRUCTURES, "table:negation_results_800"),
+)
+_TITLES = {"beta-400": "BetaE, d = 400", "beta-800": "BetaE, d = 800", "cone": "ConE"}
+
+
+def dimensions(runs: Sequence[Run], options: Options) -> Tables:
+    """MRR of runs of several dimensions, all structures (Tables 6 and 7)."""
+    data_set = common_data_set(runs)
+    tables = []
+    for title, structures, label in _TABLES:
+        paper = published(label, data_set)
+        rows, comparisons, notes = list[Row](), list[Row](), list[str]()
+        for run in runs:
+            report = rank(run, options, structures)
+            ours, name = mrr_row(report, structures), f"{run.recipe.model}-{run.recipe.config.dim}"
+            rows.append(Row(f"{title_of(run)}, d = {run.recipe.config.dim}", ours))
+            theirs = paper.row(name) or (paper.row("cone") if name == "cone-800" else {})
+            comparisons += compare(rows[-1].label, ours, theirs)
+            notes += [describe(run), *report.notes()]
+        notes += [*average_note(rows), *missing_note(data_set, runs[0].graph.name)]
+        tables.append(
+            Table(
+                title=f"Dimensions, queries {title}, {runs[0].graph.name}",
+                columns=(*structures, AVERAGE),
+                rows=(*rows, *paper_rows(paper, _TITLES), *comparisons),
+                paper=label,
+                unit=paper.unit,
+                notes=tuple(dict.fromkeys(notes)),
+            )
+        )
+    return tuple(tables)
+
+
+DIMENSIONS = Experiment(
+    name="dimensions",
+    paper="table:epfo_results_800, table:negation_results_800",
+    summary="MRR at several dimensions, such as BetaE at 400 and 800",
+    run=dimensions,
+    options=("split", "checkpoint", "max_queries"),
+)

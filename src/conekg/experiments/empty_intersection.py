@@ -1,0 +1,163 @@
+"""Section 5.4: are intersections without answers recognised by their small regions?
+
+Queries are drawn from all facts of the run's graph, so that "no answer" means none that
+is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from conekg.errors import DataError
+from conekg.experiments.cardinality import check_size
+from conekg.experiments.embedded import ROWS_AT_ONCE
+from conekg.experiments.experiment import (
+    Experiment,
+    Tables,
+    common_data_set,
+    describe,
+    missing_note,
+    title_of,
+)
+from conekg.experiments.main_results import compare, paper_rows
+from conekg.experiments.options import Options
+from conekg.experiments.published import published
+from conekg.experiments.statistics import Floats, roc_auc
+from conekg.experiments.table import Row, Table
+from conekg.graph.adjacency import Adjacency, IntArray
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
+from conekg.model.embed import embed
+from conekg.model.interface import QueryModel
+from conekg.query.plan import plan_shapes
+from conekg.query.shape import STRUCTURES
+from conekg.sampling.protocol import PRESETS
+from conekg.sampling.sample import sample_query_set
+from conekg.symbolic.engine import answer_batch
+from conekg.training.run import Run
+
+QUERIES = 10_000
+"""How many queries of each kind the paper draws."""
+
+MANY = 5
+"""A query of the first kind has more answers than this."""
+
+_INTERSECTION = STRUCTURES["2i"]
+_ROUNDS = 6
+"""How often a search for queries is widened before it is given up."""
+
+Queries = tuple[IntArray, IntArray]
+"""Anchors and relations, each [queries, 2]."""
+
+_NOTE = (
+    "Queries of structure 2i over all facts of the graph, training, validation and test. More than "
+    f"five: drawn as training queries are, kept when they have more than {MANY} answers. None: two "
+    "distinct links (head, relation), each with answers, drawn uniformly, kept when they have no "
+    "answer in common. The aperture of a query is the mean over its dimensions."
+)
+
+
+def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
+    """The mean aperture of both kinds of queries, and how well it tells them apart."""
+    data_set = common_data_set(runs)
+    paper = published("sec:empty_intersection", data_set)
+    wanted = options.pairs or QUERIES
+    graph = runs[0].graph
+    some = intersections_with_answers(graph, wanted, options.seed)
+    none = intersections_without_answers(graph.adjacency("test"), wanted, options.seed)
+    if not len(some[0]) or not len(none[0]):
+        kind = f"more than {MANY} answers" if not len(some[0]) else "no answer"
+        raise DataError(f"the graph {graph.name!r} has no intersection of two links with {kind}")
+    rows, comparisons, notes = list[Row](), list[Row](), [_NOTE]
+    for run in runs:
+        model = run.load_model(options.checkpoint, options.device)
+        check_size(model)
+        sizes = mean_apertures(model, some), mean_apertures(model, none)
+        area = roc_auc(*sizes)
+        assert area is not None, "there are queries of both kinds"
+        values = [float(sizes[0].mean()), float(sizes[1].mean()), area]
+        ours = dict(zip(paper.columns, values, strict=True))
+        rows.append(Row(title_of(run), ours))
+        comparisons += compare(title_of(run), ours, paper.row(run.recipe.model))
+        if model.name != "cone":
+            notes.append(f"{title_of(run)} has no aperture: its own measure of size is shown.")
+        notes.append(describe(run))
+    notes += [
+        f"Only {len(found[0]):,} queries with {kind} were found, of {wanted:,} wanted."
+        for found, kind in ((some, f"more than {MANY} answers"), (none, "no answer"))
+        if len(found[0]) < wanted
+    ]
+    table = Table(
+        title=f"Empty intersections, {graph.name}, {wanted:,} queries of each kind",
+        columns=paper.columns,
+        rows=(*rows, *paper_rows(paper), *comparisons),
+        paper="sec:empty_intersection",
+        unit=paper.unit,
+        notes=(*dict.fromkeys(notes), *missing_note(data_set, graph.name)),
+        digits=4,
+    )
+    return (table,)
+
+
+def intersections_with_answers(graph: KnowledgeGraph, wanted: int, seed: int) -> Queries:
+    """At most `wanted` queries 2i with more than five answers on the whole graph."""
+    # Sampling for training asks for nothing but answers; all facts are training facts here.
+    edges = np.concatenate([graph.edges(split) for split in SPLITS])
+    whole = KnowledgeGraph(graph.name, graph.vocabulary, {"train": edges})
+    count, found, before = 2 * wanted, np.zeros(0, dtype=np.int64), -1
+    for _ in range(_ROUNDS):
+        sampled = sample_query_set(
+            whole, "train", PRESETS["small"], seed, shapes=[_INTERSECTION], count=count
+        )
+        block = sampled.query_set.block("2i")
+        found = np.flatnonzero(block.hard.lengths > MANY)
+        if len(found) >= wanted or len(block) == before:
+            break
+        before, count = len(block), 2 * count
+    rows = found[:wanted]
+    return block.anchors[rows], block.relations[rows]
+
+
+def intersections_without_answers(adjacency: Adjacency, wanted: int, seed: int) -> Queries:
+    """At most `wanted` queries 2i of two links that have no answer in common."""
+    random = np.random.default_rng(seed)
+    heads = adjacency.pair_heads
+    relations = np.repeat(
+        np.arange(adjacency.num_relations, dtype=np.int32), np.diff(adjacency.relation_offsets)
+    )
+    anchors, kinds = np.zeros((0, 2), np.int32), np.zeros((0, 2), np.int32)
+    for _ in range(_ROUNDS):
+        links = random.integers(0, len(heads), size=(2 * wanted, 2))
+        links = links[links[:, 0] != links[:, 1]]
+        answers = answer_batch(adjacency, _INTERSECTION, heads[links], relations[links])
+        empty = links[answers.lengths == 0]
+        anchors = np.concatenate([anchors, heads[empty]])
+        kinds = np.concatenate([kinds, relations[empty]])
+        if len(anchors) >= wanted:
+            break
+    return anchors[:wanted], kinds[:wanted]
+
+
+@torch.inference_mode()
+def mean_apertures(model: QueryModel, queries: Queries) -> Floats:
+    """[queries] the size of each query's region, divided by the number of dimensions."""
+    device, sizes = model.entity.device, [np.zeros(0)]
+    for start in range(0, len(queries[0]), ROWS_AT_ONCE):
+        piece = slice(start, start + ROWS_AT_ONCE)
+        anchors, relations = (
+            torch.from_numpy(ids[piece].astype(np.int64)).to(device) for ids in queries
+        )
+        region = embed(model, plan_shapes([(_INTERSECTION, len(anchors))]), [anchors], [relations])
+        sizes.append((model.size(region) / model.dim).double().cpu().numpy())
+    return np.concatenate(sizes)
+
+
+EMPTY_INTERSECTION = Experiment(
+    name="empty-intersection",
+    paper="sec:empty_intersection",
+    summary="apertures of intersections with many answers and with none",
+    run=empty_intersection,
+    options=("checkpoint", "pairs", "seed"),
+)

@@ -1,0 +1,278 @@
+"""Section 5.4 and Appendix C.6: how near the learned operators are to those of sets.
+
+The paper says neither how its cones are drawn nor how sets in many dimensions are
+measured, so both are done in two ways here, and every row says which.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from conekg.errors import UnsupportedOperatorError
+from conekg.experiments.arcs import Arc, length, overlap, overlap_of_three, wrap
+from conekg.experiments.embedded import only_structures
+from conekg.experiments.experiment import (
+    Experiment,
+    Tables,
+    common_data_set,
+    describe,
+    missing_note,
+    title_of,
+)
+from conekg.experiments.main_results import paper_rows
+from conekg.experiments.options import Options
+from conekg.experiments.published import published
+from conekg.experiments.table import Row, Table
+from conekg.model.cone import Cone
+from conekg.model.interface import QueryModel, Region
+from conekg.training.run import Run
+
+PAIRS = 8000
+"""How many pairs the paper draws."""
+
+_CONES_AT_ONCE = 1 << 20
+"""How many (pair, dimension) are in memory at a time."""
+
+NOTES = (
+    "Uniform cones: in every dimension an axis uniform on the circle and an aperture uniform in "
+    "[0, 2π], independently. Cones of links: those that the model gives to the two links of random "
+    "2i queries of the split (2u queries for the union), to a random link for the projection.",
+    "A ⊂ B: A's aperture is uniform between 0 and B's, its axis uniform where A stays inside B; "
+    "the relation is uniform over all, inverses counted.",
+    "Total length: |C| is the sum over dimensions of the length of C's arc, and the ratio that of "
+    "two such sums. By dimension: the ratio of arc lengths in each dimension, averaged over "
+    "dimensions, 1 where both are empty. Overlaps are exact; then the mean over pairs.",
+)
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What a ratio is made of: two lengths [pairs, dim]."""
+
+    common: Tensor
+    whole: Tensor
+
+    def by_total_length(self) -> Tensor:
+        """[pairs] the ratio of the lengths summed over dimensions."""
+        return _ratio(self.common.sum(dim=-1), self.whole.sum(dim=-1))
+
+    def by_dimension(self) -> Tensor:
+        """[pairs] the mean over dimensions of the ratio in each."""
+        return _ratio(self.common, self.whole).mean(dim=-1)
+
+
+def projection_overlap(
+    model: QueryModel, inner: Region, outer: Region, relation: Tensor
+) -> Overlap:
+    """|P(A) ∩ P(B)| of |P(A)| for A ⊂ B: 1 when projection keeps the inclusion."""
+    first, second = _arc(model.project(inner, relation)), _arc(model.project(outer, relation))
+    return Overlap(overlap(first, second), length(first))
+
+
+def intersection_overlap(model: QueryModel, first: Region, second: Region) -> Overlap:
+    """|I ∩ (C ∩ D)| of |I ∪ (C ∩ D)|, I being the learned intersection."""
+    learned, c, d = _arc(model.intersect(_stack(first, second))), _arc(first), _arc(second)
+    common = overlap_of_three(learned, c, d)
+    return Overlap(common, length(learned) + overlap(c, d) - common)
+
+
+def union_overlap(model: QueryModel, first: Region, second: Region) -> Overlap:
+    """|M ∩ (A ∪ B)| of |M ∪ (A ∪ B)|, M = ¬(¬A ∧ ¬B) by the learned operators."""
+    negated = model.intersect(_stack(model.negate(first), model.negate(second)))
+    learned, a, b = _arc(model.negate(negated)), _arc(first), _arc(second)
+    real = length(a) + length(b) - overlap(a, b)
+    common = overlap(learned, a) + overlap(learned, b) - overlap_of_three(learned, a, b)
+    return Overlap(common, length(learned) + real - common)
+
+
+def draw_uniform(count: int, dim: int, generator: torch.Generator) -> Region:
+    """`count` cones whose axes and apertures are uniform in every dimension, on the CPU."""
+    axis = math.pi * (2.0 * torch.rand(count, dim, generator=generator) - 1.0)
+    return axis, math.pi * torch.rand(count, dim, generator=generator)
+
+
+def draw_inside(outer: Region, generator: torch.Generator) -> Region:
+    """A random cone inside each of `outer`, in every dimension."""
+    axis, half = outer
+    inner_half = half * torch.rand(half.shape, generator=generator).to(half)
+    room = half - inner_half
+    shift = 2.0 * torch.rand(half.shape, generator=generator).to(half) - 1.0
+    return wrap(axis + shift * room), inner_half
+
+
+def operators(runs: Sequence[Run], options: Options) -> Tables:
+    """The three average ratios of every run, for both draws and both measures."""
+    data_set = common_data_set(runs)
+    paper = published("sec:operators", data_set)
+    rows, notes = list[Row](), list(NOTES)
+    for run in runs:
+        model = run.load_model(options.checkpoint, options.device)
+        if not isinstance(model, Cone):
+            raise UnsupportedOperatorError(
+                f"{run.folder} is a run of {model.name}; this experiment is about cones",
+                hint="give runs of the model cone",
+            )
+        sources: dict[str, Source] = {"uniform cones": UniformSource(model)}
+        if run.has_queries(options.split):
+            sources["cones of links"] = LinkSource(model, run, options)
+        for source_name, source in sources.items():
+            total, mean = dict[str, float](), dict[str, float]()
+            for column in paper.columns:
+                ratios = average_ratios(model, source, column, options)
+                if ratios is None:
+                    notes.append(
+                        f"{title_of(run)} has no {options.split} queries for the {column}."
+                    )
+                else:
+                    total[column], mean[column] = ratios
+            rows.append(Row(f"{title_of(run)}, {source_name}, total length", total))
+            rows.append(Row(f"{title_of(run)}, {source_name}, by dimension", mean))
+        notes.append(describe(run))
+    table = Table(
+        title=f"Operators against real set operations, {options.pairs or PAIRS:,} pairs",
+        columns=paper.columns,
+        rows=(*rows, *paper_rows(paper)),
+        paper="sec:operators",
+        unit=paper.unit,
+        notes=(*dict.fromkeys(notes), *missing_note(data_set, runs[0].graph.name)),
+        digits=4,
+    )
+    return (table,)
+
+
+@torch.inference_mode()
+def average_ratios(
+    model: QueryModel, source: Source, operator: str, options: Options
+) -> tuple[float, float] | None:
+    """The mean ratios of one operator, by total length and by dimension; None without pairs."""
+    generator = torch.Generator().manual_seed(options.seed)
+    measure = _MEASURES[operator]
+    totals, means = list[Tensor](), list[Tensor]()
+    for first, second in source.pairs(operator, options.pairs or PAIRS, generator):
+        found = measure(model, first, second, generator)
+        totals.append(found.by_total_length().cpu())
+        means.append(found.by_dimension().cpu())
+    if not totals:
+        return None
+    return float(torch.cat(totals).mean()), float(torch.cat(means).mean())
+
+
+class UniformSource:
+    """Pairs of cones drawn uniformly."""
+
+    def __init__(self, model: Cone) -> None:
+        self._model = model
+
+    def pairs(
+        self, operator: str, count: int, generator: torch.Generator
+    ) -> Iterator[tuple[Region, Region]]:
+        """Pairs in batches; the first inside the second where the operator is a projection."""
+        device = self._model.entity.device
+        for rows in _batch_sizes(count, self._model.dim):
+            second = draw_uniform(rows, self._model.dim, generator)
+            if operator == "projection":
+                first = draw_inside(second, generator)
+            else:
+                first = draw_uniform(rows, self._model.dim, generator)
+            yield _to(first, device), _to(second, device)
+
+
+class LinkSource:
+    """Pairs of cones that the model gives to links of the run's queries."""
+
+    def __init__(self, model: Cone, run: Run, options: Options) -> None:
+        self._model, self._seed = model, options.seed
+        blocks = only_structures(run.queries(options.split), ("1p", "2i", "2u"))
+        self._blocks = {block.shape.name: block for block in blocks if len(block)}
+
+    def pairs(
+        self, operator: str, count: int, generator: torch.Generator
+    ) -> Iterator[tuple[Region, Region]]:
+        """Pairs in batches, none when the run has no query to take them from."""
+        block = self._blocks.get(
+            {"projection": "1p", "intersection": "2i", "union": "2u"}[operator]
+        )
+        if block is None:
+            return
+        random = np.random.default_rng(self._seed)
+        rows = random.choice(len(block), count, replace=count > len(block))
+        anchors, relations = block.anchors[rows], block.relations[rows]
+        start = 0
+        for size in _batch_sizes(count, self._model.dim):
+            piece = slice(start, start + size)
+            start += size
+            links = [
+                self._link(anchors[piece, column], relations[piece, column])
+                for column in range(anchors.shape[1])
+            ]
+            yield (
+                (draw_inside(links[0], generator), links[0])
+                if len(links) == 1
+                else (
+                    links[0],
+                    links[1],
+                )
+            )
+
+    def _link(
+        self, heads: np.typing.NDArray[np.int32], relations: np.typing.NDArray[np.int32]
+    ) -> Region:
+        device = self._model.entity.device
+        anchor = self._model.anchor(torch.from_numpy(heads.astype(np.int64)).to(device))
+        return self._model.project(anchor, torch.from_numpy(relations.astype(np.int64)).to(device))
+
+
+Source = UniformSource | LinkSource
+
+
+def _measure_projection(
+    model: QueryModel, inner: Region, outer: Region, generator: torch.Generator
+) -> Overlap:
+    shape = (inner[0].shape[0],)
+    relation = torch.randint(model.num_relations, shape, generator=generator)
+    return projection_overlap(model, inner, outer, relation.to(inner[0].device))
+
+
+_MEASURES: dict[str, Callable[[QueryModel, Region, Region, torch.Generator], Overlap]] = {
+    "projection": _measure_projection,
+    "intersection": lambda model, first, second, _: intersection_overlap(model, first, second),
+    "union": lambda model, first, second, _: union_overlap(model, first, second),
+}
+
+
+def _arc(region: Region) -> Arc:
+    """In float64: lengths are sums and differences of near-equal angles."""
+    return region[0].double(), region[1].double()
+
+
+def _ratio(part: Tensor, whole: Tensor) -> Tensor:
+    return torch.where(whole > 0, part / whole.clamp_min(1e-300), torch.ones_like(whole))
+
+
+def _stack(first: Region, second: Region) -> Region:
+    return tuple(torch.stack(parts) for parts in zip(first, second, strict=True))
+
+
+def _to(region: Region, device: torch.device) -> Region:
+    return tuple(part.to(device) for part in region)
+
+
+def _batch_sizes(count: int, dim: int) -> Iterator[int]:
+    size = max(1, _CONES_AT_ONCE // dim)
+    for start in range(0, count, size):
+        yield min(size, count - start)
+
+
+OPERATORS = Experiment(
+    name="operators",
+    paper="sec:operators",
+    summary="learned projection, intersection and De Morgan union against real set operations",
+    run=operators,
+    options=("split", "checkpoint", "pairs", "seed"),
+)

@@ -1,0 +1,117 @@
+"""Appendix C.5: mean and standard deviation of the main tables over runs of several seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from conekg.errors import ConfigError
+from conekg.experiments.experiment import (
+    Experiment,
+    Tables,
+    common_data_set,
+    describe,
+    missing_note,
+    title_of,
+)
+from conekg.experiments.main_results import (
+    AVERAGE,
+    average_note,
+    compare,
+    mrr_row,
+    paper_rows,
+    rank,
+)
+from conekg.experiments.options import Options
+from conekg.experiments.published import MODEL_TITLES, published
+from conekg.experiments.table import Row, Table
+from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
+from conekg.training.run import Run
+
+PAPER_SEEDS = (0, 10, 100, 1000, 10000)
+"""The seeds of the paper's error bars."""
+
+_TABLES = (
+    ("without negation", POSITIVE_STRUCTURES, "table:errorbar_epfo"),
+    ("with negation", NEGATION_STRUCTURES, "table:errorbar_neg"),
+)
+_TITLES = {"mean": "ConE, mean", "deviation": "ConE, standard deviation"}
+
+
+def seeds(runs: Sequence[Run], options: Options) -> Tables:
+    """Mean and standard deviation of MRR over runs that differ in their seed (Tables 15, 16)."""
+    data_set = common_data_set(runs)
+    _refuse_other_differences(runs)
+    tables = []
+    for title, structures, label in _TABLES:
+        reports = [rank(run, options, structures) for run in runs]
+        each = [mrr_row(report, structures) for report in reports]
+        paper = published(label, data_set)
+        mean, deviation = mean_and_deviation(each)
+        model = MODEL_TITLES[runs[0].recipe.model]
+        rows = [
+            *(Row(title_of(run), row) for run, row in zip(runs, each, strict=True)),
+            Row(f"{model}, mean of {len(runs)}", mean),
+            Row(f"{model}, standard deviation", deviation),
+        ]
+        theirs = paper.row("mean") if runs[0].recipe.model == "cone" else {}
+        notes = [
+            "The standard deviation is that of a sample (n − 1); of one run there is none. The "
+            f"paper's seeds are {', '.join(map(str, PAPER_SEEDS))}.",
+            *(describe(run) for run in runs),
+            *reports[0].notes(),
+            *average_note(rows[: len(runs)]),
+            *missing_note(data_set, runs[0].graph.name),
+        ]
+        tables.append(
+            Table(
+                title=f"Seeds, queries {title}, {runs[0].graph.name}",
+                columns=(*structures, AVERAGE),
+                rows=(*rows, *paper_rows(paper, _TITLES), *compare(f"{model}, mean", mean, theirs)),
+                paper=label,
+                unit=paper.unit,
+                notes=tuple(dict.fromkeys(notes)),
+                digits=3,
+            )
+        )
+    return tuple(tables)
+
+
+def mean_and_deviation(
+    rows: Sequence[dict[str, float]],
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Mean and sample standard deviation of every column that all rows have."""
+    columns = [column for column in rows[0] if all(column in row for row in rows)]
+    values = {column: np.array([row[column] for row in rows]) for column in columns}
+    mean = {column: float(of.mean()) for column, of in values.items()}
+    if len(rows) < 2:
+        return mean, {}
+    return mean, {column: float(of.std(ddof=1)) for column, of in values.items()}
+
+
+def _refuse_other_differences(runs: Sequence[Run]) -> None:
+    """Seeds are compared only where nothing but the seed differs."""
+
+    def without_seed(run: Run) -> object:
+        return replace(run.recipe, training=replace(run.recipe.training, seed=0))
+
+    for run in runs[1:]:
+        if without_seed(run) != without_seed(runs[0]):
+            raise ConfigError(
+                f"{run.folder} and {runs[0].folder} differ in more than their seed; "
+                "see recipe.toml in both"
+            )
+    chosen = [run.recipe.training.seed for run in runs]
+    if len(set(chosen)) < len(chosen):
+        raise ConfigError(f"two runs have the same seed: {', '.join(map(str, chosen))}")
+
+
+SEEDS = Experiment(
+    name="seeds",
+    paper="table:errorbar_epfo, table:errorbar_neg",
+    summary="mean and standard deviation of MRR over seeds",
+    run=seeds,
+    options=("split", "checkpoint", "max_queries"),
+)

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+import torch
+
+from conekg.experiments.empty_intersection import (
+    intersections_with_answers,
+    intersections_without_answers,
+)
+from conekg.query.shape import STRUCTURES
+from oracle import Oracle
+from tiny import tiny_graph
+
+
+@pytest.fixture(scope="module")
+def oracle():
+    graph = tiny_graph()
+    edges = np.concatenate([graph.edges(split) for split in ("train", "valid", "test")])
+    return Oracle(edges.tolist(), graph.num_entities)
+
+
+def counts(oracle, queries):
+    shape = STRUCTURES["2i"]
+    return [
+        len(oracle.answer(shape.ground(anchors.tolist(), relations.tolist())))
+        for anchors, relations in zip(*queries, strict=True)
+    ]
+
+
+def test_both_kinds_of_queries_are_what_they_are_said_to_be(oracle, random_graph):
+    none = intersections_without_answers(tiny_graph().adjacency("test"), 30, seed=4)
+    assert counts(oracle, none) == [0] * 30
+    for anchors, relations in zip(*none, strict=True):
+        assert all(oracle.tails[int(a), int(r)] for a, r in zip(anchors, relations, strict=True))
+        assert (anchors[0], relations[0]) != (anchors[1], relations[1])
+    again = intersections_without_answers(tiny_graph().adjacency("test"), 30, seed=4)
+    assert np.array_equal(none[0], again[0])
+
+
+def dense_graph():
+    """A graph in which pairs of links often share more than five answers."""
+    from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
+    from conekg.graph.vocabulary import NameTable, Vocabulary
+
+    triples = np.argwhere(np.random.default_rng(0).random((14, 2, 14)) < 0.7).astype(np.int32)
+    vocabulary = Vocabulary(
+        NameTable("entity", [f"e{i}" for i in range(14)]), NameTable("relation", ["r", "s"])
+    )
+    parts = {"train": triples[::2], "valid": triples[1::4], "test": triples[3::4]}
+    return KnowledgeGraph("dense", vocabulary, {s: with_inverses(p) for s, p in parts.items()})
+
+
+def test_queries_with_many_answers_have_them_on_all_facts():
+    graph = dense_graph()
+    edges = np.concatenate([graph.edges(split) for split in ("train", "valid", "test")])
+    some = intersections_with_answers(graph, 20, seed=0)
+    assert len(some[0]) == 20
+    assert min(counts(Oracle(edges.tolist(), 14), some)) > 5
+
+
+@pytest.mark.parametrize("model_name", ["cone", "box"])
+def test_apertures_and_area(model_name, trained, reproduce, monkeypatch):
+    # The tiny graph's intersections are small: two answers are many there.
+    monkeypatch.setattr("conekg.experiments.empty_intersection.MANY", 1)
+    (table,) = reproduce("empty-intersection", trained[model_name].folder, "--pairs", 12)
+    (row,) = table["rows"]
+    graph, model = tiny_graph(), trained[model_name].load_model("best")
+    some = intersections_with_answers(graph, 12, seed=0)
+    none = intersections_without_answers(graph.adjacency("test"), 12, seed=0)
+
+    def apertures(queries):
+        links = []
+        for column in range(2):
+            ids = [torch.from_numpy(part[:, column].astype(np.int64)) for part in queries]
+            links.append(model.project(model.anchor(ids[0]), ids[1]))
+        region = model.intersect(tuple(torch.stack(p) for p in zip(*links, strict=True)))
+        return (2 * region[1].abs()).mean(dim=-1).tolist()
+
+    with torch.no_grad():
+        high, low = apertures(some), apertures(none)
+    assert row["values"]["more than five"] == pytest.approx(np.mean(high), rel=1e-4)
+    assert row["values"]["none"] == pytest.approx(np.mean(low), rel=1e-4)
+    wins = np.mean([(a > b) + 0.5 * (a == b) for a in high for b in low])
+    assert row["values"]["ROC-AUC"] == pytest.approx(wins, abs=0.02)

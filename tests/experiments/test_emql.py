@@ -1,0 +1,38 @@
+from dataclasses import replace
+
+import pytest
+
+from conekg.evaluation.evaluate import evaluate
+from conekg.experiments.emql import emql
+from conekg.query.shape import POSITIVE_STRUCTURES
+from conekg.sampling.benchmark_files import write_query2box
+from conekg.sampling.query_set import QuerySet
+from conekg.training.run import open_run
+from tiny import tiny_queries
+
+
+def expected(run, queries):
+    report = evaluate(run.load_model("best"), queries, num_entities=run.graph.num_entities)
+    return {n: 100 * m.mrr for n, m in report.measured.items() if n in POSITIVE_STRUCTURES}
+
+
+def test_the_runs_own_queries(trained, reproduce):
+    (table,) = reproduce("emql", trained["emql"].folder, trained["cone"].folder)
+    assert [row["label"] for row in table["rows"]] == ["EmQL (emql)", "ConE (cone)"]
+    for key, row in zip(("emql", "cone"), table["rows"], strict=True):
+        values = {name: value for name, value in row["values"].items() if name != "AVG"}
+        assert values == pytest.approx(expected(trained[key], tiny_queries()["test"]))
+    assert any("Query2Box release" in note for note in table["notes"])
+
+
+def test_a_query2box_folder_brings_the_papers_row(trained, options, tmp_path):
+    positive = [b for b in tiny_queries()["valid"] if b.shape.name in POSITIVE_STRUCTURES]
+    write_query2box(tmp_path, QuerySet("test", tuple(positive)))
+    run = open_run(trained["cone"].folder)
+    run.graph.name = "FB15k"
+    (table,) = emql([run], replace(options, queries=tmp_path))
+    values = {n: v for n, v in table.row("ConE (cone)").values.items() if n != "AVG"}
+    assert values == pytest.approx(expected(run, QuerySet("test", tuple(positive))))
+    assert table.row("EmQL, Table 14").values == {"AVG": 43.9}
+    (own,) = emql([run], options)
+    assert all(row.kind == "ours" for row in own.rows), "another release, no comparison"

@@ -1,0 +1,142 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from conekg.errors import UnsupportedOperatorError
+from conekg.experiments.operators import (
+    draw_inside,
+    draw_uniform,
+    intersection_overlap,
+    operators,
+    projection_overlap,
+    union_overlap,
+)
+from conekg.model.catalog import build_model
+from tiny import tiny_queries
+
+GRID = np.linspace(-math.pi, math.pi, 36_000, endpoint=False)
+DIM = 6
+
+
+def covered(region):
+    """[rows, dim, grid] which directions each cone holds."""
+    axis, half = (part.detach().double().numpy()[..., None] for part in region)
+    return np.abs((GRID - axis + math.pi) % (2 * math.pi) - math.pi) <= half
+
+
+def ratios(part, whole):
+    """(by total length, by dimension) from masks [rows, dim, grid]."""
+    common, all_of = part.sum(-1).astype(float), whole.sum(-1).astype(float)
+    by_dimension = np.where(all_of > 0, common / np.maximum(all_of, 1), 1.0)
+    return (common.sum(-1) / all_of.sum(-1)).mean(), by_dimension.mean()
+
+
+def both(overlap):
+    return float(overlap.by_total_length().mean()), float(overlap.by_dimension().mean())
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    generator = torch.Generator().manual_seed(5)
+    return [draw_uniform(6, DIM, generator) for _ in range(2)]
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A fresh ConE, whose projections are neither empty nor full."""
+    config = {"dim": DIM, "hidden": 16, "gamma": 12.0}
+    return build_model("cone", 31, 6, config, seed=2).eval()
+
+
+def test_projection_on_a_grid(model, drawn):
+    outer, relation = drawn[0], torch.tensor([0, 1, 2, 3, 4, 5])
+    inner = draw_inside(outer, torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        a, b = (covered(model.project(region, relation)) for region in (inner, outer))
+        found = both(projection_overlap(model, inner, outer, relation))
+    assert found == pytest.approx(ratios(a & b, a), abs=2e-3)
+    assert 0 < found[0] < 1
+
+
+def test_intersection_on_a_grid(model, drawn):
+    first, second = drawn
+    with torch.no_grad():
+        stacked = tuple(torch.stack(parts) for parts in zip(first, second, strict=True))
+        learned = covered(model.intersect(stacked))
+        found = both(intersection_overlap(model, first, second))
+    real = covered(first) & covered(second)
+    assert found == pytest.approx(ratios(learned & real, learned | real), abs=2e-3)
+    assert 0 < found[0] < 1
+
+
+def test_union_on_a_grid(model, drawn):
+    first, second = drawn
+    with torch.no_grad():
+        parts = zip(model.negate(first), model.negate(second), strict=True)
+        negated = model.intersect(tuple(torch.stack(part) for part in parts))
+        learned = ~covered(negated)
+        found = both(union_overlap(model, first, second))
+    real = covered(first) | covered(second)
+    assert found == pytest.approx(ratios(learned & real, learned | real), abs=2e-3)
+    assert 0 < found[0] < 1
+
+
+def test_drawn_cones_are_in_range_and_inside(drawn):
+    axis, half = outer = drawn[0]
+    assert bool((axis >= -math.pi).all() & (axis < math.pi).all())
+    assert bool((half >= 0).all() & (half <= math.pi).all())
+    assert float(half.mean()) == pytest.approx(math.pi / 2, abs=0.3)
+    inner = draw_inside(outer, torch.Generator().manual_seed(2))
+    outside = (covered(inner) & ~covered(outer)).sum(-1)
+    assert outside.max() <= 1, "but for rounding at an end"
+    assert float((inner[1] / half).mean()) == pytest.approx(0.5, abs=0.15)
+
+
+def test_the_command_measures_what_it_says(trained, reproduce):
+    folder = trained["cone"].folder
+    (table,) = reproduce("operators", folder, "--pairs", 7, "--seed", 3)
+    assert [row["label"] for row in table["rows"]] == [
+        "ConE (cone), uniform cones, total length",
+        "ConE (cone), uniform cones, by dimension",
+        "ConE (cone), cones of links, total length",
+        "ConE (cone), cones of links, by dimension",
+    ]
+    model = trained["cone"].load_model("best")
+    generator = torch.Generator().manual_seed(3)
+    second = draw_uniform(7, 32, generator)
+    first = draw_uniform(7, 32, generator)
+    with torch.no_grad():
+        stacked = tuple(torch.stack(parts) for parts in zip(first, second, strict=True))
+        learned, real = covered(model.intersect(stacked)), covered(first) & covered(second)
+    total, mean = ratios(learned & real, learned | real)
+    assert table["rows"][0]["values"]["intersection"] == pytest.approx(total, abs=2e-3)
+    assert table["rows"][1]["values"]["intersection"] == pytest.approx(mean, abs=2e-3)
+    (again,) = reproduce("operators", folder, "--pairs", 7, "--seed", 3)
+    assert again["rows"] == table["rows"]
+
+
+def test_cones_of_links_are_the_models(trained, options):
+    run = trained["cone"]
+    block = tiny_queries()["test"].block("2u")
+    (table,) = operators([run], replace(options, pairs=len(block)))
+    model = run.load_model("best")
+    with torch.no_grad():
+        links = [
+            model.project(
+                model.anchor(torch.from_numpy(block.anchors[:, i].astype(np.int64))),
+                torch.from_numpy(block.relations[:, i].astype(np.int64)),
+            )
+            for i in range(2)
+        ]
+        # As many pairs as queries: each query once, so that the order does not matter.
+        expected = both(union_overlap(model, links[0], links[1]))
+    found = table.row("ConE (cone), cones of links, total length").values["union"]
+    assert found == pytest.approx(expected[0], abs=1e-6)
+
+
+def test_only_cones_have_these_operators(trained, options):
+    with pytest.raises(UnsupportedOperatorError, match="run of box"):
+        operators([trained["box"]], options)
