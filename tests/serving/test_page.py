@@ -385,9 +385,14 @@ def test_sectors_are_drawn_where_the_angles_say(open_page):
 @pytest.mark.parametrize(("device", "viewport"), [("desk", DESK), ("phone", PHONE)])
 def test_the_page_fits_screens_and_schemes(open_page, device, viewport, scheme):
     page = open_page(viewport=viewport, scheme=scheme)
-    ask(page, "France.borders & !Euro.^uses_currency")
-    page.locator(".answer button").first.click()
+    ask(page, "Germany.borders & !German.^speaks")
+    page.locator(".answer.is-predicted button").first.click()
     expect(page.locator(".why-card")).to_be_visible()
+    words = re.findall(r"\w+", page.locator("main").inner_text())
+    assert not {"null", "undefined", "NaN"} & set(words)
+    goal = page.locator("ck-builder .node-goal").bounding_box()
+    canvas = page.locator("ck-builder .canvas").bounding_box()
+    assert goal["x"] + goal["width"] <= canvas["x"] + canvas["width"] + 1, "the drawing is cut off"
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= viewport["width"], "the page must not scroll sideways"
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")

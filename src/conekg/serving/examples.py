@@ -18,8 +18,8 @@ from conekg.serving.schemas import Example
 
 GEOGRAPHY = (
     "France.borders",
-    "Germany.borders & Italy.borders",
-    "France.borders & !Euro.^uses_currency",
+    "China.borders & India.borders",
+    "Germany.borders & !German.^speaks",
     '("South America".^in_subregion & !Spanish.^speaks).capital',
     "(Portugal | Brazil).speaks",
 )

@@ -11,6 +11,7 @@ const LEVEL_GAP = 34;
 const SIBLING_GAP = 22;
 const BEND = 28; // how much of an edge turns towards its parent
 const MARGIN = 8;
+const SQUEEZE = 1.12; // a drawing this much too wide is made smaller rather than turned
 
 const shorten = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
@@ -21,7 +22,7 @@ function nodeWidth(node) {
 }
 
 function edgeWidth(node) {
-  return node.edge?.text ? shorten(node.edge.text, 22).length * GLYPH + 14 : 0;
+  return node.edge?.text ? shorten(node.edge.text, 26).length * GLYPH + 14 : 0;
 }
 
 /** All nodes with their depth, deepest first drawn; children before parents. */
@@ -129,8 +130,8 @@ function drawEdge(item, down) {
   const text = item.node.edge?.text;
   if (text) {
     const [x, y] = label;
-    const words = svg("text", { class: `edge-label label-${tone}`, x, y }, shorten(text, 22));
-    if (text.length > 22) words.append(svg("title", {}, text));
+    const words = svg("text", { class: `edge-label label-${tone}`, x, y }, shorten(text, 26));
+    if (text.length > 26) words.append(svg("title", {}, text));
     parts.push(words);
   }
   return parts;
@@ -186,7 +187,7 @@ export function drawTree(tree, { room, label }) {
   const root = flatten(tree, 0, null, items);
   let down = false;
   let box = layoutAcross(items);
-  if (box.width > room * 1.12) {
+  if (box.width > room * SQUEEZE) {
     const across = box;
     box = layoutDown(items, root);
     down = true;
@@ -199,7 +200,7 @@ export function drawTree(tree, { room, label }) {
   const drawing = svg(
     "svg",
     {
-      class: "diagram",
+      class: box.width <= room * SQUEEZE ? "diagram diagram-fits" : "diagram",
       viewBox: `0 0 ${box.width} ${box.height}`,
       width: box.width,
       height: box.height,

@@ -27,12 +27,10 @@ class Explanation extends HTMLElement {
     }
     this.canvas = html("div", { class: "canvas" });
     this.drawnRoom = -1;
-    this.replaceChildren(
-      this.verdict(),
-      this.canvas,
-      html("ol", { class: "steps" }, this.witness.parts.map((part) => this.part(part))),
-      this.alternatives(),
-    );
+    const steps = this.witness.parts.map((part) => this.part(part));
+    this.replaceChildren(this.verdict(), this.canvas, html("ol", { class: "steps" }, steps));
+    const others = this.alternatives();
+    if (others !== null) this.append(others);
     this.draw();
   }
 
@@ -77,7 +75,8 @@ class Explanation extends HTMLElement {
     if (witness.facts_only) return html("p", { class: "verdict" }, name, " follows from facts alone.");
     if (against > 0) return html("p", { class: "verdict" }, name, " stands against a fact of the graph.");
     const many = guesses === 1 ? "one guess" : `${guesses} guesses`;
-    return html("p", { class: "verdict" }, name, ` needs ${many}; the rest are facts.`);
+    const rest = witness.parts.some((part) => part.kind === "fact") ? "; the rest are facts" : "";
+    return html("p", { class: "verdict" }, name, ` needs ${many}${rest}.`);
   }
 
   part(part) {

@@ -1,0 +1,55 @@
+"""Examples: the chosen ones fit the embedded graph, sampled ones come one a shape."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from conekg.graph.geography import load_geography
+from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.query.parse import parse_query
+from conekg.serving.examples import GEOGRAPHY, SHAPES, examples_of
+from conekg.symbolic.engine import answer
+from tiny import tiny_graph, tiny_queries
+
+
+def test_the_chosen_questions_have_answers_in_the_embedded_graph():
+    graph = load_geography()
+    examples = examples_of(graph)
+    assert [example.query for example in examples] == list(GEOGRAPHY)
+    for example in examples:
+        query = parse_query(example.query, graph.vocabulary)
+        assert 0 < len(answer(graph.adjacency("train"), query)) < 100
+        assert example.reading
+
+
+def test_a_model_without_negation_is_not_asked_for_it():
+    examples = examples_of(load_geography(), can_negate=False)
+    assert examples
+    assert not any("!" in example.query for example in examples)
+
+
+def test_other_graphs_get_one_sampled_question_a_shape():
+    graph, queries = tiny_graph(), tiny_queries()["test"]
+    examples = examples_of(graph, queries)
+    shapes = [example.shape for example in examples]
+    present = [name for name in SHAPES if any(b.shape.name == name and len(b) for b in queries)]
+    assert shapes == present != []
+    for example in examples:
+        block = queries.block(example.shape)
+        fewest = (block.easy.lengths + block.hard.lengths).min()
+        query = parse_query(example.query, graph.vocabulary)
+        assert len(answer(graph.adjacency("test"), query)) <= fewest + block.easy.lengths.max()
+
+
+def test_without_queries_there_are_no_examples():
+    assert examples_of(tiny_graph()) == ()
+    assert examples_of(tiny_graph(), replace(tiny_queries()["test"], blocks=())) == ()
+
+
+def test_a_stranger_called_geography_is_not_asked_about_france():
+    tiny = tiny_graph()
+    splits = ("train", "valid", "test")
+    edges = {split: tiny.edges(split) for split in splits}
+    stranger = KnowledgeGraph("geography", tiny.vocabulary, edges)
+    assert examples_of(stranger) == ()
+    assert examples_of(stranger, tiny_queries()["test"])
