@@ -1,20 +1,32 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from typer.testing import CliRunner
 
+from conekg.answering import fit
 from conekg.cli.demo import ASKED, QUESTIONS
 from conekg.cli.main import app
 from conekg.graph.geography import load_geography
 from conekg.model.cone import ConeConfig
 from conekg.query.parse import parse_query
+from conekg.query.shape import STRUCTURES
 from conekg.query.tree import has_negation, has_union
+from conekg.sampling.protocol import PRESETS
 from conekg.symbolic.engine import answer
 from conekg.training import recipes
 from conekg.training.recipe import TrainingRecipe
 
 TINY = ConeConfig(dim=4, gamma=8.0, hidden=4)
+FEW = replace(
+    PRESETS["small"],
+    train_count=20,
+    train_negation_count=10,
+    evaluation_count=5,
+    trained=tuple(STRUCTURES[name] for name in ("1p", "2i", "2in")),
+    evaluated=tuple(STRUCTURES[name] for name in ("2p", "2in")),
+)
 ONE_STEP = TrainingRecipe(steps=1, batch_size=16, negatives=2, validate_queries=1)
 
 
@@ -59,6 +71,7 @@ def test_what_the_model_is_asked_can_be_answered() -> None:
 def test_the_demo_fits_once_and_asks_three_questions(tmp_path, monkeypatch) -> None:
     run = tmp_path / "demo-run"
     monkeypatch.setattr(recipes, "_small", lambda model: (TINY, ONE_STEP))
+    monkeypatch.setitem(fit.PRESETS, "small", FEW)
     first = CliRunner().invoke(app, ["demo", "--out", str(run)])
     assert first.exit_code == 0, first.output
     for words, text in ASKED:

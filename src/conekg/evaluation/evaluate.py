@@ -99,8 +99,8 @@ def evaluate(
     """The metrics of every structure of a query set, and their averages.
 
     Structures that the model cannot answer are reported as such, not skipped. At most
-    `max_queries` queries of each structure are ranked, evenly spaced ones. `progress` hears how many
-    queries are done, of how many.
+    `max_queries` queries of each structure are ranked, evenly spaced ones. `progress` hears
+    how many queries are done, of how many.
     """
     scorer = ModelScorer(model, union) if isinstance(model, QueryModel) else model
     blocks = [_with_hard_answers(block, max_queries) for block in query_set]
