@@ -91,7 +91,7 @@ def reproduce(
     given = {key: value for key, value in given.items() if value is not None}
     _refuse_without_effect(experiment, given)
     opened = [open_run(folder) for folder in runs or []]
-    with progress(name, unit="units") as bar:
+    with progress(name, unit="queries") as bar:
         tables = experiment.measure(opened, Options(**given, progress=bar.update))
     for table in tables:
         results().print(table.to_rich())
@@ -124,13 +124,16 @@ def _refuse_without_effect(experiment: Experiment, given: dict[str, Any]) -> Non
 
 def _print_list() -> None:
     from conekg.experiments.catalog import EXPERIMENTS
+    from conekg.experiments.published import place_of
 
     table = Table(title="experiments")
-    for column in ("name", "what it measures", "in the paper", "options"):
-        table.add_column(column)
+    table.add_column("name", no_wrap=True)
+    for column in ("what it measures", "in the paper", "options"):
+        table.add_column(column, overflow="fold")
     for experiment in EXPERIMENTS.values():
+        places = ", ".join(map(place_of, experiment.paper))
         flags = " ".join(f"--{option.replace('_', '-')}" for option in experiment.options)
-        table.add_row(experiment.name, experiment.summary, experiment.paper, flags)
+        table.add_row(experiment.name, experiment.summary, places, flags)
     results().print(table)
 
 

@@ -141,8 +141,14 @@ def _table(
 
 CARDINALITY = Experiment(
     name="cardinality",
-    paper="table:spearman, table:spearman_fb237, table:spearman_nell, "
-    "table:pearson_fb, table:pearson_fb237, table:pearson_nell",
+    paper=(
+        "table:spearman",
+        "table:spearman_fb237",
+        "table:spearman_nell",
+        "table:pearson_fb",
+        "table:pearson_fb237",
+        "table:pearson_nell",
+    ),
     summary="correlation of a region's size with the number of answers",
     run=cardinality,
     options=("split", "checkpoint", "max_queries"),

@@ -10,10 +10,14 @@ from conekg.experiments.dimensions import DIMENSIONS
 from conekg.experiments.empty_intersection import EMPTY_INTERSECTION
 from conekg.experiments.emql import EMQL
 from conekg.experiments.experiment import Experiment
+from conekg.experiments.figures import FIGURES
 from conekg.experiments.main_results import MAIN_EPFO, MAIN_NEGATION
+from conekg.experiments.membership import MEMBERSHIP
 from conekg.experiments.operators import OPERATORS
 from conekg.experiments.seeds import SEEDS
+from conekg.experiments.speed import SPEED
 from conekg.experiments.union import UNION
+from conekg.experiments.variability import VARIABILITY
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
@@ -27,6 +31,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         UNION,
         EMQL,
         SEEDS,
+        VARIABILITY,
+        MEMBERSHIP,
+        SPEED,
+        FIGURES,
     )
 }
 """Every experiment by name, in the paper's order."""

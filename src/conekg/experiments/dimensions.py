@@ -63,7 +63,7 @@ def dimensions(runs: Sequence[Run], options: Options) -> Tables:
 
 DIMENSIONS = Experiment(
     name="dimensions",
-    paper="table:epfo_results_800, table:negation_results_800",
+    paper=("table:epfo_results_800", "table:negation_results_800"),
     summary="MRR at several dimensions, such as BetaE at 400 and 800",
     run=dimensions,
     options=("split", "checkpoint", "max_queries"),

@@ -68,10 +68,18 @@ def only_structures(query_set: QuerySet, names: Sequence[str]) -> QuerySet:
 
 def chosen_blocks(
     run: Run, options: Options, names: Sequence[str], split: Split | None = None
-) -> tuple[QueryBlock, ...]:
-    """The run's queries of those structures, at most `max_queries` of each, evenly spaced."""
+) -> Iterator[QueryBlock]:
+    """The run's queries of those structures, at most `max_queries` of each, evenly spaced.
+
+    Tells how many queries are done whenever the next block is asked for.
+    """
     query_set = only_structures(run.queries(split or options.split), names)
-    return tuple(evenly_spaced(block, options.max_queries) for block in query_set if len(block))
+    blocks = [evenly_spaced(block, options.max_queries) for block in query_set if len(block)]
+    done, total = 0, sum(map(len, blocks))
+    for block in blocks:
+        yield block
+        done += len(block)
+        options.progress(done, total)
 
 
 def evenly_spaced(block: QueryBlock, at_most: int | None) -> QueryBlock:

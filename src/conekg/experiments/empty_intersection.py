@@ -156,7 +156,7 @@ def mean_apertures(model: QueryModel, queries: Queries) -> Floats:
 
 EMPTY_INTERSECTION = Experiment(
     name="empty-intersection",
-    paper="sec:empty_intersection",
+    paper=("sec:empty_intersection",),
     summary="apertures of intersections with many answers and with none",
     run=empty_intersection,
     options=("checkpoint", "pairs", "seed"),

@@ -67,7 +67,7 @@ def emql(runs: Sequence[Run], options: Options) -> Tables:
 
 EMQL = Experiment(
     name="emql",
-    paper="table:cmp_results",
+    paper=("table:cmp_results",),
     summary="EmQL, ConE and the baselines by average MRR, on the Query2Box release",
     run=emql,
     options=("split", "checkpoint", "max_queries", "queries"),

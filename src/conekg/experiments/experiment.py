@@ -20,8 +20,8 @@ class Experiment:
     """A claim of the paper that can be tried on any run."""
 
     name: str
-    paper: str
-    """Which tables or sections of the paper it repeats."""
+    paper: tuple[str, ...]
+    """The labels of the tables, figures or numbers of the paper that it repeats."""
     summary: str
     """One line for a list of experiments."""
     run: Callable[[Sequence[Run], Options], Tables]

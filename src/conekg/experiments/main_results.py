@@ -149,7 +149,7 @@ def average_note(rows: Sequence[Row]) -> tuple[str, ...]:
 
 MAIN_EPFO = Experiment(
     name="main-epfo",
-    paper="table:epfo_results, table:errorbar_epfo",
+    paper=("table:epfo_results", "table:errorbar_epfo"),
     summary="MRR of the nine structures without negation",
     run=main_epfo,
     options=("split", "checkpoint", "max_queries"),
@@ -157,7 +157,7 @@ MAIN_EPFO = Experiment(
 
 MAIN_NEGATION = Experiment(
     name="main-negation",
-    paper="table:negation_results, table:errorbar_neg",
+    paper=("table:negation_results", "table:errorbar_neg"),
     summary="MRR of the five structures with negation",
     run=main_negation,
     options=("split", "checkpoint", "max_queries"),

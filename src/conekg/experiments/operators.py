@@ -271,7 +271,7 @@ def _batch_sizes(count: int, dim: int) -> Iterator[int]:
 
 OPERATORS = Experiment(
     name="operators",
-    paper="sec:operators",
+    paper=("sec:operators",),
     summary="learned projection, intersection and De Morgan union against real set operations",
     run=operators,
     options=("split", "checkpoint", "pairs", "seed"),

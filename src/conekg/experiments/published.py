@@ -26,6 +26,15 @@ MODEL_TITLES = {
 """What the paper calls our models, in the order of its tables."""
 
 
+FIGURE_PLACES = {
+    "subfig:cones": "Figure 1b",
+    "fig:models": "Figure 2",
+    "fig:queries": "Figure 3",
+    "fig:intersect": "Figure 4",
+}
+"""The paper's figures by label."""
+
+
 @dataclass(frozen=True)
 class Published:
     """One table of the paper, for one data set."""
@@ -67,6 +76,12 @@ def published(label: str, data_set: str | None) -> Published:
             for name, values in rows.items()
         },
     )
+
+
+def place_of(label: str) -> str:
+    """Where in the paper a table, a figure or a number of the text is found."""
+    place: str = FIGURE_PLACES.get(label) or _tables()[label]["place"]
+    return place
 
 
 def labels() -> tuple[str, ...]:

@@ -110,7 +110,7 @@ def _refuse_other_differences(runs: Sequence[Run]) -> None:
 
 SEEDS = Experiment(
     name="seeds",
-    paper="table:errorbar_epfo, table:errorbar_neg",
+    paper=("table:errorbar_epfo", "table:errorbar_neg"),
     summary="mean and standard deviation of MRR over seeds",
     run=seeds,
     options=("split", "checkpoint", "max_queries"),

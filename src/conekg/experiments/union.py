@@ -56,7 +56,7 @@ def union(runs: Sequence[Run], options: Options) -> Tables:
 
 UNION = Experiment(
     name="union",
-    paper="table:dis",
+    paper=("table:dis",),
     summary="unions by DNF against De Morgan's law, on 2u and up",
     run=union,
     options=("split", "checkpoint", "max_queries"),

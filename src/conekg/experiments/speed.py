@@ -1,0 +1,151 @@
+"""Appendix G: seconds per 100 training steps of every model, at equal numbers of parameters.
+
+Equal are the tables of entities, which make up nearly all parameters of a large graph.
+The clock includes drawing the batches; it is this machine's, the paper's is an RTX 3090.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from conekg.errors import ConfigError
+from conekg.experiments.experiment import Experiment, Tables, describe
+from conekg.experiments.options import Options
+from conekg.experiments.published import ANY, MODEL_TITLES, published
+from conekg.experiments.table import Row, Table
+from conekg.model.catalog import MODELS, build_model
+from conekg.model.config import ModelConfig
+from conekg.model.interface import QueryModel
+from conekg.training.batches import move_to_device
+from conekg.training.recipe import Recipe
+from conekg.training.recipes import find_recipe
+from conekg.training.run import Run
+from conekg.training.updater import make_updater
+
+WARM_UP_STEPS = 3
+"""Steps before the clock starts: compilation, caches, captured graphs."""
+
+REPEATS = 5
+"""How many times the steps are timed; the median counts."""
+
+
+def speed(runs: Sequence[Run], options: Options) -> Tables:
+    """Seconds per 100 steps of each model on the run's graph and queries (Table 20)."""
+    if len(runs) > 1:
+        raise ConfigError("speed takes one RUN: it times every model on that run's queries")
+    run = runs[0]
+    paper = published("tab:running_time", ANY)
+    width = run.new_model().entity.shape[1]
+    rows, total = list[Row](), len(MODELS)
+    for done, name in enumerate(MODEL_TITLES):
+        options.progress(done, total)
+        recipe = equal_recipe(run, name, width)
+        model = _build(run, recipe)
+        seconds = seconds_per_step(run, recipe, model, options)
+        values = {
+            "seconds": 100.0 * seconds,
+            "entity parameters": float(model.entity.numel()),
+            "all parameters": float(sum(p.numel() for p in model.parameters())),
+        }
+        rows.append(Row(f"{MODEL_TITLES[name]}, d = {recipe.config.dim}", values))
+    options.progress(total, total)
+    papers = [Row(f"{MODEL_TITLES[n]}, {paper.place}", v, "paper") for n, v in paper.rows.items()]
+    training = run.recipe.training
+    table = Table(
+        title=f"Time of 100 training steps, {run.graph.name}, {_machine(options.device)}",
+        columns=("seconds", "entity parameters", "all parameters"),
+        rows=(*rows, *papers),
+        paper="tab:running_time",
+        unit="seconds per 100 steps",
+        notes=(
+            f"All entity tables are {width} wide (BetaE has two numbers a dimension). A step is "
+            "one round of the model's update cycle, with the run's batch size of "
+            f"{training.batch_size} queries and {training.negatives} negatives, products in "
+            f"{training.precision}; EmQL has a loss of its own without negatives.",
+            f"The median of {REPEATS} times {options.steps} steps, after {WARM_UP_STEPS} untimed.",
+            f"The paper's column is {paper.unit}.",
+            describe(run),
+        ),
+        digits=2,
+    )
+    return (table,)
+
+
+def equal_recipe(run: Run, name: str, width: int) -> Recipe:
+    """The recipe of a model whose entity table is `width` wide, on the run's queries."""
+    recipe = find_recipe("paper", name, run.graph.name)
+    present = frozenset(block.shape.name for block in run.queries("train") if len(block))
+    ours = run.recipe.training
+    training = replace(
+        recipe.training.restricted_to(present),
+        batch_size=ours.batch_size,
+        negatives=ours.negatives,
+        precision=ours.precision,
+        compile_operators=ours.compile_operators,
+        seed=ours.seed,
+    )
+    config = _config_of_width(
+        recipe.config, name, width, getattr(run.recipe.config, "hidden", None)
+    )
+    return replace(recipe, config=config, training=training)
+
+
+def seconds_per_step(run: Run, recipe: Recipe, model: QueryModel, options: Options) -> float:
+    """The median time of a training step on the device, warmed up."""
+    shapes = recipe.training.trained_shapes()
+    data = move_to_device(run.queries("train"), run.graph.num_entities, shapes, options.device)
+    updater = make_updater(model, data, recipe.training, options.device)
+    for _ in range(WARM_UP_STEPS):
+        updater.step(recipe.training.learning_rate)
+    updater.take_loss()  # waits for the device
+    times = []
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        for _ in range(options.steps):
+            updater.step(recipe.training.learning_rate)
+        updater.take_loss()
+        times.append((time.perf_counter() - started) / options.steps)
+    return statistics.median(times)
+
+
+def _config_of_width(config: ModelConfig, name: str, width: int, hidden: int | None) -> ModelConfig:
+    """The configuration with that table, and the run's hidden layers where both have some."""
+    dim = width // 2 if name == "beta" else width
+    if dim < 1:
+        raise ConfigError(f"an entity table {width} wide is too narrow for {name}", key="dim")
+    changes = {"dim": dim}
+    if hidden is not None and hasattr(config, "hidden"):
+        changes["hidden"] = hidden
+    changed: ModelConfig = replace(config, **changes)
+    return changed
+
+
+def _build(run: Run, recipe: Recipe) -> QueryModel:
+    return build_model(
+        recipe.model,
+        run.graph.num_entities,
+        run.graph.num_relations,
+        recipe.config,
+        recipe.training.seed,
+        facts=run.graph.edges("train"),
+    )
+
+
+def _machine(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{torch.get_num_threads()} CPU threads"
+
+
+SPEED = Experiment(
+    name="speed",
+    paper=("tab:running_time",),
+    summary="seconds per 100 training steps of every model, at equal numbers of parameters",
+    run=speed,
+    options=("steps",),
+)

@@ -1,0 +1,136 @@
+"""Appendix C.7: are the apertures of a query wide where its answers are unlike each other?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from conekg.errors import UnsupportedOperatorError
+from conekg.experiments.arcs import wrap
+from conekg.experiments.cardinality import SINGLE_REGION_STRUCTURES
+from conekg.experiments.embedded import chosen_blocks, embedded_batches
+from conekg.experiments.experiment import (
+    Experiment,
+    Tables,
+    common_data_set,
+    describe,
+    missing_note,
+    title_of,
+)
+from conekg.experiments.main_results import compare
+from conekg.experiments.options import Options
+from conekg.experiments.published import published
+from conekg.experiments.statistics import Floats, pearson, spearman
+from conekg.experiments.table import Row, Table
+from conekg.graph.knowledge_graph import KnowledgeGraph, Split
+from conekg.graph.ragged import Ragged
+from conekg.model.cone import Cone, angle
+from conekg.sampling.query_set import QueryBlock
+from conekg.training.run import Run
+
+_ANGLES_AT_ONCE = 1 << 22
+"""How many (answer, dimension) are in memory at a time."""
+
+_QUERIES_AT_ONCE = 256
+"""How many averages are in memory at a time."""
+
+_NOTE = (
+    "The variability δ of a query: of all its answers on the split's graph, the largest squared "
+    "distance to their semantic average with equal weights; a squared distance is the sum over "
+    "dimensions of the squared angle between the two axes, taken the short way round. Correlated "
+    "with the sum of the query's apertures. Queries without answers there are left out."
+)
+
+
+def variability(runs: Sequence[Run], options: Options) -> Tables:
+    """Spearman's and Pearson's correlation of apertures and δ, per structure (Table 17)."""
+    data_set = common_data_set(runs)
+    paper = published("table:variety", data_set)
+    rows, comparisons, notes = list[Row](), list[Row](), [_NOTE]
+    for run in runs:
+        model = run.load_model(options.checkpoint, options.device)
+        if not isinstance(model, Cone):
+            raise UnsupportedOperatorError(
+                f"{run.folder} is a run of {model.name}; δ is defined by an average of cones",
+                hint="give runs of the model cone",
+            )
+        found: dict[str, dict[str, float]] = {"spearman": {}, "pearson": {}}
+        for block in chosen_blocks(run, options, SINGLE_REGION_STRUCTURES):
+            sizes, spreads = apertures_and_spreads(model, run.graph, options.split, block)
+            for name, correlate in (("spearman", spearman), ("pearson", pearson)):
+                value = correlate(sizes, spreads)
+                if value is None:
+                    notes.append(
+                        f"{title_of(run)}: apertures or δ are constant on {block.shape.name}."
+                    )
+                else:
+                    found[name][block.shape.name] = value
+        for name, values in found.items():
+            rows.append(Row(f"{title_of(run)}, {name}", values))
+            comparisons += compare(rows[-1].label, values, paper.row(name))
+        notes.append(describe(run))
+    papers = [
+        Row(f"ConE, {name}, {paper.place}", values, "paper") for name, values in paper.rows.items()
+    ]
+    if data_set is not None and not papers:
+        notes.append("The paper has this experiment for FB15k only.")
+    table = Table(
+        title=f"Variability of answers, {runs[0].graph.name}, {options.split} queries",
+        columns=SINGLE_REGION_STRUCTURES,
+        rows=(*rows, *papers, *comparisons),
+        paper="table:variety",
+        unit=paper.unit,
+        notes=(*dict.fromkeys(notes), *missing_note(data_set, runs[0].graph.name)),
+        digits=2,
+    )
+    return (table,)
+
+
+@torch.inference_mode()
+def apertures_and_spreads(
+    model: Cone, graph: KnowledgeGraph, split: Split, block: QueryBlock
+) -> tuple[Floats, Floats]:
+    """[queries] the sum of apertures and [queries] δ, of the queries that have answers."""
+    sizes, spreads = [np.zeros(0)], [np.zeros(0)]
+    for batch in embedded_batches(model, graph, split, block, _QUERIES_AT_ONCE):
+        answered = batch.answers.lengths > 0
+        sizes.append(model.size(batch.region).double().cpu().numpy()[answered])
+        spreads.append(spread(model, batch.answers).double().cpu().numpy()[answered])
+    return np.concatenate(sizes), np.concatenate(spreads)
+
+
+def spread(model: Cone, answers: Ragged) -> Tensor:
+    """[rows] the largest squared distance of a row's entities to their semantic average."""
+    device = model.entity.device
+    x = torch.zeros(len(answers), model.dim, device=device)
+    y = torch.zeros_like(x)
+    for rows, axis in _pieces(model, answers):
+        x.index_add_(0, rows, torch.cos(axis))
+        y.index_add_(0, rows, torch.sin(axis))
+    average = angle(x, y)  # the sums' direction is that of the means
+    largest = torch.zeros(len(answers), device=device)
+    for rows, axis in _pieces(model, answers):
+        squared = wrap(axis - average[rows]).square().sum(dim=-1)
+        largest.scatter_reduce_(0, rows, squared, reduce="amax")
+    return largest
+
+
+def _pieces(model: Cone, answers: Ragged) -> Iterator[tuple[Tensor, Tensor]]:
+    """The answers' rows and axes, so many at a time that they fit."""
+    device, size = model.entity.device, max(1, _ANGLES_AT_ONCE // model.dim)
+    rows = np.repeat(np.arange(len(answers)), answers.lengths)
+    for start in range(0, len(rows), size):
+        ids = torch.from_numpy(answers.values[start : start + size].astype(np.int64)).to(device)
+        yield torch.from_numpy(rows[start : start + size]).to(device), model.points(ids)
+
+
+VARIABILITY = Experiment(
+    name="variability",
+    paper=("table:variety",),
+    summary="correlation of apertures with the spread of a query's answers",
+    run=variability,
+    options=("split", "checkpoint", "max_queries"),
+)

@@ -1,0 +1,69 @@
+"""`conekg reproduce` from the outside; what each experiment measures is tested beside it."""
+
+import json
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from conekg.cli.main import app
+from conekg.experiments.catalog import EXPERIMENTS
+from untrained_run import untrained_run
+
+
+def conekg(*arguments):
+    return CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
+
+
+@pytest.fixture
+def run(film_graph, tmp_path):
+    return untrained_run(tmp_path / "run", film_graph)
+
+
+def test_the_list_names_every_experiment():
+    result = conekg("--list")
+    assert result.exit_code == 0
+    for name in EXPERIMENTS:
+        assert name in result.stdout
+
+
+def test_tables_go_to_the_terminal_and_to_files(run, tmp_path):
+    files = [tmp_path / name for name in ("t.json", "t.md", "t.png")]
+    result = conekg(
+        "operators", run, "--pairs", 4, "--seed", 2,
+        "--json", files[0], "--markdown", files[1], "--picture", files[2],
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    content = json.loads(files[0].read_text())
+    assert content["experiment"] == "operators"
+    assert content["options"] == {"pairs": 4, "seed": 2}
+    projection = content["tables"][0]["rows"][0]["values"]["projection"]
+    assert f"{projection:.4f}" in result.stdout
+    assert f"{projection:.4f}" in files[1].read_text()
+    assert files[2].read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give the NAME"),
+        (["operatos"], "did you mean 'operators'"),
+        (["operators"], "needs one RUN"),
+        (["operators", "RUN", "--max-queries", "3"], "--max-queries has no effect on operators"),
+        (["figures"], "--out FOLDER"),
+        (["operators", "nowhere"], "does not exist"),
+        (["main-epfo", "RUN"], "no such file"),
+        (["operators", "RUN", "--pairs", "1", "--json", "no/where"], "cannot write no/where"),
+    ],
+)
+def test_mistakes_are_told_in_words(arguments, message, run):
+    result = conekg(*[run if word == "RUN" else word for word in arguments])
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_a_picture_without_matplotlib_names_the_extra(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = conekg("operators", run, "--pairs", 1, "--picture", tmp_path / "t.png")
+    assert result.exit_code == 2
+    assert "conekg[plot]" in result.stderr

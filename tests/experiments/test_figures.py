@@ -1,0 +1,73 @@
+import math
+import sys
+from dataclasses import replace
+
+import pytest
+
+from conekg.errors import ConfigError
+from conekg.experiments import figures as experiment
+from conekg.experiments.figures import FIGURES, draw_averages, figures
+from conekg.experiments.structure_figure import FOURTEEN, draw_structures, place
+from conekg.query.shape import STRUCTURES
+
+PNG = b"\x89PNG\r\n"
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that were saved, by file name, instead of files."""
+    saved = {}
+    for module in (experiment, sys.modules["conekg.experiments.structure_figure"]):
+        monkeypatch.setattr(module, "save_figure", lambda f, path: saved.update({path.name: f}))
+    return saved
+
+
+def test_every_figure_is_a_picture(options, tmp_path):
+    (table,) = figures([], replace(options, out=tmp_path / "new"))
+    names = ["cones.png", "operators.png", "averages.png", "structures.png"]
+    assert [row.label.split()[0] for row in table.rows] == names
+    for name in names:
+        assert (tmp_path / "new" / name).read_bytes().startswith(PNG)
+
+
+def test_panels_are_whole_circles_with_their_ticks(options, tmp_path, drawn):
+    figures([], replace(options, out=tmp_path))
+    assert [len(drawn[name].axes) for name in ("cones.png", "operators.png")] == [4, 5]
+    for name in ("cones.png", "operators.png", "averages.png"):
+        for panel in drawn[name].axes:
+            low, high = panel.get_xlim()
+            assert high - low == pytest.approx(2 * math.pi)
+            assert [t.get_text() for t in panel.get_xticklabels()] == ["0", "π/2", "π", "−π/2"]
+
+
+def test_averages_point_where_they_should(tmp_path, drawn):
+    draw_averages(tmp_path / "averages.png")
+    last = [panel.texts[-1].xy[0] for panel in drawn["averages.png"].axes]
+    assert last[0] == pytest.approx(0.0, abs=1e-6)
+    assert abs(last[1]) == pytest.approx(math.pi, abs=1e-6)
+
+
+def test_all_fourteen_structures_are_drawn(tmp_path, drawn):
+    draw_structures(tmp_path / "structures.png")
+    titles = [panel.get_title() for panel in drawn["structures.png"].axes]
+    assert [title.split()[0] for title in titles if title] == list(FOURTEEN)
+    assert sorted(FOURTEEN) == sorted(set(STRUCTURES) - {"2u-DM", "up-DM"})
+    assert sum("not trained" in title for title in titles) == 4
+
+
+def test_a_structure_is_laid_out_from_left_to_right():
+    root = place(STRUCTURES["inp"].template)
+    (intersection,) = root.parts
+    assert (root.column, root.arrow) == (intersection.column + 1, "projection")
+    assert [part.text for part in intersection.parts] == ["", "¬"]
+    assert intersection.row == 0.5
+
+
+def test_a_folder_is_needed_and_runs_are_not(options, trained, tmp_path):
+    with pytest.raises(ConfigError, match="--out FOLDER"):
+        figures([], options)
+    with pytest.raises(ConfigError, match="takes no RUN"):
+        FIGURES.measure([trained["cone"]], options)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot make the folder"):
+        figures([], replace(options, out=tmp_path / "file"))

@@ -1,0 +1,130 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from conekg.errors import UnsupportedOperatorError
+from conekg.experiments.membership import membership
+from conekg.model.embed import embed
+from conekg.query.plan import plan_shapes
+from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
+from conekg.training.run import open_run
+from oracle import Oracle
+from tiny import tiny_graph, tiny_queries
+
+GRAPHS = {"valid": ("train", "valid"), "test": ("train", "valid", "test")}
+
+
+def inside(model, first, second, entity):
+    """In how many dimensions one entity is inside one region, in plain arithmetic."""
+    weights = model.entity[entity].tolist()
+    count = 0
+    for weight, a, b in zip(weights, first.tolist(), second.tolist(), strict=True):
+        if model.name == "cone":
+            angle = math.pi * math.tanh(weight / model.embedding_range)
+            apart = abs((angle - a + math.pi) % (2 * math.pi) - math.pi)
+        else:
+            apart = abs(weight - a)
+        count += apart <= b
+    return count
+
+
+def expected(model, split, structures):
+    """Precision, recall and their pooled forms, entity by entity with Python sets."""
+    graph = tiny_graph()
+    edges = np.concatenate([graph.edges(part) for part in GRAPHS[split]])
+    oracle = Oracle(edges.tolist(), graph.num_entities)
+    by_structure, pooled = [], np.zeros(3)
+    for block in tiny_queries()[split]:
+        if block.shape.name not in structures or not len(block):
+            continue
+        each = []
+        for row in range(len(block)):
+            plan = plan_shapes([(block.shape, 1)])
+            ids = [
+                torch.from_numpy(part[row : row + 1].astype(np.int64))
+                for part in (block.anchors, block.relations)
+            ]
+            with torch.no_grad():
+                first, second = embed(model, plan, [ids[0]], [ids[1]])
+            taken = {
+                entity
+                for entity in range(graph.num_entities)
+                for branch in range(len(first))
+                if 8 * inside(model, first[branch], second[branch], entity) >= 5 * model.dim
+            }
+            true = oracle.answer(block.query(row))
+            both = len(taken & true)
+            each.append((both / max(1, len(taken)), both / len(true)))
+            pooled += (len(taken), len(true), both)
+        by_structure.append(np.mean(each, axis=0))
+    precision, recall = np.mean(by_structure, axis=0)
+    return {
+        "precision": precision,
+        "recall": recall,
+        "pooled precision": pooled[2] / max(1, pooled[0]),
+        "pooled recall": pooled[2] / pooled[1],
+    }
+
+
+@pytest.fixture(scope="module")
+def wide_runs(trained):
+    """Runs whose models have regions so wide that some entities are inside, and not all."""
+    runs = {}
+    for name in ("cone", "box"):
+        run = open_run(trained[name].folder)
+        model = run.new_model().eval()
+        with torch.no_grad():
+            if name == "cone":
+                model.projection[-1].bias[model.dim :] += 0.2
+            else:
+                model.relation_offset += 0.25
+            model.gate.outer.bias += 4.0
+        runs[name] = with_model(run, model)
+    return runs
+
+
+def with_model(run, model):
+    class Changed(type(run)):
+        def load_model(self, which="best", device="cpu"):
+            return model
+
+    return Changed(run.folder)
+
+
+def test_the_rule_is_a_majority_of_dimensions(wide_runs, options):
+    positive, negative = membership([wide_runs["cone"], wide_runs["box"]], options)
+    for split in ("valid", "test"):
+        for name, title in (("cone", "ConE (cone)"), ("box", "Query2Box (box)")):
+            model = wide_runs[name].load_model()
+            values = expected(model, split, POSITIVE_STRUCTURES)
+            assert 0 < values["recall"] < 1
+            assert 0 < values["precision"] < 1
+            assert positive.row(f"{title}, {split}").values == pytest.approx(values, abs=1e-6)
+        values = expected(wide_runs["cone"].load_model(), split, NEGATION_STRUCTURES)
+        assert negative.row(f"ConE (cone), {split}").values == pytest.approx(values, abs=1e-6)
+    assert len(negative.rows) == 2, "a box has no complement"
+    assert any("Query2Box (box) has no negation" in note for note in negative.notes)
+
+
+def test_the_papers_numbers_stand_beside(trained, options):
+    run = open_run(trained["cone"].folder)
+    run.graph.name = "nell995"
+    positive, negative = membership([run], replace(options, max_queries=1))
+    assert positive.row("Query2Box, valid, Table 18").values["recall"] == 0.581
+    assert negative.row("ConE, test, Table 19").values["precision"] == 0.524
+    ours = positive.row("ConE (cone), test").values["recall"]
+    apart = positive.row("ConE (cone), test − paper").values["recall"]
+    assert apart == pytest.approx(ours - 0.645)
+
+
+def test_the_command_prints_both_tables(trained, reproduce):
+    tables = reproduce("membership", trained["cone"].folder, "--max-queries", 2)
+    assert [table["paper"] for table in tables] == ["tab:answer_epfo", "tab:answer_neg"]
+
+
+def test_a_distribution_has_no_inside(trained, options):
+    with pytest.raises(UnsupportedOperatorError, match="beta has no inside"):
+        membership([trained["beta"]], options)

@@ -1,0 +1,36 @@
+import pytest
+
+from conekg.errors import ConfigError
+from conekg.experiments import speed as experiment
+from conekg.experiments.speed import equal_recipe, speed
+
+
+def test_every_model_is_timed_at_equal_size(trained, reproduce, monkeypatch):
+    clock = iter(range(1000))
+    monkeypatch.setattr(experiment.time, "perf_counter", lambda: next(clock) * 0.25)
+    monkeypatch.setattr(experiment, "REPEATS", 2)
+    (table,) = reproduce("speed", trained["cone"].folder, "--steps", 2)
+    ours = [row for row in table["rows"] if row["kind"] == "ours"]
+    assert [row["label"] for row in ours] == [
+        "GQE, d = 32", "Query2Box, d = 32", "BetaE, d = 16", "EmQL, d = 32", "ConE, d = 32",
+    ]  # fmt: skip
+    # The clock moves a quarter of a second between two looks, over two steps.
+    assert [row["values"]["seconds"] for row in ours] == [12.5] * 5
+    assert {row["values"]["entity parameters"] for row in ours} == {31 * 32}
+    assert all(row["values"]["all parameters"] > 31 * 32 for row in ours)
+    papers = {row["label"]: row["values"] for row in table["rows"] if row["kind"] == "paper"}
+    assert papers["BetaE, Table 20"] == {"seconds": 28.0}
+
+
+def test_recipes_are_the_runs_where_they_can_be(trained):
+    run = trained["cone"]
+    box, beta = equal_recipe(run, "box", 32), equal_recipe(run, "beta", 32)
+    assert box.training.batch_size == run.recipe.training.batch_size == 16
+    assert not any("n" in shape for shape in box.training.trained_shapes())
+    assert "2in" in beta.training.trained_shapes()
+    assert (beta.config.dim, beta.config.hidden) == (16, 48)
+
+
+def test_one_run_at_a_time(trained, options):
+    with pytest.raises(ConfigError, match="one RUN"):
+        speed([trained["cone"], trained["box"]], options)

@@ -1,0 +1,57 @@
+from io import StringIO
+
+from rich.console import Console
+
+from conekg.experiments.table import Row, Table, difference, tables_markdown
+
+TABLE = Table(
+    title="Numbers",
+    columns=("1p", "AVG"),
+    rows=(
+        Row("ours", {"1p": 3.14159, "AVG": 2.0}),
+        Row("theirs", {"1p": 2.5}, "paper"),
+        Row("near", {"1p": False, "AVG": True}, "comparison"),
+    ),
+    paper="table:x",
+    unit="percent",
+    notes=("Measured by hand.",),
+)
+
+
+def test_markdown_has_every_cell_and_note():
+    assert TABLE.to_markdown().splitlines() == [
+        "## Numbers",
+        "",
+        "percent; the paper's `table:x`.",
+        "",
+        "| | 1p | AVG |",
+        "|---|---|---|",
+        "| ours | 3.1 | 2.0 |",
+        "| theirs | 2.5 | – |",
+        "| near | no | yes |",
+        "",
+        "- Measured by hand.",
+    ]
+    assert tables_markdown("page", [TABLE, TABLE]).count("## Numbers") == 2
+
+
+def test_json_is_unrounded():
+    content = TABLE.to_json()
+    assert content["rows"][0] == {
+        "label": "ours",
+        "kind": "ours",
+        "values": {"1p": 3.14159, "AVG": 2.0},
+    }
+    assert content["notes"] == ["Measured by hand."]
+
+
+def test_terminal_shows_the_same():
+    shown = StringIO()
+    Console(width=80, file=shown).print(TABLE.to_rich())
+    text = shown.getvalue()
+    for part in ("Numbers (percent)", "3.1", "–", "yes", "Measured by hand."):
+        assert part in text
+
+
+def test_differences_are_of_common_columns():
+    assert difference({"1p": 3.0, "2p": 1.0}, {"1p": 2.5, "3p": 9.0}) == {"1p": 0.5}

@@ -1,0 +1,65 @@
+import cmath
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from conekg.errors import UnsupportedOperatorError
+from conekg.experiments import variability as experiment
+from conekg.experiments.variability import spread, variability
+from conekg.graph.ragged import Ragged
+from conekg.model.embed import embed
+from conekg.query.plan import plan_shapes
+from oracle import Oracle
+from tiny import tiny_graph, tiny_queries
+
+
+def plain_spread(model, entities):
+    """δ of a set of entities: complex numbers for axes, one dimension after the other."""
+    axes = [
+        [math.pi * math.tanh(w / model.embedding_range) for w in model.entity[e].tolist()]
+        for e in sorted(entities)
+    ]
+    total = np.zeros(len(axes))
+    for column in zip(*axes, strict=True):
+        average = sum(cmath.exp(1j * angle) for angle in column) / len(column)
+        for place, angle in enumerate(column):
+            total[place] += cmath.phase(cmath.exp(1j * angle) / average) ** 2
+    return total.max()
+
+
+def test_spread_is_the_largest_squared_distance_to_the_average(trained, monkeypatch):
+    model = trained["cone"].load_model("best")
+    rows = [[0, 3, 9, 20], [5], [1, 2], list(range(31))]
+    expected = [plain_spread(model, row) for row in rows]
+    with torch.no_grad():
+        assert spread(model, Ragged.from_rows(rows)).tolist() == pytest.approx(expected, rel=1e-3)
+        monkeypatch.setattr(experiment, "_ANGLES_AT_ONCE", 5 * model.dim)
+        assert spread(model, Ragged.from_rows(rows)).tolist() == pytest.approx(expected, rel=1e-3)
+    assert expected[1] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_correlations_of_apertures_and_spread(trained, reproduce):
+    (table,) = reproduce("variability", trained["cone"].folder)
+    rows = {row["label"]: row["values"] for row in table["rows"]}
+    graph, model = tiny_graph(), trained["cone"].load_model("best")
+    edges = np.concatenate([graph.edges(split) for split in ("train", "valid", "test")])
+    oracle = Oracle(edges.tolist(), graph.num_entities)
+    for name in ("1p", "2p", "2in"):
+        block = tiny_queries()["test"].block(name)
+        ids = [torch.from_numpy(p.astype(np.int64)) for p in (block.anchors, block.relations)]
+        plan = plan_shapes([(block.shape, len(block))])
+        with torch.no_grad():
+            _, half = embed(model, plan, [ids[0]], [ids[1]])
+        sizes = (2 * half).sum(dim=-1).tolist()
+        spreads = [plain_spread(model, oracle.answer(block.query(r))) for r in range(len(block))]
+        found = rows["ConE (cone), spearman"][name], rows["ConE (cone), pearson"][name]
+        assert found[0] == pytest.approx(stats.spearmanr(sizes, spreads).statistic, abs=0.05)
+        assert found[1] == pytest.approx(stats.pearsonr(sizes, spreads).statistic, abs=1e-3)
+
+
+def test_only_cones_have_apertures(trained, options):
+    with pytest.raises(UnsupportedOperatorError, match="run of beta"):
+        variability([trained["beta"]], options)
