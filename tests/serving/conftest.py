@@ -43,7 +43,7 @@ class Served:
         """Ask for a graceful end and wait for it."""
         self.client.close()
         self.server.should_exit = True
-        self.thread.join(30)
+        self.thread.join(60)
         assert not self.thread.is_alive(), "the server did not stop"
 
 
