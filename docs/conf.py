@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from typing import Any
 
 from conekg.version import VERSION
 
@@ -13,7 +14,6 @@ version = release = VERSION
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
 exclude_patterns = ["_build"]
-suppress_warnings = ["toc.empty_glob"]  # the first page ends with whatever it does not name
 nitpicky = False  # annotations name types of numpy and torch, whose own pages are not fetched
 
 # Pages are plain Markdown that also reads well on a code host: no directives but the list of
@@ -35,3 +35,18 @@ autodoc_mock_imports = [
 
 html_theme = "furo"
 html_title = f"conekg {VERSION}"
+
+
+def escape_signs(
+    app: Any, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Let |x| and * in docstrings be mathematics, not markup, outside of code."""
+    for number, line in enumerate(lines):
+        parts = line.split("`")
+        parts[::2] = [part.replace("|", r"\|").replace("*", r"\*") for part in parts[::2]]
+        lines[number] = "`".join(parts)
+
+
+def setup(app: Any) -> None:
+    """Hook into autodoc."""
+    app.connect("autodoc-process-docstring", escape_signs)
