@@ -40,6 +40,7 @@ def test_tables_go_to_the_terminal_and_to_files(run, tmp_path):
     projection = content["tables"][0]["rows"][0]["values"]["projection"]
     assert f"{projection:.4f}" in result.stdout
     assert f"{projection:.4f}" in files[1].read_text()
+    assert f"- {content['tables'][0]['notes'][0]}" in result.stdout
     assert files[2].read_bytes().startswith(b"\x89PNG")
 
 

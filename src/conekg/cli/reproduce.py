@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from conekg.cli.console import progress, results, say
+from conekg.cli.console import print_text, progress, results, say
 from conekg.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ def reproduce(
         tables = experiment.measure(opened, Options(**given, progress=bar.update))
     for table in tables:
         results().print(table.to_rich())
+        for note in table.notes:
+            print_text(f"- {note}")
     if json_file is not None:
         content = {
             "experiment": name,

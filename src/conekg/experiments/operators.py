@@ -29,6 +29,7 @@ from conekg.experiments.main_results import paper_rows
 from conekg.experiments.options import Options
 from conekg.experiments.published import published
 from conekg.experiments.table import Row, Table
+from conekg.graph.adjacency import IntArray
 from conekg.model.cone import Cone
 from conekg.model.interface import QueryModel, Region
 from conekg.training.run import Run
@@ -207,22 +208,13 @@ class LinkSource:
         for size in _batch_sizes(count, self._model.dim):
             piece = slice(start, start + size)
             start += size
-            links = [
-                self._link(anchors[piece, column], relations[piece, column])
-                for column in range(anchors.shape[1])
-            ]
-            yield (
-                (draw_inside(links[0], generator), links[0])
-                if len(links) == 1
-                else (
-                    links[0],
-                    links[1],
-                )
-            )
+            first = self._links(anchors[piece, 0], relations[piece, 0])
+            if operator == "projection":
+                yield draw_inside(first, generator), first
+            else:
+                yield first, self._links(anchors[piece, 1], relations[piece, 1])
 
-    def _link(
-        self, heads: np.typing.NDArray[np.int32], relations: np.typing.NDArray[np.int32]
-    ) -> Region:
+    def _links(self, heads: IntArray, relations: IntArray) -> Region:
         device = self._model.entity.device
         anchor = self._model.anchor(torch.from_numpy(heads.astype(np.int64)).to(device))
         return self._model.project(anchor, torch.from_numpy(relations.astype(np.int64)).to(device))

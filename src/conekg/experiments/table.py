@@ -72,8 +72,8 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def to_rich(self) -> RichTable:
-        """The table for a terminal."""
-        table = RichTable(title=f"{self.title} ({self.unit})", caption=" ".join(self.notes))
+        """The table for a terminal; its notes are longer than it is wide, and not part of it."""
+        table = RichTable(title=f"{self.title} ({self.unit})")
         table.add_column("")
         for column in self.columns:
             table.add_column(column, justify="right")
