@@ -218,7 +218,7 @@ def unite(left: IntArray, right: IntArray, out: IntArray) -> int:
 # --- the stack -------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def stored(graph: GraphArrays, work: Workspace, place: int) -> IntArray:
     """The sorted array of the set at a place of the stack, its complement flag aside."""
     start, length = work.stack[place, _START], work.stack[place, _LENGTH]
@@ -227,13 +227,13 @@ def stored(graph: GraphArrays, work: Workspace, place: int) -> IntArray:
     return work.rows[work.stack[place, _ROW], :length]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def is_complement(work: Workspace, place: int) -> bool:
     """Whether the set at a place is everything but its stored array."""
     return work.stack[place, _IS_COMPLEMENT] != 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _put(work: Workspace, place: int, length: int, complement: int) -> None:
     """Declare what this place's own row now holds."""
     work.stack[place, _IS_VIEW] = 0
@@ -242,7 +242,7 @@ def _put(work: Workspace, place: int, length: int, complement: int) -> None:
     work.stack[place, _IS_COMPLEMENT] = complement
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _keep_spare(work: Workspace, place: int, length: int, complement: int) -> None:
     """Let the spare row be this place's own, and its former row the spare."""
     spare = work.stack.shape[0] - 1
@@ -298,16 +298,65 @@ def _combine(graph: GraphArrays, work: Workspace, place: int, is_union: bool) ->
 
 
 @njit(cache=True, nogil=True)
-def find_pair(graph: GraphArrays, head: int, relation: int) -> int:
-    """The pair of a head and a relation, or -1."""
-    stop = graph.entity_offsets[head + 1]
-    place = lower_bound(graph.entity_relations, graph.entity_offsets[head], stop, relation)
-    if place < stop and graph.entity_relations[place] == relation:
-        return graph.entity_pairs[place]
-    return -1
+def _look_up_pairs(
+    entity_offsets: LongArray,
+    entity_relations: IntArray,
+    entity_pairs: IntArray,
+    heads: IntArray,
+    relation: int,
+    out: IntArray,
+) -> int:
+    """Write the pairs of a relation and each of the heads that has it to `out`; how many."""
+    count = 0
+    for head in heads:
+        stop = entity_offsets[head + 1]
+        place = lower_bound(entity_relations, entity_offsets[head], stop, relation)
+        if place < stop and entity_relations[place] == relation:
+            out[count] = entity_pairs[place]
+            count += 1
+    return count
 
 
 @njit(cache=True, nogil=True)
+def _search_pairs(
+    pair_heads: IntArray, span: tuple[int, int], heads: IntArray, complement: bool, out: IntArray
+) -> int:
+    """Write the pairs in `span` whose head is in the set to `out`, by searching; how many."""
+    count = place = 0
+    for pair in range(span[0], span[1]):
+        head = pair_heads[pair]
+        place = gallop(heads, place, head)
+        if (place < len(heads) and heads[place] == head) != complement:
+            out[count] = pair
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _test_pairs(
+    pair_heads: IntArray,
+    span: tuple[int, int],
+    words: WordArray,
+    heads: IntArray,
+    complement: bool,
+    out: IntArray,
+) -> int:
+    """As `_search_pairs`, by marks in a bitmap."""
+    one, six, low = np.uint64(1), np.uint64(6), np.uint64(63)
+    for value in heads:
+        words[np.uint64(value) >> six] |= one << (np.uint64(value) & low)
+    count = 0
+    for pair in range(span[0], span[1]):
+        head = np.uint64(pair_heads[pair])
+        is_member = (words[head >> six] >> (head & low)) & one
+        out[count] = pair  # as in `intersect`, without branches on the data
+        count += (is_member != 0) != complement
+    for value in heads:
+        words[np.uint64(value) >> six] = 0
+    return count
+
+
+@njit(cache=True, nogil=True, inline="always")
 def _select_pairs(
     graph: GraphArrays,
     work: Workspace,
@@ -318,49 +367,37 @@ def _select_pairs(
 ) -> int:
     """Write the pairs of a relation whose head is in the set to `out`; how many."""
     first, last = graph.relation_offsets[relation], graph.relation_offsets[relation + 1]
-    count = 0
     if not complement and len(heads) * _LOOK_UP < last - first:
-        for head in heads:
-            pair = find_pair(graph, head, relation)
-            if pair >= 0:
-                out[count] = pair
-                count += 1
-        return count
-    if (last - first) * _GALLOP < len(heads):
-        place = 0
-        for pair in range(first, last):
-            head = graph.pair_heads[pair]
-            place = gallop(heads, place, head)
-            if (place < len(heads) and heads[place] == head) != complement:
-                out[count] = pair
-                count += 1
-        return count
-    one, six, low = np.uint64(1), np.uint64(6), np.uint64(63)
-    for head in heads:
-        work.words[np.uint64(head) >> six] |= one << (np.uint64(head) & low)
-    for pair in range(first, last):
-        head = np.uint64(graph.pair_heads[pair])
-        is_member = (work.words[head >> six] >> (head & low)) & one
-        out[count] = pair  # as in `intersect`, without branches on the data
-        count += (is_member != 0) != complement
-    for head in heads:
-        work.words[np.uint64(head) >> six] = 0
+        count = _look_up_pairs(
+            graph.entity_offsets, graph.entity_relations, graph.entity_pairs, heads, relation, out
+        )
+    elif (last - first) * _GALLOP < len(heads):
+        count = _search_pairs(graph.pair_heads, (first, last), heads, complement, out)
+    else:
+        count = _test_pairs(graph.pair_heads, (first, last), work.words, heads, complement, out)
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _unite_tails(graph: GraphArrays, work: Workspace, pairs: IntArray, out: IntArray) -> int:
     """Write the distinct tails of the pairs to `out`, in order; how many.
 
     Entities are marked in a bitmap, which is then read in order. Where there are few tails
     for the size of the bitmap, a second one says which words to read.
     """
+    if _count_edges(graph.pair_offsets, pairs) * 4 < len(work.words):
+        count = _unite_sparse(graph.pair_offsets, graph.tails, work.words, work.summary, pairs, out)
+    else:
+        count = _unite_dense(graph.pair_offsets, graph.tails, work.words, pairs, out)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _count_edges(pair_offsets: LongArray, pairs: IntArray) -> int:
     edges = 0
     for pair in pairs:
-        edges += graph.pair_offsets[pair + 1] - graph.pair_offsets[pair]
-    if edges * 4 < len(work.words):
-        return _unite_sparse(graph.pair_offsets, graph.tails, work.words, work.summary, pairs, out)
-    return _unite_dense(graph.pair_offsets, graph.tails, work.words, pairs, out)
+        edges += pair_offsets[pair + 1] - pair_offsets[pair]
+    return edges
 
 
 @njit(cache=True, nogil=True)
@@ -436,7 +473,7 @@ def _project(graph: GraphArrays, work: Workspace, place: int, relation: int) -> 
 # --- programs --------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _settled(graph: GraphArrays, work: Workspace) -> IntArray:
     """The sorted entities of the set at the bottom of the stack, a complement written out."""
     if is_complement(work, 0):
