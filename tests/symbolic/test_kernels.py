@@ -1,53 +1,74 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conekg.symbolic.kernels import gallop, grown, intersect, lower_bound, subtract, unite
+from conekg.graph.adjacency import build_adjacency
+from conekg.query.shape import STRUCTURES
+from conekg.query.tree import Anchor, And, Not, Or, Project, Universe
+from conekg.symbolic.engine import answer
+from conekg.symbolic.kernels import evaluate, graph_arrays, make_workspace
+from conekg.symbolic.program import compile_shape
+from oracle import Oracle
 
-small_sets = st.sets(st.integers(0, 40), max_size=12)
-# Drawn by a seed: hypothesis itself takes long over hundreds of numbers.
-large_sets = st.builds(
-    lambda seed, size: set(np.random.default_rng(seed).choice(401, size, replace=False).tolist()),
-    st.integers(0, 2**20),
-    st.integers(200, 400),
-)
-any_set = small_sets | large_sets
-
-
-def as_array(values: set[int]) -> np.ndarray:
-    return np.array(sorted(values), dtype=np.int32)
+EDGES = np.array([[0, 0, 1], [0, 0, 3], [2, 0, 3], [3, 1, 0]], dtype=np.int32)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "meaning"),
-    [
-        (intersect, set.intersection),
-        (subtract, set.difference),
-        (unite, set.union),
-    ],
-)
-@given(left=any_set, right=any_set)
-def test_sorted_arrays_combine_as_sets_do(kernel, meaning, left, right) -> None:
-    out = np.full(len(left) + len(right) + 1, -7, dtype=np.int32)
-    count = kernel(as_array(left), as_array(right), out)
-    assert out[:count].tolist() == sorted(meaning(left, right))
+def test_kernels_see_one_type_whether_arrays_are_built_or_memory_mapped(tmp_path) -> None:
+    adjacency = build_adjacency(EDGES, 4, 2)
+    np.save(tmp_path / "tails.npy", adjacency.tails)
+    mapped = np.load(tmp_path / "tails.npy", mmap_mode="r")
+    for tails in (adjacency.tails, adjacency.tails.copy(), mapped):
+        frozen = graph_arrays(replace(adjacency, tails=tails)).tails
+        assert type(frozen) is np.ndarray
+        assert not frozen.flags.writeable
+        assert np.shares_memory(frozen, tails)
+        assert frozen.tolist() == adjacency.tails.tolist()
 
 
-@given(any_set, st.integers(-1, 401), st.integers(0, 300))
-def test_searches_find_the_first_place_not_below(values, wanted, start) -> None:
-    array = as_array(values)
-    start = min(start, len(array))
-    expected = start + int(np.searchsorted(array[start:], wanted))
-    assert lower_bound(array, start, len(array), wanted) == expected
-    assert gallop(array, start, wanted) == expected
+def test_a_workspace_is_clean_after_every_query() -> None:
+    generator = np.random.default_rng(0)
+    edges = generator.integers(0, (500, 4, 500), size=(3_000, 3)).astype(np.int32)
+    adjacency = build_adjacency(edges, 500, 4)
+    graph = graph_arrays(adjacency)
+    for name in ("3p", "pin", "up"):
+        shape = STRUCTURES[name]
+        work = make_workspace(500, compile_shape(shape).stack_size)
+        for _ in range(50):
+            anchors = generator.integers(0, 500, shape.num_anchors).astype(np.int32)
+            relations = generator.integers(0, 4, shape.num_relations).astype(np.int32)
+            found = evaluate(graph, work, compile_shape(shape).instructions, anchors, relations)
+            assert found.tolist() == answer(adjacency, shape.ground(anchors, relations)).tolist()
+            assert not work.words.any()
+            assert not work.summary.any()
+            assert sorted(work.stack[:, 0]) == list(range(len(work.stack)))
 
 
-def test_a_buffer_grows_only_when_it_must_and_keeps_what_it_holds() -> None:
-    values = np.arange(4, dtype=np.int32)
-    assert grown(values, 2, 2) is values
-    longer = grown(values, 3, 9)
-    assert len(longer) >= 12
-    assert longer[:3].tolist() == [0, 1, 2]
+@pytest.mark.parametrize("size", [3, 40, 900])
+@given(seed=st.integers(0, 2**20))
+def test_sets_of_every_proportion_combine_as_the_oracle_says(size: int, seed: int) -> None:
+    # Sets of 0 to 900 entities reach the merge, the search and the bitmap.
+    generator = np.random.default_rng(seed)
+    heads = np.repeat([0, 1], [size, generator.integers(0, 900)])
+    edges = np.stack([heads, heads * 0, generator.integers(0, 1_000, len(heads))], axis=1)
+    back = edges[:, [2, 1, 0]] + [0, 1, 0]
+    edges = np.concatenate([edges, back]).astype(np.int32)
+    adjacency, oracle = build_adjacency(edges, 1_000, 2), Oracle(edges.tolist(), 1_000)
+    left, right = (Project(Anchor(head), 0) for head in (0, 1))
+    for query in (
+        And((left, right)),
+        Or((left, right)),
+        And((left, Not(right))),
+        And((Not(left), right)),
+        Or((left, Not(right))),
+        Not(Or((left, right))),
+        Project(And((left, right)), 1),
+        Project(Or((left, Anchor(5))), 1),
+        Project(Not(left), 1),
+        Project(Universe(), 0),
+    ):
+        assert answer(adjacency, query).tolist() == sorted(oracle.answer(query))

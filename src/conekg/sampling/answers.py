@@ -16,7 +16,7 @@ from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import Shape
 from conekg.symbolic.engine import answer_batch
-from conekg.symbolic.kernels import subtract
+from conekg.symbolic.sorted_arrays import subtract
 
 
 def graphs_of(graph: KnowledgeGraph, split: Split) -> tuple[Adjacency | None, Adjacency]:

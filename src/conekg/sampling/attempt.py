@@ -38,11 +38,10 @@ from conekg.symbolic.kernels import (
     Workspace,
     evaluate,
     graph_arrays,
-    grown,
     make_workspace,
-    subtract,
 )
 from conekg.symbolic.program import compile_shape
+from conekg.symbolic.sorted_arrays import grown, subtract
 from conekg.symbolic.workers import PerThread, map_in_order
 
 ACCEPTED: Final = GROUNDED

@@ -25,6 +25,15 @@ from conekg.symbolic.program import (
     PUSH_UNIVERSE,
     UNITE,
 )
+from conekg.symbolic.sorted_arrays import (
+    GALLOP,
+    gallop,
+    grown,
+    intersect,
+    lower_bound,
+    subtract,
+    unite,
+)
 
 WordArray = NDArray[np.uint64]
 
@@ -34,10 +43,6 @@ _IS_VIEW = 1
 _START = 2
 _LENGTH = 3
 _IS_COMPLEMENT = 4
-
-# A search by doubling steps beats a merge once one side is this many times longer (measured:
-# anything from 8 to 32 is within a tenth of the best).
-_GALLOP = 16
 
 # Sets shorter than this are merged; marking them would not pay.
 _MERGE = 16
@@ -116,105 +121,6 @@ def _trailing_zeros(_context: Any, value: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-# --- sorted arrays ---------------------------------------------------------------------------
-
-
-@njit(cache=True, nogil=True)
-def lower_bound(values: IntArray, start: int, stop: int, wanted: int) -> int:
-    """The first place in `values[start:stop]` that is not below `wanted`."""
-    while start < stop:
-        middle = (start + stop) >> 1
-        if values[middle] < wanted:
-            start = middle + 1
-        else:
-            stop = middle
-    return start
-
-
-@njit(cache=True, nogil=True)
-def gallop(values: IntArray, start: int, wanted: int) -> int:
-    """As `lower_bound` to the end of `values`, quick when the place is near `start`."""
-    size = len(values)
-    step = 1
-    while start + step < size and values[start + step] < wanted:
-        start += step
-        step <<= 1
-    return lower_bound(values, start, min(start + step + 1, size), wanted)
-
-
-@njit(cache=True, nogil=True)
-def intersect(left: IntArray, right: IntArray, out: IntArray) -> int:
-    """Write what both sets hold to `out`; its length."""
-    if len(left) > len(right):
-        left, right = right, left
-    count = 0
-    j = 0
-    if len(left) * _GALLOP < len(right):
-        for value in left:
-            j = gallop(right, j, value)
-            if j == len(right):
-                break
-            if right[j] == value:
-                out[count] = value
-                count += 1
-        return count
-    i = 0
-    while i < len(left) and j < len(right):
-        a, b = left[i], right[j]
-        # Written unconditionally and without branches on the data: mispredicted jumps, not
-        # stores, are what a merge costs.
-        out[count] = a
-        count += a == b
-        i += a <= b
-        j += b <= a
-    return count
-
-
-@njit(cache=True, nogil=True)
-def subtract(left: IntArray, right: IntArray, out: IntArray) -> int:
-    """Write what `left` holds and `right` does not to `out`; its length."""
-    count = i = j = 0
-    if len(left) * _GALLOP < len(right):
-        for value in left:
-            j = gallop(right, j, value)
-            if j == len(right) or right[j] != value:
-                out[count] = value
-                count += 1
-        return count
-    while i < len(left) and j < len(right):
-        a, b = left[i], right[j]
-        out[count] = a
-        count += a < b
-        i += a <= b
-        j += b <= a
-    while i < len(left):
-        out[count] = left[i]
-        count += 1
-        i += 1
-    return count
-
-
-@njit(cache=True, nogil=True)
-def unite(left: IntArray, right: IntArray, out: IntArray) -> int:
-    """Write what either set holds to `out`; its length."""
-    count = i = j = 0
-    while i < len(left) and j < len(right):
-        a, b = left[i], right[j]
-        out[count] = min(a, b)
-        count += 1
-        i += a <= b
-        j += b <= a
-    while i < len(left):
-        out[count] = left[i]
-        count += 1
-        i += 1
-    while j < len(right):
-        out[count] = right[j]
-        count += 1
-        j += 1
-    return count
-
-
 # --- the stack -------------------------------------------------------------------------------
 
 
@@ -285,7 +191,7 @@ def _combine(graph: GraphArrays, work: Workspace, place: int, is_union: bool) ->
     if not_left:
         left, right = right, left
     shorter, longer = min(len(left), len(right)), max(len(left), len(right))
-    if shorter >= _MERGE and shorter * _GALLOP >= longer:
+    if shorter >= _MERGE and shorter * GALLOP >= longer:
         length = _filter(work.words, left, right, not (not_left or not_right), out)
     elif not_left or not_right:
         length = subtract(left, right, out)
@@ -371,7 +277,7 @@ def _select_pairs(
         count = _look_up_pairs(
             graph.entity_offsets, graph.entity_relations, graph.entity_pairs, heads, relation, out
         )
-    elif (last - first) * _GALLOP < len(heads):
+    elif (last - first) * GALLOP < len(heads):
         count = _search_pairs(graph.pair_heads, (first, last), heads, complement, out)
     else:
         count = _test_pairs(graph.pair_heads, (first, last), work.words, heads, complement, out)
@@ -519,16 +425,6 @@ def evaluate(
             top -= 1
             _combine(graph, work, top, opcode == UNITE)
     return _settled(graph, work)
-
-
-@njit(cache=True, nogil=True)
-def grown(values: IntArray, used: int, needed: int) -> IntArray:
-    """`values`, or a longer copy of its first `used` entries with room for `needed` more."""
-    if used + needed <= len(values):
-        return values
-    longer = np.empty(max(2 * len(values), used + needed), dtype=np.int32)
-    longer[:used] = values[:used]
-    return longer
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.symbolic.sorted_arrays import gallop, grown, intersect, lower_bound, subtract, unite
+
+small_sets = st.sets(st.integers(0, 40), max_size=12)
+# Drawn by a seed: hypothesis itself takes long over hundreds of numbers.
+large_sets = st.builds(
+    lambda seed, size: set(np.random.default_rng(seed).choice(401, size, replace=False).tolist()),
+    st.integers(0, 2**20),
+    st.integers(200, 400),
+)
+any_set = small_sets | large_sets
+
+
+def as_array(values: set[int]) -> np.ndarray:
+    return np.array(sorted(values), dtype=np.int32)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "meaning"),
+    [
+        (intersect, set.intersection),
+        (subtract, set.difference),
+        (unite, set.union),
+    ],
+)
+@given(left=any_set, right=any_set)
+def test_sorted_arrays_combine_as_sets_do(kernel, meaning, left, right) -> None:
+    out = np.full(len(left) + len(right) + 1, -7, dtype=np.int32)
+    count = kernel(as_array(left), as_array(right), out)
+    assert out[:count].tolist() == sorted(meaning(left, right))
+
+
+@given(any_set, st.integers(-1, 401), st.integers(0, 300))
+def test_searches_find_the_first_place_not_below(values, wanted, start) -> None:
+    array = as_array(values)
+    start = min(start, len(array))
+    expected = start + int(np.searchsorted(array[start:], wanted))
+    assert lower_bound(array, start, len(array), wanted) == expected
+    assert gallop(array, start, wanted) == expected
+
+
+def test_a_buffer_grows_only_when_it_must_and_keeps_what_it_holds() -> None:
+    values = np.arange(4, dtype=np.int32)
+    assert grown(values, 2, 2) is values
+    longer = grown(values, 3, 9)
+    assert len(longer) >= 12
+    assert longer[:3].tolist() == [0, 1, 2]
