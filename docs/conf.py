@@ -12,14 +12,13 @@ author = "The conekg authors"
 copyright = author
 version = release = VERSION
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build"]
 nitpicky = False  # annotations name types of numpy and torch, whose own pages are not fetched
 
 # Pages are plain Markdown that also reads well on a code host: no directives but the list of
 # pages on the first page and the API reference; headings can be linked to as there.
 myst_heading_anchors = 3
-myst_enable_extensions = ["dollarmath"]
 
 # Docstrings are written with single backticks for code, as in Markdown.
 default_role = "code"
