@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from typer.testing import CliRunner
 
+from conekg.cli.main import app
 from conekg.errors import UnsupportedOperatorError
 from conekg.experiments.cardinality import SINGLE_REGION_STRUCTURES, cardinality
 from conekg.model.embed import embed
@@ -71,3 +73,11 @@ def test_unions_are_left_out():
 def test_a_point_has_no_size(trained, options):
     with pytest.raises(UnsupportedOperatorError, match="gqe does not model the number"):
         cardinality([trained["gqe"]], options)
+
+
+def test_every_number_is_shown_whole_in_a_narrow_place(trained, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    result = CliRunner().invoke(app, ["reproduce", "cardinality", str(trained["cone"].folder)])
+    assert result.exit_code == 0
+    assert "…" not in result.stdout
+    assert "ConE (cone)" in result.stdout

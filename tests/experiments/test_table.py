@@ -1,3 +1,4 @@
+from dataclasses import replace
 from io import StringIO
 
 from rich.console import Console
@@ -33,6 +34,13 @@ def test_markdown_has_every_cell_and_note():
         "- Measured by hand.",
     ]
     assert tables_markdown("page", [TABLE, TABLE]).count("## Numbers") == 2
+
+
+def test_counts_and_small_numbers_stay_what_they_are():
+    table = replace(
+        TABLE, columns=("a", "b", "c"), rows=(Row("x", {"a": 12345, "b": 4e-5, "c": 0.0}),)
+    )
+    assert "| x | 12,345 | 4.0e-05 | 0.0 |" in table.to_markdown()
 
 
 def test_json_is_unrounded():

@@ -15,6 +15,9 @@ from conekg.errors import ConfigError
 if TYPE_CHECKING:
     from conekg.experiments.experiment import Experiment
 
+_WIDEST = 400
+"""Characters; no table has more."""
+
 
 def reproduce(
     name: Annotated[
@@ -94,7 +97,7 @@ def reproduce(
     with progress(name, unit="queries") as bar:
         tables = experiment.measure(opened, Options(**given, progress=bar.update))
     for table in tables:
-        results().print(table.to_rich())
+        _print_whole(table.to_rich())
         for note in table.notes:
             print_text(f"- {note}")
     if json_file is not None:
@@ -111,6 +114,14 @@ def reproduce(
 
         draw_tables(tables, picture)
         say(f"drew {picture}")
+
+
+def _print_whole(table: Table) -> None:
+    """Print a table as wide as it is: numbers cut off to fit a narrow terminal are no numbers."""
+    console = results()
+    needed = console.measure(table, options=console.options.update_width(_WIDEST)).maximum
+    console.width = max(console.width, needed)
+    console.print(table)
 
 
 def _refuse_without_effect(experiment: Experiment, given: dict[str, Any]) -> None:

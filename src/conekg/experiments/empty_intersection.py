@@ -34,7 +34,7 @@ from conekg.model.interface import QueryModel
 from conekg.query.plan import plan_shapes
 from conekg.query.shape import STRUCTURES
 from conekg.sampling.protocol import PRESETS
-from conekg.sampling.sample import sample_query_set
+from conekg.sampling.stream import ShapeStream
 from conekg.symbolic.engine import answer_batch
 from conekg.training.run import Run
 
@@ -45,8 +45,8 @@ MANY = 5
 """A query of the first kind has more answers than this."""
 
 _INTERSECTION = STRUCTURES["2i"]
-_ROUNDS = 6
-"""How often a search for queries is widened before it is given up."""
+_ROUNDS = 20
+"""How often twice as many queries as are wanted are looked at before the search is given up."""
 
 Queries = tuple[IntArray, IntArray]
 """Anchors and relations, each [queries, 2]."""
@@ -103,21 +103,20 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
 
 def intersections_with_answers(graph: KnowledgeGraph, wanted: int, seed: int) -> Queries:
     """At most `wanted` queries 2i with more than five answers on the whole graph."""
-    # Sampling for training asks for nothing but answers; all facts are training facts here.
+    # Training queries have answers and nothing else to them; all facts are for training here.
     edges = np.concatenate([graph.edges(split) for split in SPLITS])
     whole = KnowledgeGraph(graph.name, graph.vocabulary, {"train": edges})
-    count, found, before = 2 * wanted, np.zeros(0, dtype=np.int64), -1
+    stream = ShapeStream(whole, _INTERSECTION, PRESETS["small"], seed, workers=None)
+    found: dict[tuple[int, ...], None] = {}  # each query once, in the order of the stream
     for _ in range(_ROUNDS):
-        sampled = sample_query_set(
-            whole, "train", PRESETS["small"], seed, shapes=[_INTERSECTION], count=count
-        )
-        block = sampled.query_set.block("2i")
-        found = np.flatnonzero(block.hard.lengths > MANY)
-        if len(found) >= wanted or len(block) == before:
+        block = stream.take(2 * wanted)
+        rows = np.flatnonzero(block.hard.lengths > MANY)
+        ids = np.concatenate([block.anchors[rows], block.relations[rows]], axis=1)
+        found |= dict.fromkeys(map(tuple, ids.tolist()))
+        if len(found) >= wanted:
             break
-        before, count = len(block), 2 * count
-    rows = found[:wanted]
-    return block.anchors[rows], block.relations[rows]
+    queries = np.array(list(found)[:wanted], dtype=np.int32).reshape(-1, 4)
+    return queries[:, :2], queries[:, 2:]
 
 
 def intersections_without_answers(adjacency: Adjacency, wanted: int, seed: int) -> Queries:

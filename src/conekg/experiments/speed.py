@@ -47,10 +47,10 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
         recipe = equal_recipe(run, name, width)
         model = _build(run, recipe)
         seconds = seconds_per_step(run, recipe, model, options)
-        values = {
+        values: dict[str, float | int] = {
             "seconds": 100.0 * seconds,
-            "entity parameters": float(model.entity.numel()),
-            "all parameters": float(sum(p.numel() for p in model.parameters())),
+            "entity parameters": model.entity.numel(),
+            "all parameters": sum(p.numel() for p in model.parameters()),
         }
         rows.append(Row(f"{MODEL_TITLES[name]}, d = {recipe.config.dim}", values))
     options.progress(total, total)
@@ -68,6 +68,7 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
             f"{training.batch_size} queries and {training.negatives} negatives, products in "
             f"{training.precision}; EmQL has a loss of its own without negatives.",
             f"The median of {REPEATS} times {options.steps} steps, after {WARM_UP_STEPS} untimed.",
+            *_implementations(options.device),
             f"The paper's column is {paper.unit}.",
             describe(run),
         ),
@@ -136,10 +137,20 @@ def _build(run: Run, recipe: Recipe) -> QueryModel:
     )
 
 
+def _implementations(device: torch.device) -> tuple[str, ...]:
+    """Where models are timed by different means, a sentence that says so."""
+    if device.type != "cuda":
+        return ()
+    return (
+        "On a GPU, cones, boxes and points train by fused kernels, BetaE and EmQL by plain PyTorch.",
+    )
+
+
 def _machine(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{torch.get_num_threads()} CPU threads"
+    threads = torch.get_num_threads()
+    return f"CPU, {threads} thread{'s' * (threads > 1)}"
 
 
 SPEED = Experiment(

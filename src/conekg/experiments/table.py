@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from rich.table import Table as RichTable
 
-Cell = float | bool
+Cell = float | int | bool
 Kind = Literal["ours", "paper", "comparison"]
 
 _ABSENT = "–"
@@ -74,9 +74,9 @@ class Table:
     def to_rich(self) -> RichTable:
         """The table for a terminal; its notes are longer than it is wide, and not part of it."""
         table = RichTable(title=f"{self.title} ({self.unit})")
-        table.add_column("")
+        table.add_column("", no_wrap=True)
         for column in self.columns:
-            table.add_column(column, justify="right")
+            table.add_column(column, justify="right", no_wrap=True)
         kind: Kind | None = None
         for row in self.rows:
             if kind is not None and row.kind != kind:
@@ -93,6 +93,10 @@ class Table:
             return _ABSENT
         if isinstance(value, bool):
             return "yes" if value else "no"
+        if isinstance(value, int):
+            return f"{value:,}"
+        if 0 < abs(value) < 0.5 * 10**-self.digits:
+            return f"{value:.1e}"  # small, but not nothing
         return f"{value:.{self.digits}f}"
 
 
