@@ -142,7 +142,7 @@ def _implementations(device: torch.device) -> tuple[str, ...]:
     if device.type != "cuda":
         return ()
     return (
-        "On a GPU, cones, boxes and points train by fused kernels, BetaE and EmQL by plain PyTorch.",
+        "On a GPU cones, boxes and points train by fused kernels, BetaE and EmQL by plain PyTorch.",
     )
 
 
