@@ -7,6 +7,7 @@ the differential entropy of Beta distributions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from conekg.experiments.experiment import (
 )
 from conekg.experiments.main_results import compare, paper_rows
 from conekg.experiments.options import Options
-from conekg.experiments.published import published
+from conekg.experiments.published import Published, published
 from conekg.experiments.statistics import Floats, pearson, spearman
 from conekg.experiments.table import Row, Table
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
@@ -84,11 +85,11 @@ def cardinality(runs: Sequence[Run], options: Options) -> Tables:
         by_value.append(Row(title_of(run), values))
         models.append(run.recipe.model)
         notes.append(describe(run))
-    notes += missing_note(data_set, runs[0].graph.name)
+    notes += missing_note(paper_of(_SPEARMAN, data_set), runs[0].graph.name)
     where = f"{runs[0].graph.name}, {options.split} queries"
     return (
-        _table(f"Spearman, {where}", _SPEARMAN, data_set, by_rank, models, notes),
-        _table(f"Pearson, {where}", _PEARSON, data_set, by_value, models, notes),
+        _table(f"Spearman, {where}", paper_of(_SPEARMAN, data_set), by_rank, models, notes),
+        _table(f"Pearson, {where}", paper_of(_PEARSON, data_set), by_value, models, notes),
     )
 
 
@@ -113,16 +114,15 @@ def sizes_and_counts(
     return np.concatenate(sizes), np.concatenate(counts)
 
 
+def paper_of(labels: dict[str, str], data_set: str | None) -> Published:
+    """The paper's correlations, which have a table of their own for each data set."""
+    table = published(labels[data_set or "fb15k"], data_set)
+    return replace(table, data_sets=tuple(labels))
+
+
 def _table(
-    title: str,
-    labels: dict[str, str],
-    data_set: str | None,
-    rows: Sequence[Row],
-    models: Sequence[str],
-    notes: Sequence[str],
+    title: str, paper: Published, rows: Sequence[Row], models: Sequence[str], notes: Sequence[str]
 ) -> Table:
-    label = labels[data_set or "fb15k"]
-    paper = published(label, data_set)
     comparisons = [
         line
         for row, model in zip(rows, models, strict=True)
@@ -132,7 +132,7 @@ def _table(
         title=title,
         columns=SINGLE_REGION_STRUCTURES,
         rows=(*rows, *paper_rows(paper), *comparisons),
-        paper=label,
+        paper=paper.label,
         unit=paper.unit,
         notes=tuple(dict.fromkeys(notes)),
         digits=2,

@@ -47,7 +47,7 @@ def dimensions(runs: Sequence[Run], options: Options) -> Tables:
             theirs = paper.row(name) or (paper.row("cone") if name == "cone-800" else {})
             comparisons += compare(rows[-1].label, ours, theirs)
             notes += [describe(run), *report.notes()]
-        notes += [*average_note(rows), *missing_note(data_set, runs[0].graph.name)]
+        notes += [*average_note(rows), *missing_note(paper, runs[0].graph.name)]
         tables.append(
             Table(
                 title=f"Dimensions, queries {title}, {runs[0].graph.name}",

@@ -95,7 +95,7 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
         rows=(*rows, *paper_rows(paper), *comparisons),
         paper="sec:empty_intersection",
         unit=paper.unit,
-        notes=(*dict.fromkeys(notes), *missing_note(data_set, graph.name)),
+        notes=(*dict.fromkeys(notes), *missing_note(paper, graph.name)),
         digits=4,
     )
     return (table,)

@@ -53,7 +53,7 @@ def emql(runs: Sequence[Run], options: Options) -> Tables:
             "FB15k: give its folder as --queries to compare with them."
         )
     else:
-        notes += missing_note(data_set if paper.rows else None, graph.name)
+        notes += missing_note(paper, graph.name)
     table = Table(
         title=f"Comparison with EmQL, {graph.name}, {options.split} queries",
         columns=(*POSITIVE_STRUCTURES, AVERAGE),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conekg.errors import ConfigError
 from conekg.experiments.options import Options
-from conekg.experiments.published import MODEL_TITLES
+from conekg.experiments.published import MODEL_TITLES, Published
 from conekg.experiments.table import Table
 from conekg.training.recipes import data_set_of
 from conekg.training.run import Run
@@ -65,8 +65,9 @@ def common_data_set(runs: Sequence[Run]) -> str | None:
     return data_set_of(runs[0].graph.name)
 
 
-def missing_note(data_set: str | None, graph_name: str) -> tuple[str, ...]:
+def missing_note(paper: Published, graph_name: str) -> tuple[str, ...]:
     """Why nothing of the paper stands beside the numbers, where that is so."""
-    if data_set is not None:
+    if paper.rows:
         return ()
-    return (f"The paper has no numbers for the graph {graph_name!r}.",)
+    there = ", ".join(paper.data_sets)
+    return (f"The paper has no numbers for the graph {graph_name!r} here, only for {there}.",)

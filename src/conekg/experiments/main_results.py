@@ -74,7 +74,7 @@ def _main_table(
             comparisons.append(Row(f"{title_of(run)} within the error bar", within, "comparison"))
             notes.append(ERROR_BAR_NOTE)
         notes += [describe(run), *report.notes()]
-    notes += [*average_note(rows), *missing_note(data_set, runs[0].graph.name)]
+    notes += [*average_note(rows), *missing_note(paper, runs[0].graph.name)]
     return Table(
         title=f"{title}, {runs[0].graph.name}, {options.split} queries",
         columns=(*structures, AVERAGE),

@@ -99,7 +99,7 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
         if not model.can_negate:
             notes.append(f"{title_of(run)} has no negation: it is in the first table only.")
         notes.append(describe(run))
-    notes += missing_note(data_set, runs[0].graph.name)
+    notes += missing_note(positive[1], runs[0].graph.name)
     where, models = runs[0].graph.name, {title_of(run): run.recipe.model for run in runs}
     return (
         _table(f"Membership, queries without negation, {where}", *positive, models, notes),

@@ -141,7 +141,7 @@ def operators(runs: Sequence[Run], options: Options) -> Tables:
         rows=(*rows, *paper_rows(paper)),
         paper="sec:operators",
         unit=paper.unit,
-        notes=(*dict.fromkeys(notes), *missing_note(data_set, runs[0].graph.name)),
+        notes=(*dict.fromkeys(notes), *missing_note(paper, runs[0].graph.name)),
         digits=4,
     )
     return (table,)

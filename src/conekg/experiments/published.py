@@ -47,6 +47,8 @@ class Published:
     columns: tuple[str, ...]
     rows: dict[str, dict[str, float]]
     """By row, then by column; what the paper prints as a dash is absent."""
+    data_sets: tuple[str, ...]
+    """For which data sets the paper has this table."""
 
     def row(self, name: str) -> dict[str, float]:
         """The row of that name; empty when the paper has none."""
@@ -75,6 +77,7 @@ def published(label: str, data_set: str | None) -> Published:
             }
             for name, values in rows.items()
         },
+        data_sets=tuple(name for name, part in table.items() if isinstance(part, dict)),
     )
 
 

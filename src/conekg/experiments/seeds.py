@@ -63,7 +63,7 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
             *(describe(run) for run in runs),
             *reports[0].notes(),
             *average_note(rows[: len(runs)]),
-            *missing_note(data_set, runs[0].graph.name),
+            *missing_note(paper, runs[0].graph.name),
         ]
         tables.append(
             Table(

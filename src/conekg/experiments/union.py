@@ -48,7 +48,7 @@ def union(runs: Sequence[Run], options: Options) -> Tables:
         notes=(
             "-N: by DNF, the best branch counts. -M: by De Morgan's law, through the operators.",
             *dict.fromkeys(notes),
-            *missing_note(data_set, runs[0].graph.name),
+            *missing_note(paper, runs[0].graph.name),
         ),
     )
     return (table,)

@@ -75,15 +75,13 @@ def variability(runs: Sequence[Run], options: Options) -> Tables:
     papers = [
         Row(f"ConE, {name}, {paper.place}", values, "paper") for name, values in paper.rows.items()
     ]
-    if data_set is not None and not papers:
-        notes.append("The paper has this experiment for FB15k only.")
     table = Table(
         title=f"Variability of answers, {runs[0].graph.name}, {options.split} queries",
         columns=SINGLE_REGION_STRUCTURES,
         rows=(*rows, *papers, *comparisons),
         paper="table:variety",
         unit=paper.unit,
-        notes=(*dict.fromkeys(notes), *missing_note(data_set, runs[0].graph.name)),
+        notes=(*dict.fromkeys(notes), *missing_note(paper, runs[0].graph.name)),
         digits=2,
     )
     return (table,)
