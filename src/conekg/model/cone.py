@@ -45,6 +45,9 @@ class ConeConfig:
     """λ1, the slope of the map from network outputs to axes."""
     aperture_scale: float = 2.0
     """λ2, the slope of the map from network outputs to apertures."""
+    initial_scale: float = 0.5
+    """The distance scale m starts at this multiple of ρ. The published 0.5 puts every logit far
+    above zero at first; about 3 balances them, and large learning rates do not saturate then."""
     arctangent: Arctangent = "exact"
     """How an average direction becomes an angle: `exact` is atan2; `published` first replaces
     |x| < 1e-3 by +1e-3, which turns small negative x around."""
@@ -56,6 +59,7 @@ class ConeConfig:
         require(0 <= self.center_weight < 1, "center_weight", self.center_weight, "in [0, 1)")
         require(self.axis_scale > 0, "axis_scale", self.axis_scale, "a positive number")
         require(self.aperture_scale > 0, "aperture_scale", self.aperture_scale, "a positive number")
+        require(self.initial_scale > 0, "initial_scale", self.initial_scale, "a positive number")
         require(
             self.arctangent in ("exact", "published"),
             "arctangent",
@@ -89,7 +93,7 @@ class Cone(QueryModel):
         # One hidden layer of width d, as published; the paper's appendix says three of 1600.
         self.attention = perceptron((2 * dim, dim, dim), generator)
         self.gate = DeepSet(2 * dim, dim, dim, generator)
-        self.scale = nn.Parameter(torch.full((1,), 0.5 * rho))
+        self.scale = nn.Parameter(torch.full((1,), config.initial_scale * rho))
         self.dropout_generator: torch.Generator | None = None
         """Where dropout draws from; None is torch's own generator of the device."""
 
