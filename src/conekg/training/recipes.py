@@ -17,10 +17,9 @@ from conekg.model.catalog import find_model
 from conekg.model.cone import ConeConfig
 from conekg.model.config import ModelConfig
 from conekg.model.gqe import GqeConfig
-from conekg.training.recipe import (
-    Recipe,
-    TrainingRecipe,
-)
+from conekg.query.shape import STRUCTURES
+from conekg.query.tree import has_negation
+from conekg.training.recipe import Pool, Recipe, TrainingRecipe
 
 RECIPES = ("paper", "fast", "small")
 """Names that `find_recipe` knows."""
