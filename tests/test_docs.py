@@ -22,8 +22,8 @@ from conekg.cli.main import app
 from conekg.model.catalog import MODELS
 
 PAGES = sorted(DOCS.glob("*.md"))
-RUN_AFTER_TUTORIAL = ("researchers.md", "run-folder.md", "query-language.md")
-"""Pages whose commands are run, in the folder that the tutorial leaves behind."""
+RUN = ("tutorial.md", "run-folder.md", "researchers.md", "query-language.md")
+"""Pages whose commands and code are run, in this order and in one folder."""
 
 PARSED_ONLY = {
     "http-api.md": "the tutorial serves and asks; tests/serving tries every route",
@@ -39,26 +39,9 @@ DATA = ("text", "ebnf", "sparql", "json", "toml", "{toctree}", "{eval-rst}")
 COMMANDS = ("console", "python", "pycon")
 SCRIPTS = ("sh", "bash")
 
-pytestmark = pytest.mark.xdist_group("book")
-
 
 def page_ids(page: Path) -> str:
     return page.name
-
-
-@pytest.fixture(scope="session")
-def tutorial(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a reader who has worked through the tutorial."""
-    folder = tmp_path_factory.mktemp("book")
-    with chdir(folder):
-        run = list(Session(folder).read(DOCS / "tutorial.md"))
-    assert {block.language for block in run} == {"console", "python"}
-    return folder
-
-
-def test_the_tutorial_leads_to_a_run(tutorial: Path) -> None:
-    assert (tutorial / "families-run" / "evaluation.json").is_file()
-    assert (tutorial / "families-run" / "calibration.json").is_file()
 
 
 @pytest.fixture
@@ -70,15 +53,21 @@ def same_models() -> Iterator[None]:
     MODELS.update(before)
 
 
-@pytest.mark.parametrize("name", RUN_AFTER_TUTORIAL)
-def test_pages_run(tutorial: Path, same_models: None, name: str) -> None:
-    with chdir(tutorial):
-        assert list(Session(tutorial).read(DOCS / name))
+@pytest.mark.slow
+def test_the_book_runs(tmp_path: Path, same_models: None) -> None:
+    """One test for all pages: they share the run of the tutorial, which takes the longest."""
+    session = Session(tmp_path)
+    with chdir(tmp_path):
+        for name in RUN:
+            run = list(session.read(DOCS / name))
+            assert {"console", "python"} & {block.language for block in run}, name
+    assert (tmp_path / "families-run" / "evaluation.json").is_file()
+    assert (tmp_path / "families-run" / "calibration.json").is_file()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_ids)
 def test_every_block_is_run_parsed_or_data(page: Path) -> None:
-    is_run = page.name in (*RUN_AFTER_TUTORIAL, "tutorial.md")
+    is_run = page.name in RUN
     for block in blocks_of(page):
         if block.language == "json":
             json.loads(block.body)
