@@ -13,7 +13,6 @@ import argparse
 import json
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import torch
@@ -24,6 +23,7 @@ from conekg.graph.geography import load_geography
 from conekg.model.catalog import MODELS
 from conekg.training.recipe_file import change_recipe, dump_recipe
 from conekg.training.recipes import find_recipe
+from conekg.training.run import is_run, open_run
 
 PAGE = Path(__file__).parents[1] / "docs" / "models-on-geography.md"
 NAMES = {"cone": "ConE", "gqe": "GQE", "box": "Query2Box", "beta": "BetaE", "emql": "EmQL"}
@@ -49,11 +49,12 @@ def compare(models: list[str], folder: Path, seed: int, page: Path) -> int:
     recipes: dict[str, str] = {}
     baseline: Report | None = None
     for model in models:
-        recipe = change_recipe(find_recipe("small", model), {}, [f"training.seed={seed}"])
-        run = start_run(folder / model, graph, recipe, queries, FitEvents())
-        started = time.monotonic()
-        train_run(run)
-        minutes[model] = (time.monotonic() - started) / 60
+        if is_run(folder / model):  # a comparison that was stopped goes on where it was
+            run = open_run(folder / model)
+        else:
+            recipe = change_recipe(find_recipe("small", model), {}, [f"training.seed={seed}"])
+            run = start_run(folder / model, graph, recipe, queries, FitEvents())
+        minutes[model] = train_run(run).seconds / 60
         reports[model], baseline = evaluate_run(run)
         recipes[model] = dump_recipe(run.recipe)
         print(f"{model}: {minutes[model]:.1f} min", json.dumps(reports[model].row()), flush=True)

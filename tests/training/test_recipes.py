@@ -37,7 +37,7 @@ def test_the_paper_recipes_of_the_baselines(model, dim, gamma):
 def test_models_without_negation_are_not_trained_on_it(model):
     trained = find_recipe("small", model).training.trained_shapes()
     assert ("2in" in trained) == MODELS[model].model.can_negate
-    assert "2i" in trained
+    assert "1p" in trained
 
 
 def test_names():
