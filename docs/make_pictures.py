@@ -39,7 +39,8 @@ def draw_curve(folder: Path, path: Path) -> None:
     validated = [line for line in lines if line["kind"] == "valid"]
     figure = new_figure(7.0, 2.8)
     loss, score = figure.subplots(1, 2)
-    for pool, colour in zip(run.recipe.training.cycle[:2], OUR_COLOURS, strict=False):
+    pools = dict.fromkeys(run.recipe.training.cycle)
+    for pool, colour in zip(pools, OUR_COLOURS, strict=False):
         values = [line[pool] for line in trained]
         loss.plot([line["step"] for line in trained], values, color=colour, label=pool)
     loss.set(xlabel="step", ylabel="loss", ylim=(0, None))
