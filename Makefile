@@ -25,8 +25,9 @@ venv: .venv/core.stamp
 demo: .venv/core.stamp
 	$(BIN)/conekg demo
 
+# Two workers, one thread each: the threads of two workers on two cores would wait for each other.
 test: .venv/dev.stamp
-	$(BIN)/pytest -n 2 --dist loadgroup
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=2 $(BIN)/pytest -n 2 --dist loadgroup
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff format --check $(SRC)

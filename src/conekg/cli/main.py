@@ -7,7 +7,6 @@ add one line to the registrations below.
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -27,7 +26,9 @@ from conekg.cli import (
     train,
 )
 from conekg.cli.console import print_error, print_text
+from conekg.cli.idle import let_idle_threads_sleep
 from conekg.errors import ConeKGError
+from conekg.version import VERSION
 
 
 class ReportingGroup(TyperGroup):
@@ -70,7 +71,7 @@ app.command("reproduce", rich_help_panel="Models")(reproduce.reproduce)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print_text(f"conekg {version('conekg')}")
+        print_text(f"conekg {VERSION}")
         raise typer.Exit
 
 
@@ -97,4 +98,5 @@ def _conekg(
 
 def main() -> None:
     """Entry point of the command line."""
+    let_idle_threads_sleep()
     app()

@@ -49,9 +49,6 @@ def serve(
 
     Stops on Ctrl-C or SIGTERM after the requests it has accepted are answered.
     """
-    from conekg.serving.idle import let_idle_threads_sleep
-
-    let_idle_threads_sleep()  # before the imports below load torch
     try:
         from conekg.serving.http import create_app
         from conekg.serving.limits import limits_from_settings

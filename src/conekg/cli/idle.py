@@ -1,8 +1,8 @@
 """How idle threads wait: asleep, so that they leave the cores to those with work.
 
-torch's OpenMP threads spin for a while after each operation by default. Beside an event
-loop that parses the next requests that costs more than it saves: on two busy cores
-scoring a batch of 32 took four times as long with spinning threads as without.
+torch's OpenMP threads spin for a while after each operation by default. On cores that
+have other work too that costs more than it saves: on two busy cores scoring a batch of
+32 took four times as long with spinning threads as without.
 """
 
 from __future__ import annotations
