@@ -26,7 +26,7 @@ def test_every_recipe_survives_toml(name, model):
     validate=st.none() | st.integers(1, 10**9),
 )
 def test_any_values_survive_toml(rate, seed, shape, validate):
-    recipe = find_recipe("small", "cone")
+    recipe = find_recipe("paper", "cone")
     training = replace(
         recipe.training,
         learning_rate=rate,
@@ -40,7 +40,7 @@ def test_any_values_survive_toml(rate, seed, shape, validate):
 
 def test_settings_change_values_of_every_type():
     recipe = change_recipe(
-        find_recipe("small", "cone"),
+        find_recipe("paper", "cone"),
         {},
         [
             "training.steps=7",
@@ -76,7 +76,7 @@ def test_settings_change_values_of_every_type():
 )
 def test_an_unknown_key_is_refused_with_a_suggestion(setting, suggestion):
     with pytest.raises(ConfigError, match="unknown key") as error:
-        change_recipe(find_recipe("small", "cone"), {}, [setting])
+        change_recipe(find_recipe("paper", "cone"), {}, [setting])
     assert suggestion in error.value.suggestions
     assert error.value.key == setting.partition("=")[0] or setting.startswith("trainin.")
 
@@ -102,7 +102,7 @@ def test_an_unknown_key_is_refused_with_a_suggestion(setting, suggestion):
 )
 def test_values_of_the_wrong_type_are_refused(setting, complaint):
     with pytest.raises(ConfigError, match=complaint):
-        change_recipe(find_recipe("small", "cone"), {}, [setting])
+        change_recipe(find_recipe("paper", "cone"), {}, [setting])
 
 
 def test_a_configuration_file_is_merged_and_settings_come_last(tmp_path):
@@ -111,7 +111,7 @@ def test_a_configuration_file_is_merged_and_settings_come_last(tmp_path):
         '[model]\ndim = 24\n[training]\nsteps = 5\nseed = 3\ncycle = ["path"]\n'
         "[training.pools.path]\n1p = 1\n"
     )
-    recipe = change_recipe(find_recipe("small", "cone"), read_config(path), ["training.seed=4"])
+    recipe = change_recipe(find_recipe("paper", "cone"), read_config(path), ["training.seed=4"])
     assert (recipe.config.dim, recipe.training.steps, recipe.training.seed) == (24, 5, 4)
     assert recipe.training.pool("path").shares == (("1p", 1.0),)  # a pool is replaced as a whole
     assert recipe.training.pool("other").shapes[0] == "2i"

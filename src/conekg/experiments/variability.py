@@ -96,7 +96,10 @@ def apertures_and_spreads(
     for batch in embedded_batches(model, graph, split, block, _QUERIES_AT_ONCE):
         answered = batch.answers.lengths > 0
         sizes.append(model.size(batch.region).double().cpu().numpy()[answered])
-        spreads.append(spread(model, batch.answers).double().cpu().numpy()[answered])
+        delta = spread(model, batch.answers).double().cpu().numpy()
+        # A single answer is its own average; the rounding left over would be ranked at random.
+        delta[batch.answers.lengths == 1] = 0.0
+        spreads.append(delta[answered])
     return np.concatenate(sizes), np.concatenate(spreads)
 
 
