@@ -52,6 +52,9 @@ ASKED = (
 )
 """What the trained model is asked: a negation, a union, and an intersection with a hop."""
 
+TOLD = 6
+"""How many answers of a trained model are printed, each with its reason."""
+
 SHOWN = 12
 """How many answers of a question are printed."""
 
@@ -79,8 +82,8 @@ def demo(
         say(f"{out} is there already; remove it to train anew")
     fit("geography", out, recipe="small", resume=True)
     for words, text in ASKED:
-        print_text(f"\n{words}\n$ conekg ask {out} '{text}'")
-        ask(out, text)
+        print_text(f"\n{words}\n$ conekg ask {out} '{text}' --top-k {TOLD} --explain")
+        ask(out, text, top_k=TOLD, explain=True)
 
 
 def _answer_exactly(as_json: bool) -> None:
