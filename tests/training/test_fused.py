@@ -28,6 +28,7 @@ MODELS = {
     "cone": {"dim": DIM, "hidden": 10, "dropout": 0.0, "gamma": 4.0},
     "box": {"dim": DIM, "gamma": 4.0},
     "gqe": {"dim": DIM, "gamma": 4.0},
+    "beta": {"dim": DIM, "hidden": 10, "gamma": 4.0},
 }
 POSITIVE = Pool("path", (("1p", 1.0), ("2p", 1.0), ("2i", 1.0)))
 WITH_NEGATION = Pool("path", (("1p", 1.0), ("3p", 1.0), ("3in", 1.0), ("inp", 1.0)))
@@ -51,7 +52,7 @@ def random_queries(shapes: tuple[str, ...], rng: np.random.Generator) -> QuerySe
 
 
 def prepare(name: str) -> tuple[QueryModel, DeviceData, TrainingRecipe]:
-    pool = WITH_NEGATION if name == "cone" else POSITIVE
+    pool = WITH_NEGATION if name in ("cone", "beta") else POSITIVE
     recipe = TrainingRecipe(
         steps=10, batch_size=5, negatives=3, pools=(pool,), cycle=("path",), learning_rate=1e-2
     )
@@ -84,16 +85,19 @@ def draw_next(updater: "fused.FusedUpdater", recipe: TrainingRecipe) -> Batch:
     )
 
 
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
 @pytest.mark.parametrize("name", MODELS)
-def test_moves_every_parameter_by_the_plain_gradient(name: str) -> None:
+def test_moves_every_parameter_by_the_plain_gradient(name: str, temperature: float) -> None:
     """Adam restated in float64 on gradients from autograd must explain every change."""
     model, data, recipe = prepare(name)
+    recipe = replace(recipe, adversarial_temperature=temperature)
     plain, _, _ = prepare(name)
     updater = fused.FusedUpdater(model, data, recipe)
     before = updater.state()
     for count in (1, 2):
         plain.load_state_dict(model.state_dict())
-        loss = batch_loss(plain, updater._plans["path"], draw_next(updater, recipe))
+        batch = draw_next(updater, recipe)
+        loss = batch_loss(plain, updater._plans["path"], batch, temperature)
         plain.zero_grad()
         loss.backward()
         updater.step(recipe.learning_rate)

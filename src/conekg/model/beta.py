@@ -18,7 +18,7 @@ from conekg.model.config import require, require_dimensions
 from conekg.model.interface import QueryModel, Region
 from conekg.model.layers import perceptron, uniform_table
 
-_SMALLEST, _LARGEST = 0.05, 1e9
+SMALLEST, LARGEST = 0.05, 1e9
 """Bounds of α and β, as published."""
 
 
@@ -110,7 +110,7 @@ class Beta(QueryModel):
 
 def regularize(raw: Tensor) -> Tensor:
     """Parameters of Beta distributions from raw weights, reg(x) = clamp(x + 1, 0.05, 1e9)."""
-    return (raw + 1.0).clamp(_SMALLEST, _LARGEST)
+    return (raw + 1.0).clamp(SMALLEST, LARGEST)
 
 
 def log_beta(alpha: Tensor, beta: Tensor) -> Tensor:

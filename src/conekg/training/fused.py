@@ -3,30 +3,26 @@
 A step's shapes never change, so the whole round of updates is recorded once and then
 replayed by a single launch. The operators are ordinary PyTorch through `embed`; what
 touches the entity table, which is nearly all of the memory traffic, is fused:
-`draw` samples, `contrast` reads each candidate's row once for loss and gradients, and
-`update_entities` adds up every row's gradient where it applies Adam.
+`draw` samples, and `entity_kernels` reads each candidate's row once for loss and
+gradients and adds up every row's gradient where it applies Adam.
 Needs CUDA and Triton (or Triton's interpreter, in tests, where nothing is captured).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
-from conekg.model.box import Box
-from conekg.model.cone import Cone
 from conekg.model.embed import embed
-from conekg.model.gqe import Gqe
 from conekg.model.interface import QueryModel, Region
-from conekg.model.kernels import geometry
-from conekg.model.kernels.contrast import contrast
 from conekg.model.kernels.draw import Pool, draw
-from conekg.model.kernels.entity_update import advance, find_occurrences, update_entities
+from conekg.model.kernels.entity_update import advance, find_occurrences
 from conekg.query.plan import AnchorStep, Plan, plan_shapes
 from conekg.training.batches import DeviceData, seed_at
+from conekg.training.entity_kernels import Moments, kernels_of
 from conekg.training.loss import subsampling_weights
 from conekg.training.precision import matrix_precision
 from conekg.training.recipe import TrainingRecipe
@@ -38,38 +34,17 @@ _WARM_UP_STEPS = 3
 _DROPOUT_STREAM = 1
 
 
-@dataclass(frozen=True)
-class Geometry:
-    """What the kernels need to know of a model."""
-
-    code: int
-    inverse_range: float = 1.0
-    center_weight: float = 0.0
-
-
-def geometry_of(model: QueryModel) -> Geometry | None:
-    """The kernels' geometry of a model; None where there are no kernels for it."""
-    match model:
-        case Cone():
-            return Geometry(geometry.CONE, 1.0 / model.embedding_range, model.config.center_weight)
-        case Box():
-            return Geometry(geometry.BOX, center_weight=model.config.center_weight)
-        case Gqe():
-            return Geometry(geometry.POINT)
-        case _:
-            return None
-
-
 class FusedUpdater:
     """Runs recipe steps on a GPU; see `updater.Updater` for the contract."""
 
     def __init__(self, model: QueryModel, data: DeviceData, recipe: TrainingRecipe) -> None:
-        kind = geometry_of(model)
-        assert kind is not None, f"no kernels for {model.name}"
+        kernels = kernels_of(model)
+        assert kernels is not None, f"no kernels for {model.name}"
         self._model = model.train()
+        self._kernels = kernels
         self._recipe = recipe
         self._device = data.device
-        self._geometry = kind
+        self._beside = SideStream(data.device)
         self._pools: dict[str, Pool] = {}
         self._plans: dict[str, Plan] = {}
         for name in dict.fromkeys(recipe.cycle):
@@ -81,9 +56,11 @@ class FusedUpdater:
         self._embed = {name: self._embedding_function(plan) for name, plan in self._plans.items()}
         self._counters = torch.zeros(2, dtype=torch.int64, device=self._device)
         self._learning_rate = torch.zeros(1, device=self._device)
-        self._adam = torch.tensor([0.0, 0.0, *_BETAS, _EPSILON], device=self._device)
-        self._first_moment = torch.zeros_like(model.entity)
-        self._second_moment = torch.zeros_like(model.entity)
+        self._adam = Moments(
+            torch.zeros_like(model.entity, requires_grad=False),
+            torch.zeros_like(model.entity, requires_grad=False),
+            torch.tensor([0.0, 0.0, *_BETAS, _EPSILON], device=self._device),
+        )
         self._rest = {
             name: parameter
             for name, parameter in model.named_parameters()
@@ -98,6 +75,7 @@ class FusedUpdater:
             capturable=self._device.type == "cuda",
         )
         self._losses = {name: torch.zeros(2, device=self._device) for name in self._pools}
+        self._steps_summed = 0
         self._steps = 0
         self._uncaptured = 0
         self._graph: torch.cuda.CUDAGraph | None = None
@@ -141,6 +119,7 @@ class FusedUpdater:
                 self._run_cycle()
             self._graph.replay()
         self._steps += 1
+        self._steps_summed += 1
 
     def _run_cycle(self) -> None:
         for pool in self._recipe.cycle:
@@ -148,9 +127,9 @@ class FusedUpdater:
 
     def _update(self, name: str) -> None:
         """Draw a batch, embed it, and move every parameter once."""
-        model, pool, plan, kind = self._model, self._pools[name], self._plans[name], self._geometry
+        model, plan = self._model, self._plans[name]
         drawn = draw(
-            pool,
+            self._pools[name],
             self._counters,
             self._recipe.seed,
             num_entities=model.num_entities,
@@ -158,71 +137,41 @@ class FusedUpdater:
             filtered=self._recipe.negative_sampling == "uniform-filtered",
         )
         anchor_ids = anchor_ids_of(plan, drawn.anchors)
+        with self._beside.fork():
+            occurrences = find_occurrences(drawn.candidates, anchor_ids, model.num_entities)
         # A leaf of its own: the table's gradient is never made, only these rows'.
         rows = model.entity.detach()[anchor_ids].requires_grad_()
         for parameter in self._rest.values():
             parameter.grad = None
         with matrix_precision(self._recipe.precision, self._device):
             region = self._embed[name](rows, drawn.anchors, drawn.relations)
-            first, second = region[0].detach(), region[-1].detach()
-            result = contrast(
-                model.entity.detach(),
-                first,
-                second,
-                drawn.candidates,
-                drawn.weights,
-                self._scale(),
-                None,
-                geometry=kind.code,
-                gamma=model.gamma,
-                inverse_range=kind.inverse_range,
-                center_weight=kind.center_weight,
-            )
-            gradients = (result.grad_first, result.grad_second)[: len(region)]
-            torch.autograd.backward(region, gradients)
-        if isinstance(model, Cone):
-            model.scale.grad = result.grad_scale.reshape(1)
-        advance(self._counters, self._learning_rate, self._adam)
+            contrasted = self._kernels.contrast(region, drawn, self._recipe.adversarial_temperature)
+            torch.autograd.backward(contrasted.outputs, contrasted.gradients)
+        advance(self._counters, self._learning_rate, self._adam.constants)
         assert rows.grad is not None
-        update_entities(
-            model.entity.detach(),
-            self._first_moment,
-            self._second_moment,
-            find_occurrences(drawn.candidates, anchor_ids, model.num_entities),
-            result.coefficients,
-            first,
-            second,
-            rows.grad.contiguous(),
-            self._adam,
-            geometry=kind.code,
-            inverse_range=kind.inverse_range,
-            center_weight=kind.center_weight,
-        )
-        self._optimizer.step()
-        self._losses[name] += torch.stack([result.loss.mean(), torch.ones_like(result.loss[0])])
-
-    def _scale(self) -> Tensor:
-        """[1] what distances are multiplied with."""
-        scale = self._model.distance_scale
-        if isinstance(scale, Tensor):
-            return scale.detach()
-        return torch.full((1,), scale, device=self._device)
+        self._beside.join()
+        with self._beside.fork():
+            self._optimizer.step()
+        self._kernels.update(contrasted, occurrences, rows.grad.contiguous(), self._adam)
+        self._losses[name] += contrasted.result.loss
+        self._beside.join()
 
     def take_loss(self) -> dict[str, float]:
         """The mean loss of each pool since the last call; the only wait for the device."""
         means = {}
         for name, sums in self._losses.items():
-            total, count = sums.tolist()
-            if count:
-                means[name] = total / count
+            updates = self._steps_summed * self._recipe.cycle.count(name)
+            if updates:
+                means[name] = float(sums.mean()) / updates
             sums.zero_()
+        self._steps_summed = 0
         return means
 
     def reset_moments(self) -> None:
         """Forget Adam's moments and its count of updates; in place, as the graph holds them."""
         self._counters[1] = 0
-        self._first_moment.zero_()
-        self._second_moment.zero_()
+        self._adam.first.zero_()
+        self._adam.second.zero_()
         for state in self._optimizer.state.values():
             for value in state.values():
                 value.zero_()
@@ -231,8 +180,8 @@ class FusedUpdater:
         """Adam's moments by parameter name, its count of updates, and the steps done."""
         state = {
             "steps": torch.tensor(self._steps),
-            "entity:exp_avg": self._first_moment.clone(),
-            "entity:exp_avg_sq": self._second_moment.clone(),
+            "entity:exp_avg": self._adam.first.clone(),
+            "entity:exp_avg_sq": self._adam.second.clone(),
             "entity:step": self._counters[1].float(),
         }
         for name, parameter in self._rest.items():
@@ -245,7 +194,7 @@ class FusedUpdater:
         self._steps = int(state["steps"])
         self._counters[0] = self._steps * len(self._recipe.cycle)
         self._counters[1] = int(state["entity:step"]) if "entity:step" in state else 0
-        for moment, key in ((self._first_moment, "exp_avg"), (self._second_moment, "exp_avg_sq")):
+        for moment, key in ((self._adam.first, "exp_avg"), (self._adam.second, "exp_avg_sq")):
             stored = state.get(f"entity:{key}")
             if stored is None:
                 moment.zero_()
@@ -264,6 +213,28 @@ class FusedUpdater:
         """Dropout draws from the device's own generator, which a captured graph advances."""
         if self._device.type == "cuda":
             torch.cuda.manual_seed(seed_at(self._recipe.seed, self._steps, 0, _DROPOUT_STREAM))
+
+
+class SideStream:
+    """Work that may run beside the main stream's, within a captured graph too."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+
+    @contextmanager
+    def fork(self) -> Iterator[None]:
+        """Issue what is inside beside whatever the main stream gets until `join`."""
+        if self._stream is None:
+            yield
+            return
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            yield
+
+    def join(self) -> None:
+        """Let the main stream wait for what was issued beside it."""
+        if self._stream is not None:
+            torch.cuda.current_stream().wait_stream(self._stream)
 
 
 def pack_pool(data: DeviceData, composition: dict[str, int]) -> Pool:

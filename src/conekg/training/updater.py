@@ -52,10 +52,10 @@ def make_updater(
     model = model.to(device)
     if device.type == "cuda":
         # Kernels need Triton, which only a GPU build of torch brings along.
-        from conekg.training.fused import FusedUpdater, geometry_of
+        from conekg.training.entity_kernels import kernels_of
+        from conekg.training.fused import FusedUpdater
 
-        # The kernels weigh all negatives alike.
-        if geometry_of(model) is not None and recipe.adversarial_temperature == 0:
+        if kernels_of(model) is not None:
             return FusedUpdater(model, data, recipe)
     return EagerUpdater(model, data, recipe)
 

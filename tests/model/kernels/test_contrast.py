@@ -14,8 +14,13 @@ KINDS = [geometry.CONE, geometry.BOX, geometry.POINT, geometry.INNER]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("rows", "negatives", "dim"), [(3, 4, 5), (1, 1, 1), (2, 3, 17)])
-def test_values_and_gradients(kind: int, rows: int, negatives: int, dim: int) -> None:
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@pytest.mark.parametrize(
+    ("rows", "negatives", "dim", "tile"), [(3, 4, 5, 1), (1, 1, 1, 1), (2, 3, 17, 2)]
+)
+def test_values_and_gradients(
+    kind: int, rows: int, negatives: int, dim: int, tile: int, temperature: float
+) -> None:
     table, first, second = random_inputs(kind, 7, rows, dim, seed=rows + dim)
     first.requires_grad_()
     second.requires_grad_()
@@ -28,7 +33,7 @@ def test_values_and_gradients(kind: int, rows: int, negatives: int, dim: int) ->
     weights /= weights.sum()
     distances = plain_distance(kind, table, first, second, ids) + offsets
     distances.retain_grad()
-    losses = plain_contrast(distances, weights, scale, gamma=1.5)
+    losses = plain_contrast(distances, weights, scale, 1.5, temperature)
     losses.mean().backward()
 
     result = contrast(
@@ -41,6 +46,8 @@ def test_values_and_gradients(kind: int, rows: int, negatives: int, dim: int) ->
         gamma=1.5,
         inverse_range=1 / RANGE,
         center_weight=CENTER_WEIGHT,
+        temperature=temperature,
+        tile=tile,
     )
     assert first.grad is not None
     assert scale.grad is not None

@@ -16,7 +16,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from conekg.model.kernels.geometry import prepare_entity, prepare_region, term
+from conekg.model.kernels.geometry import prepare_entity, term
+
+_SHORT_KEYS = 1 << 16
+"""Fewer entities than this have keys of 16 bits, which sort in half the passes."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,12 @@ class Occurrences:
 
 def find_occurrences(candidates: Tensor, anchors: Tensor, num_entities: int) -> Occurrences:
     """The occurrences of every entity among `candidates` [batch, k] and `anchors` [rows]."""
-    keys = torch.cat([candidates.reshape(-1), anchors.reshape(-1)]).to(torch.int32)
-    ordered, order = torch.sort(keys, stable=True)
+    keys = torch.cat([candidates.reshape(-1), anchors.reshape(-1)])
     entities = torch.arange(num_entities + 1, dtype=torch.int32, device=keys.device)
-    return Occurrences(order, torch.searchsorted(ordered, entities))
+    if num_entities < _SHORT_KEYS:
+        keys, entities = ((part - _SHORT_KEYS // 2).to(torch.int16) for part in (keys, entities))
+    ordered, order = torch.sort(keys, stable=True)
+    return Occurrences(order, torch.searchsorted(ordered, entities, out_int32=True))
 
 
 def update_entities(
@@ -43,8 +48,7 @@ def update_entities(
     second_moment: Tensor,
     occurrences: Occurrences,
     coefficients: Tensor,
-    first: Tensor,
-    second: Tensor,
+    prepared: tuple[Tensor, Tensor, Tensor],
     anchor_grads: Tensor,
     adam: Tensor,
     *,
@@ -55,9 +59,9 @@ def update_entities(
 ) -> None:
     """Move all rows of `entities` [num_entities, dim] and their moments, in place.
 
-    `coefficients` [batch, candidates] by each distance, from `contrast`; `first`, `second`
-    [batch, dim] the regions; `anchor_grads` [rows, dim] by the raw rows used as anchors;
-    `adam` [5]: learning rate / (1 − β1^t), sqrt(1 − β2^t), β1, β2, ε.
+    `coefficients` [batch, candidates] by each distance, and the `prepared` regions, three of
+    [batch, dim], both from `contrast`; `anchor_grads` [rows, dim] by the raw rows used as
+    anchors; `adam` [5]: learning rate / (1 − β1^t), sqrt(1 − β2^t), β1, β2, ε.
     """
     num_entities, dim = entities.shape
     _update_kernel[(num_entities,)](
@@ -67,8 +71,7 @@ def update_entities(
         occurrences.order,
         occurrences.offsets,
         coefficients,
-        first,
-        second,
+        *prepared,
         anchor_grads,
         adam,
         inverse_range,
@@ -83,6 +86,20 @@ def update_entities(
 
 
 @triton.jit
+def adam_step(raw, gradient, first_moment, second_moment, adam_ptr):
+    """(raw, first_moment, second_moment) after one update of Adam with the given gradient."""
+    step_size = tl.load(adam_ptr)
+    correction = tl.load(adam_ptr + 1)
+    beta1 = tl.load(adam_ptr + 2)
+    beta2 = tl.load(adam_ptr + 3)
+    epsilon = tl.load(adam_ptr + 4)
+    first_moment += (1.0 - beta1) * (gradient - first_moment)
+    second_moment += (1.0 - beta2) * (gradient * gradient - second_moment)
+    raw -= step_size * first_moment / (tl.sqrt(second_moment) / correction + epsilon)
+    return raw, first_moment, second_moment
+
+
+@triton.jit
 def _update_kernel(
     entity_ptr,
     first_moment_ptr,
@@ -90,8 +107,9 @@ def _update_kernel(
     order_ptr,
     offset_ptr,
     coefficient_ptr,
-    first_ptr,
-    second_ptr,
+    center_ptr,
+    extent_ptr,
+    rest_ptr,
     anchor_grad_ptr,
     adam_ptr,
     inverse_range,
@@ -117,25 +135,24 @@ def _update_kernel(
     for index in range(start, stop):
         place = tl.load(order_ptr + index)
         if place < num_places:
-            query = place // num_candidates
+            query = (place // num_candidates) * dim + column
             coefficient = tl.load(coefficient_ptr + place)
-            first = tl.load(first_ptr + query * dim + column, mask=real, other=0.0)
-            second = tl.load(second_ptr + query * dim + column, mask=real, other=0.0)
-            center, extent, rest, _ = prepare_region(first, second, GEOMETRY)
+            center = tl.load(center_ptr + query, mask=real, other=0.0)
+            extent = center
+            rest = center
+            if GEOMETRY < 2:
+                extent = tl.load(extent_ptr + query, mask=real, other=0.0)
+            if GEOMETRY == 0:
+                rest = tl.load(rest_ptr + query, mask=real, other=0.0)
             _, by_entity, _ = term(point, center, extent, rest, center_weight, GEOMETRY)
             by_coordinate += coefficient * by_entity
         else:
             anchor = place - num_places
             by_raw += tl.load(anchor_grad_ptr + anchor * dim + column, mask=real, other=0.0)
     gradient = by_coordinate * slope + by_raw
-    step_size = tl.load(adam_ptr)
-    correction = tl.load(adam_ptr + 1)
-    beta1 = tl.load(adam_ptr + 2)
-    beta2 = tl.load(adam_ptr + 3)
-    epsilon = tl.load(adam_ptr + 4)
-    first_moment += (1.0 - beta1) * (gradient - first_moment)
-    second_moment += (1.0 - beta2) * (gradient * gradient - second_moment)
-    raw -= step_size * first_moment / (tl.sqrt(second_moment) / correction + epsilon)
+    raw, first_moment, second_moment = adam_step(
+        raw, gradient, first_moment, second_moment, adam_ptr
+    )
     tl.store(entity_ptr + here, raw, mask=real)
     tl.store(first_moment_ptr + here, first_moment, mask=real)
     tl.store(second_moment_ptr + here, second_moment, mask=real)

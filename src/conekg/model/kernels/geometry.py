@@ -22,45 +22,48 @@ INNER = 3
 
 
 @triton.jit
-def sine_cosine(angle):
-    """Sine and cosine of angles within [0, π/2], both non-negative, to 2e-7.
+def sine_cosine(turns):
+    """sin(πu) and cos(πu) for u within [-1/2, 1/2], to 2e-7; the sine has the sign of u.
 
-    Minimax polynomials of degree 9 and 8, fitted on that interval by Lawson's algorithm: ten
-    multiply-adds, where the library's routines reduce the range first and take several times
-    that.
+    Minimax polynomials of degree 9 and 8, fitted by Lawson's algorithm: ten multiply-adds,
+    where the library's routines reduce the range first and take several times that.
     """
-    z = angle * angle
-    sine = 2.590489369e-06
-    sine = sine * z - 1.980089827e-04
-    sine = sine * z + 8.332899834e-03
-    sine = sine * z - 1.666664764e-01
-    sine = sine * z + 9.999999766e-01
-    cosine = 2.315407802e-05
-    cosine = cosine * z - 1.385371241e-03
-    cosine = cosine * z + 4.166358619e-02
-    cosine = cosine * z - 4.999990545e-01
+    z = turns * turns
+    sine = 7.722015492e-02
+    sine = sine * z - 5.980451895e-01
+    sine = sine * z + 2.550031381
+    sine = sine * z - 5.167706881
+    sine = sine * z + 3.141592580
+    cosine = 2.196981874e-01
+    cosine = cosine * z - 1.331880940
+    cosine = cosine * z + 4.058412060
+    cosine = cosine * z - 4.934792869
     cosine = cosine * z + 9.999999537e-01
-    return sine * angle, tl.maximum(cosine, 0.0)
+    return sine * turns, cosine
 
 
 @triton.jit
-def hyperbolic_tangent(x):
-    """tanh by one exponential; absolute error below 2e-7."""
-    decay = tl.exp(-2.0 * tl.abs(x))
-    magnitude = (1.0 - decay) / (1.0 + decay)
-    return tl.where(x < 0, -magnitude, magnitude)
+def nearest_turn(turns):
+    """The same angle modulo a half turn of the circle, within [-1/2, 1/2].
+
+    Adding and subtracting 1.5·2^23 rounds to the nearest whole number in two additions.
+    """
+    return turns - ((turns + 12582912.0) - 12582912.0)
 
 
 @triton.jit
 def prepare_entity(raw, inverse_range, GEOMETRY: tl.constexpr):
-    """(point, slope): the coordinate that `term` takes, and d entity coordinate / d raw.
+    """(point, slope): the coordinate that `term` takes, and d point / d raw times its unit.
 
-    A cone's point is half the entity's angle; its slope is that of the whole angle.
+    A cone's point is the entity's angle as a share of the circle, θ / 2π = tanh(E/ρ) / 2.
+    With s = 1 / (1 + exp(2E/ρ)) that is 1/2 − s, to 2e-7: the squared reciprocal root is s
+    without a division.
     """
     if GEOMETRY == 0:
-        squashed = hyperbolic_tangent(raw * inverse_range)
-        point = 1.5707963267948966 * squashed
-        slope = (3.141592653589793 * inverse_range) * (1.0 - squashed * squashed)
+        root = tl.rsqrt(1.0 + tl.exp2(raw * (2.8853900817779268 * inverse_range)))
+        share = root * root
+        point = 0.5 - share
+        slope = (6.283185307179586 * inverse_range) * share * (1.0 - share)
     else:
         point = raw
         slope = raw * 0.0 + 1.0
@@ -71,15 +74,16 @@ def prepare_entity(raw, inverse_range, GEOMETRY: tl.constexpr):
 def prepare_region(first, second, GEOMETRY: tl.constexpr):
     """(center, extent, rest, sign): the region's coordinates as `term` takes them.
 
-    For a cone: half the axis, sin(h/2), |cos(h/2)|, and the sign of that cosine, which is
-    negative only where dropout has stretched the half aperture h beyond π.
+    For a cone: the axis as a share of the circle, sin(h/2), |cos(h/2)|, and the sign of that
+    cosine, which is negative only where dropout has stretched the half aperture h beyond π.
     """
     if GEOMETRY == 0:
-        center = 0.5 * first
-        half = 0.5 * second
-        beyond = half > 1.5707963267948966
-        extent, rest = sine_cosine(tl.where(beyond, 3.141592653589793 - half, half))
-        sign = tl.where(beyond, -1.0, 1.0)
+        center = first * 0.15915494309189535
+        turns = second * 0.15915494309189535
+        wrapped = nearest_turn(turns)
+        sine, rest = sine_cosine(wrapped)
+        extent = tl.abs(sine)
+        sign = tl.where(wrapped < turns, -1.0, 1.0)
     else:
         center = first
         extent = second
@@ -92,24 +96,24 @@ def prepare_region(first, second, GEOMETRY: tl.constexpr):
 def term(point, center, extent, rest, center_weight, GEOMETRY: tl.constexpr):
     """(distance, its derivative by the entity, by the region's second coordinate).
 
-    The derivative by the first coordinate is that by the entity, negated, except for INNER,
-    where it is minus the point; the one by the second still wants the region's sign.
+    A cone's derivatives are by half angles: the callers halve their sums, in `slope` and
+    `by_angle`. The derivative by the first coordinate is that by the entity, negated, except
+    for INNER, where it is minus the point; the one by the second still wants the region's sign.
     """
     if GEOMETRY == 0:
         # Half-angle form of ConE's distance: with δ = entity − axis and half aperture h,
         # x = |sin δ/2|, y = |cos δ/2|; outside the cone d_o = x·cos(h/2) − y·sin(h/2) and
-        # d_i = sin(h/2), inside d_o = 0 and d_i = x.
-        gap = point - center
-        turn = tl.abs(gap)
-        beyond = turn > 1.5707963267948966
-        x, y = sine_cosine(tl.where(beyond, 3.141592653589793 - turn, turn))
+        # d_i = sin(h/2), inside d_o = 0 and d_i = x. Both have period 2π in δ.
+        gap = nearest_turn(point - center)
+        sine, y = sine_cosine(gap)
+        x = tl.abs(sine)
         outside = x >= extent
         slant = y * rest + x * extent
-        weighted = center_weight * extent
-        distance = tl.where(outside, x * rest - y * extent + weighted, center_weight * x)
-        by_entity = 0.5 * tl.where(outside, slant, center_weight * y)
-        by_entity = tl.where((gap < 0) != beyond, -by_entity, by_entity)
-        by_second = tl.where(outside, 0.5 * (center_weight * rest - slant), 0.0)
+        edge = x * rest + center_weight * extent - y * extent
+        distance = tl.where(outside, edge, center_weight * x)
+        by_entity = tl.where(outside, slant, center_weight * y)
+        by_entity = tl.where(gap < 0, -by_entity, by_entity)
+        by_second = tl.where(outside, center_weight * rest - slant, 0.0)
     elif GEOMETRY == 1:
         gap = point - center
         delta = tl.abs(gap)
@@ -131,6 +135,14 @@ def term(point, center, extent, rest, center_weight, GEOMETRY: tl.constexpr):
         by_entity = -center + point * 0.0
         by_second = point * 0.0
     return distance, by_entity, by_second
+
+
+@triton.jit
+def by_angle(gradient, GEOMETRY: tl.constexpr):
+    """A sum of derivatives of `term` by a region's coordinate, in that coordinate's own unit."""
+    if GEOMETRY == 0:
+        gradient = 0.5 * gradient
+    return gradient
 
 
 @triton.jit

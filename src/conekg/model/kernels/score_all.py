@@ -86,8 +86,9 @@ def _prepare_kernel(
     point, _ = prepare_entity(raw, inverse_range, GEOMETRY)
     place = column.to(tl.int64) * num_entities + row
     if GEOMETRY == 0:
-        tl.store(u_ptr + place, tl.sin(point), mask=real)
-        tl.store(v_ptr + place, tl.cos(point), mask=real)
+        half_angle = 3.141592653589793 * point
+        tl.store(u_ptr + place, tl.sin(half_angle), mask=real)
+        tl.store(v_ptr + place, tl.cos(half_angle), mask=real)
     else:
         tl.store(u_ptr + place, point, mask=real)
 

@@ -1,0 +1,183 @@
+"""What the fused updater does with the entity table, by kind of model.
+
+`EntityKernels` hides whether a model's distance is a sum of terms of raw coordinates
+(ConE, Query2Box, GQE) or an inner product with features (BetaE): the updater contrasts
+a batch, sends the gradients back through the operators, and lets the kernels move
+every row of the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from conekg.model.beta import Beta, query_constant
+from conekg.model.box import Box
+from conekg.model.cone import Cone
+from conekg.model.gqe import Gqe
+from conekg.model.interface import QueryModel, Region
+from conekg.model.kernels import geometry
+from conekg.model.kernels.contrast import Contrast, contrast
+from conekg.model.kernels.divergence import divergence_features, update_distributions
+from conekg.model.kernels.draw import Drawn
+from conekg.model.kernels.entity_update import Occurrences, update_entities
+
+
+@dataclass(frozen=True)
+class Contrasted:
+    """The contrast of a batch, ready to be sent back through the operators."""
+
+    result: Contrast
+    outputs: tuple[Tensor, ...]
+    """What the operators put out, and so where gradients enter."""
+    gradients: tuple[Tensor, ...]
+    """By each output."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Adam's state of the entity table and its constants of this update."""
+
+    first: Tensor
+    second: Tensor
+    constants: Tensor
+    """[5] as `update_entities` takes them."""
+
+
+class EntityKernels(Protocol):
+    """Loss and update of one entity table."""
+
+    def contrast(self, region: Region, drawn: Drawn, temperature: float) -> Contrasted:
+        """The loss of a batch of regions [batch, dim] against its candidates, and gradients."""
+
+    def update(
+        self, contrasted: Contrasted, occurrences: Occurrences, anchor_grads: Tensor, adam: Moments
+    ) -> None:
+        """Move every row by what the candidates and `anchor_grads` [rows, width] want of it."""
+
+
+def kernels_of(model: QueryModel) -> EntityKernels | None:
+    """The kernels for a model; None where there are none."""
+    match model:
+        case Cone():
+            return DistanceKernels(
+                model, geometry.CONE, 1.0 / model.embedding_range, model.config.center_weight
+            )
+        case Box():
+            return DistanceKernels(model, geometry.BOX, center_weight=model.config.center_weight)
+        case Gqe():
+            return DistanceKernels(model, geometry.POINT)
+        case Beta():
+            return DivergenceKernels(model)
+        case _:
+            return None
+
+
+class DistanceKernels:
+    """For distances that are sums of terms of a raw coordinate and a region's two."""
+
+    def __init__(
+        self,
+        model: QueryModel,
+        code: int,
+        inverse_range: float = 1.0,
+        center_weight: float = 0.0,
+    ) -> None:
+        self._model = model
+        self._code = code
+        self._inverse_range = inverse_range
+        self._center_weight = center_weight
+        self._constant_scale = torch.ones(1, device=model.entity.device)
+
+    def contrast(self, region: Region, drawn: Drawn, temperature: float) -> Contrasted:
+        """See `EntityKernels`; a learnt distance scale gets its gradient here."""
+        scale = self._model.distance_scale
+        learnt = isinstance(scale, Tensor)
+        result = contrast(
+            self._model.entity.detach(),
+            region[0].detach(),
+            region[-1].detach(),
+            drawn.candidates,
+            drawn.weights,
+            scale.detach() if isinstance(scale, Tensor) else self._constant_scale * scale,
+            None,
+            geometry=self._code,
+            gamma=self._model.gamma,
+            inverse_range=self._inverse_range,
+            center_weight=self._center_weight,
+            temperature=temperature,
+        )
+        gradients: tuple[Tensor, ...] = (result.grad_first, result.grad_second)[: len(region)]
+        outputs: tuple[Tensor, ...] = tuple(region)
+        if learnt:
+            assert isinstance(scale, Tensor)
+            outputs, gradients = (*outputs, scale), (*gradients, result.grad_scale.reshape(1))
+        return Contrasted(result, outputs, gradients)
+
+    def update(
+        self, contrasted: Contrasted, occurrences: Occurrences, anchor_grads: Tensor, adam: Moments
+    ) -> None:
+        """See `EntityKernels`."""
+        update_entities(
+            self._model.entity.detach(),
+            adam.first,
+            adam.second,
+            occurrences,
+            contrasted.result.coefficients,
+            contrasted.result.prepared,
+            anchor_grads,
+            adam.constants,
+            geometry=self._code,
+            inverse_range=self._inverse_range,
+            center_weight=self._center_weight,
+        )
+
+
+class DivergenceKernels:
+    """For BetaE: features of every entity are made anew in each update."""
+
+    def __init__(self, model: Beta) -> None:
+        self._model = model
+        self._scale = torch.ones(1, device=model.entity.device)
+
+    def contrast(self, region: Region, drawn: Drawn, temperature: float) -> Contrasted:
+        """See `EntityKernels`."""
+        alpha, beta = region
+        features, constants = divergence_features(self._model.entity.detach())
+        own = query_constant(alpha, beta)
+        queries = torch.cat([alpha.detach(), beta.detach()], dim=-1)
+        result = contrast(
+            features,
+            queries,
+            queries,
+            drawn.candidates,
+            drawn.weights,
+            self._scale,
+            constants[drawn.candidates] + own.detach()[:, None],
+            geometry=geometry.INNER,
+            gamma=self._model.gamma,
+            inverse_range=1.0,
+            center_weight=0.0,
+            temperature=temperature,
+        )
+        by_alpha, by_beta = result.grad_first.chunk(2, dim=-1)
+        by_own = result.coefficients.sum(dim=-1)
+        return Contrasted(result, (alpha, beta, own), (by_alpha, by_beta, by_own))
+
+    def update(
+        self, contrasted: Contrasted, occurrences: Occurrences, anchor_grads: Tensor, adam: Moments
+    ) -> None:
+        """See `EntityKernels`."""
+        update_distributions(
+            self._model.entity.detach(),
+            adam.first,
+            adam.second,
+            occurrences,
+            contrasted.result.coefficients,
+            contrasted.result.prepared[0],
+            anchor_grads,
+            adam.constants,
+        )

@@ -1,0 +1,83 @@
+"""BetaE's features and table update against autograd through the divergence itself."""
+
+import pytest
+import torch
+
+pytest.importorskip("triton")
+
+from conekg.model.beta import divergence, query_constant, regularize
+from conekg.model.kernels.divergence import divergence_features, update_distributions
+from conekg.model.kernels.entity_update import advance, find_occurrences
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+NUM_ENTITIES, ROWS, CANDIDATES, DIM = 9, 3, 4, 5
+
+
+def random_table(generator: torch.Generator) -> torch.Tensor:
+    """Raw rows [entities, 2·dim]; some below the clamp, some parameters large."""
+    table = torch.rand(NUM_ENTITIES, 2 * DIM, generator=generator, dtype=torch.float64) * 4 - 1.2
+    table[3] *= 50.0
+    return table
+
+
+def divergences(table: torch.Tensor, queries: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """[rows, candidates] KL(entity ‖ query) from raw entity rows."""
+    entity = regularize(table)[ids].chunk(2, dim=-1)
+    query = (part[:, None] for part in queries.chunk(2, dim=-1))
+    return divergence(*entity, *query).sum(dim=-1)
+
+
+def test_divergence_is_linear_in_the_features() -> None:
+    generator = torch.Generator().manual_seed(1)
+    table = random_table(generator)
+    queries = torch.rand(ROWS, 2 * DIM, generator=generator, dtype=torch.float64) * 6 + 0.05
+    ids = torch.arange(NUM_ENTITIES).expand(ROWS, -1)
+    expected = divergences(table, queries, ids)
+    features, constants = divergence_features(table.float().to(DEVICE))
+    own = query_constant(*queries.chunk(2, dim=-1))
+    actual = own[:, None] + constants.cpu().double() - queries @ features.cpu().double().T
+    torch.testing.assert_close(actual, expected, atol=2e-3, rtol=1e-4)
+    assert expected.std() > 1.0
+
+
+def test_rows_move_by_adam_on_the_whole_gradient() -> None:
+    generator = torch.Generator().manual_seed(2)
+    table = random_table(generator).requires_grad_()
+    queries = torch.rand(ROWS, 2 * DIM, generator=generator, dtype=torch.float64) * 6 + 0.05
+    # Entity 8 occurs nowhere, entity 0 three times in one query and twice as an anchor.
+    ids = torch.randint(8, (ROWS, CANDIDATES), generator=generator)
+    ids[1, :3] = 0
+    anchors = torch.tensor([0, 5, 0])
+    anchor_grads = torch.randn(3, 2 * DIM, generator=generator, dtype=torch.float64)
+    coefficients = torch.randn(ROWS, CANDIDATES, generator=generator, dtype=torch.float64)
+    (coefficients * divergences(table, queries, ids)).sum().backward()
+    assert table.grad is not None
+    gradient = table.grad.index_add(0, anchors, anchor_grads)
+
+    def to_device(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.detach().float().to(DEVICE)
+
+    counters = torch.tensor([0, 0], device=DEVICE)
+    adam = torch.tensor([0.0, 0.0, 0.9, 0.999, 1e-8], device=DEVICE)
+    advance(counters, torch.tensor([1e-2], device=DEVICE), adam)
+    moved = [to_device(part) for part in (table, torch.zeros_like(table), torch.zeros_like(table))]
+    update_distributions(
+        *moved,
+        find_occurrences(ids.int().to(DEVICE), anchors.int().to(DEVICE), NUM_ENTITIES),
+        to_device(coefficients),
+        to_device(queries),
+        to_device(anchor_grads),
+        adam,
+    )
+    rows, moments, squares = (part.cpu().double() for part in moved)
+    size = float(gradient.abs().max())
+    torch.testing.assert_close(moments, 0.1 * gradient, atol=1e-6 * size, rtol=1e-3)
+    torch.testing.assert_close(squares, 0.001 * gradient**2, atol=1e-8 * size**2, rtol=1e-3)
+    # Adam's first step is the learning rate times the gradient's sign.
+    clear = gradient.abs() > 1e-4
+    moves = rows - table.detach()
+    torch.testing.assert_close(
+        moves[clear], -1e-2 * gradient[clear].sign(), atol=3e-4, rtol=1e-2, check_dtype=False
+    )
+    assert clear.sum() > 40
+    assert moves[8].abs().max() < 1e-6
