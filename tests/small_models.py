@@ -27,6 +27,11 @@ SMALL_OPTIONS: dict[str, dict[str, object]] = {
     "emql": {"dim": 5, "top_k": 40, "sketch_width": 80, "sketch_depth": 6},
 }
 
+VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
+    name: (name, {}) for name in SMALL_OPTIONS
+} | {"cone-rotation": ("cone", {"projection": "rotation"})}
+"""Models, and options that change how one works, by a name: (catalog name, options)."""
+
 SMALL_FACTS = np.array(
     [
         edge
@@ -45,16 +50,24 @@ SMALL_FACTS = np.array(
 
 
 def small_model(name: str, seed: int = 0, **options: object) -> QueryModel:
-    """A model of the catalog over 8 entities and 6 relations: float64, frozen, in eval mode."""
-    model = build_model(
-        name,
-        NUM_ENTITIES,
-        NUM_RELATIONS,
-        SMALL_OPTIONS[name] | options,
-        seed,
-        facts=SMALL_FACTS,
-    )
-    return model.double().eval().requires_grad_(False)
+    """A variant over 8 entities and 6 relations: float64, frozen, in eval mode.
+
+    What starts at zero is drawn, as it would be after some training.
+    """
+    return rough_model(name, seed, **options).double().eval().requires_grad_(False)
+
+
+def rough_model(name: str, seed: int = 0, **options: object) -> QueryModel:
+    """The same in single precision, ready for training."""
+    catalog_name, own_options = VARIANTS[name]
+    chosen = SMALL_OPTIONS[catalog_name] | own_options | options
+    model = build_model(catalog_name, NUM_ENTITIES, NUM_RELATIONS, chosen, seed, facts=SMALL_FACTS)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if not parameter.any():
+                parameter.uniform_(-0.3, 0.3, generator=generator)
+    return model
 
 
 def embed_queries(model: QueryModel, queries: Sequence[Query]) -> tuple[Tensor, ...]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from conekg.model.cone import Cone, ConeConfig, angle, cone_distance, published_angle
+from conekg.model.cone import Cone, ConeConfig, angle, cone_distance, published_angle, wrap
 from conekg.model.interface import Region
 from conekg.query.tree import Project, Universe
 from small_models import NUM_ENTITIES, embed_queries, small_model
@@ -21,8 +21,11 @@ angles = st.floats(-math.pi, math.pi, exclude_max=True)
 half_apertures = st.floats(0.0, math.pi)
 
 
-def cone(**options: object) -> Cone:
-    model = small_model("cone", **options)
+both_projections = pytest.mark.parametrize("variant", ["cone", "cone-rotation"])
+
+
+def cone(variant: str = "cone", **options: object) -> Cone:
+    model = small_model(variant, **options)
     assert isinstance(model, Cone)
     return model
 
@@ -132,6 +135,77 @@ def test_projection_is_the_formula() -> None:
         )
 
 
+def test_the_rotating_projection_is_the_formula() -> None:
+    model = cone("cone-rotation", axis_scale=0.7, aperture_scale=1.5)
+    axis, half = some_cones(2, 2)
+    new_axis, new_half = model.project((axis, half), torch.tensor([4, 1]))
+    rho = model.embedding_range
+    for row, relation in enumerate([4, 1]):
+        weights = (model.relation_axis[relation] / rho).tolist()
+        turned = [
+            a + math.pi * math.tanh(w) for a, w in zip(axis[row].tolist(), weights, strict=True)
+        ]
+        openings = (model.relation_aperture[relation] / rho).tolist()
+        opened = [
+            h + math.pi * math.tanh(w) for h, w in zip(half[row].tolist(), openings, strict=True)
+        ]
+        raw = network(layers_of(model, "projection"), turned + opened)
+        for j in range(5):
+            direction = cmath.exp(1j * (turned[j] + math.pi * math.tanh(0.7 * raw[j])))
+            assert float(new_axis[row, j]) == pytest.approx(cmath.phase(direction))
+            kept = 2 * (2 * float(half[row, j]) / math.pi - 1)
+            level = kept + openings[j] + 1.5 * raw[5 + j]
+            assert float(new_half[row, j]) == pytest.approx(math.pi / 2 * (math.tanh(level) + 1))
+
+
+def test_the_rotating_projection_starts_as_a_rotation() -> None:
+    # Built without `small_model`, which draws what starts at zero.
+    model = Cone(6, 4, ConeConfig(dim=5, hidden=7, projection="rotation"), torch.Generator())
+    anchors = model.anchor(torch.arange(6))
+    relation = torch.full((6,), 2)
+    axis, half = model.project(anchors, relation)
+    turn = torch.remainder(axis - anchors[0], 2 * math.pi)
+    torch.testing.assert_close(turn, turn[:1].expand(6, 5))
+    assert turn.std() > 0.1
+    torch.testing.assert_close(half, half[:1].expand(6, 5))
+    # Narrow for entities, nearly everyone for everyone.
+    assert 0 < half.min() < half.max() < 0.4
+    _, from_everyone = model.project(model.universe(6), relation)
+    assert from_everyone.min() > math.pi - 0.4
+
+
+@both_projections
+@pytest.mark.parametrize("opening", [0.0, 1e-8, math.pi / 2, math.pi, 1.25 * math.pi])
+def test_projection_gradients_are_finite_at_every_aperture(variant: str, opening: float) -> None:
+    # Dropout lets half apertures pass π in training.
+    model = cone(variant).requires_grad_(True)
+    axis = torch.linspace(-math.pi, math.pi, 15, dtype=torch.float64).reshape(3, 5)
+    half = torch.full((3, 5), opening, dtype=torch.float64)
+    inputs = [axis.requires_grad_(), half.requires_grad_()]
+    new_axis, new_half = model.project((inputs[0], inputs[1]), torch.tensor([0, 1, 5]))
+    assert ((new_axis >= -math.pi) & (new_axis <= math.pi)).all()
+    assert ((new_half >= 0) & (new_half <= math.pi)).all()
+    learnt = [*model.projection.parameters(), model.relation_axis, model.relation_aperture]
+    for gradient in torch.autograd.grad((new_axis + new_half).sum(), inputs + learnt):
+        assert gradient.isfinite().all()
+        assert gradient.abs().max() > 0
+
+
+@given(angle=st.floats(-30, 30))
+def test_wrapping_keeps_the_direction(angle: float) -> None:
+    wrapped = wrap(torch.tensor([angle], dtype=torch.float64, requires_grad=True))
+    assert -math.pi <= float(wrapped.detach()) <= math.pi
+    assert cmath.exp(1j * float(wrapped.detach())) == pytest.approx(cmath.exp(1j * angle))
+    rough = float(wrap(torch.tensor([angle])))
+    assert cmath.exp(1j * rough) == pytest.approx(cmath.exp(1j * angle), abs=1e-5)
+
+
+def test_wrapping_has_the_gradient_of_the_identity() -> None:
+    turns = torch.tensor([-9.0, -math.pi, 0.0, math.pi, 9.0], requires_grad=True)
+    wrap(turns).sum().backward()
+    assert turns.grad.tolist() == [1.0] * 5
+
+
 def test_intersection_is_the_formula() -> None:
     model = cone()
     axis, half = some_cones(3, 3, 2)
@@ -175,9 +249,10 @@ def test_double_negation_is_the_identity_up_to_a_turn(axis: list[float], half: f
     assert ((twice_axis >= -math.pi) & (twice_axis < math.pi)).all()
 
 
+@both_projections
 @given(query=queries(NUM_ENTITIES, 6, union=False))
-def test_regions_stay_in_range(query: object) -> None:
-    axis, half = embed_queries(cone(), [query])
+def test_regions_stay_in_range(variant: str, query: object) -> None:
+    axis, half = embed_queries(cone(variant), [query])
     assert ((axis >= -math.pi) & (axis <= math.pi)).all()
     assert ((half >= 0) & (half <= math.pi + 1e-12)).all()
 

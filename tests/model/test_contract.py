@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from conekg.errors import UnsupportedOperatorError
-from conekg.model.catalog import MODELS, build_model
+from conekg.model.catalog import MODELS
 from conekg.model.interface import QueryModel, Region
 from conekg.model.scoring import scoring_table
 from conekg.model.support import is_supported
@@ -19,20 +19,29 @@ from conekg.training.loss import negative_sampling_loss
 from small_models import (
     NUM_ENTITIES,
     NUM_RELATIONS,
-    SMALL_FACTS,
-    SMALL_OPTIONS,
+    VARIANTS,
     embed_queries,
+    rough_model,
     score_queries,
     small_model,
 )
 from strategies import queries
 
-every_model = pytest.mark.parametrize("name", list(MODELS))
+every_model = pytest.mark.parametrize("name", list(VARIANTS))
+
+
+def model_class(name: str) -> type[QueryModel]:
+    """The class of a variant's model."""
+    return MODELS[VARIANTS[name][0]].model
+
+
+def test_every_model_of_the_catalog_is_under_contract() -> None:
+    assert {catalog_name for catalog_name, _ in VARIANTS.values()} == set(MODELS)
 
 
 def supported(name: str, **without: bool) -> st.SearchStrategy[Query]:
     """Queries of any shape that the model has operators for."""
-    model = MODELS[name].model
+    model = model_class(name)
     options = {"universe": model.can_embed_universe, "negation": model.can_negate} | without
     return queries(NUM_ENTITIES, NUM_RELATIONS, **options)
 
@@ -47,7 +56,7 @@ def structure_queries(name: str) -> list[Query]:
     return [
         shape.ground(ids(NUM_ENTITIES, shape.num_anchors), ids(NUM_RELATIONS, shape.num_relations))
         for shape in STRUCTURES.values()
-        if is_supported(MODELS[name].model, shape)
+        if is_supported(model_class(name), shape)
         for _ in range(2)
     ]
 
@@ -188,7 +197,7 @@ def test_what_a_model_cannot_do_it_says(name: str) -> None:
     model = small_model(name)
     region = some_regions(model)
     if not model.can_negate:
-        with pytest.raises(UnsupportedOperatorError, match=f"{name} cannot negate"):
+        with pytest.raises(UnsupportedOperatorError, match=f"{model.name} cannot negate"):
             model.negate(region)
     if not model.can_embed_universe:
         with pytest.raises(UnsupportedOperatorError, match="set of all entities"):
@@ -201,7 +210,7 @@ def test_what_a_model_cannot_do_it_says(name: str) -> None:
             model.training_loss(1, torch.Generator())
 
 
-@pytest.mark.parametrize("name", [n for n, entry in MODELS.items() if entry.model.has_extent])
+@pytest.mark.parametrize("name", [name for name in VARIANTS if model_class(name).has_extent])
 def test_entities_are_inside_their_own_region(name: str) -> None:
     model = small_model(name)
     everyone = torch.arange(NUM_ENTITIES)
@@ -217,7 +226,7 @@ def test_entities_are_inside_their_own_region(name: str) -> None:
     assert 0 < mixed.mean() < 1
 
 
-@pytest.mark.parametrize("name", [n for n, entry in MODELS.items() if entry.model.can_negate])
+@pytest.mark.parametrize("name", [name for name in VARIANTS if model_class(name).can_negate])
 def test_double_negation_scores_as_the_region_itself(name: str) -> None:
     model = small_model(name)
     region = some_regions(model)
@@ -231,7 +240,7 @@ def test_double_negation_scores_as_the_region_itself(name: str) -> None:
 
 @every_model
 def test_models_train_and_score_in_single_precision(name: str) -> None:
-    model = build_model(name, NUM_ENTITIES, NUM_RELATIONS, SMALL_OPTIONS[name], facts=SMALL_FACTS)
+    model = rough_model(name)
     assert {p.dtype for p in model.parameters()} == {torch.float32}
     exact = small_model(name)
     batch = [Project(Anchor(1), 2), Project(Anchor(2), 3)]

@@ -87,7 +87,7 @@ def load(name: str) -> Golden:
     if name in ("cone", "beta"):
         options["hidden"] = facts["hidden"]
     if name == "cone":
-        options |= {"arctangent": "published", "dropout": 0.0}
+        options |= {"projection": "published", "arctangent": "published", "dropout": 0.0}
     model = build_model(NAMES[name], facts["entities"], facts["relations"], options).double()
     model.load_state_dict(
         {

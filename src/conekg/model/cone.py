@@ -22,9 +22,13 @@ from conekg.model.kernels.candidates import cone_candidate_distance
 from conekg.model.layers import DeepSet, perceptron, uniform_table
 
 Arctangent: TypeAlias = Literal["exact", "published"]
+Projection: TypeAlias = Literal["published", "rotation"]
 
 _SHORTEST_AVERAGE = 1e-3
 """Below this length an average of unit vectors has no direction worth learning from."""
+_APERTURE_SLOPE = 2.0
+"""How steeply a rotated cone keeps its aperture: one of zero stays at (π/2)(1 − tanh 2) = 0.06,
+a full circle at as much less than π, and the slope in between is 2 at most."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +46,17 @@ class ConeConfig:
     center_weight: float = 0.02
     """λ, the weight of the inside distance."""
     axis_scale: float = 1.0
-    """λ1, the slope of the map from network outputs to axes."""
+    """λ1, the slope of the map from network outputs to axes, or to turns of them."""
     aperture_scale: float = 2.0
     """λ2, the slope of the map from network outputs to apertures."""
+    projection: Projection = "published"
+    """What a relation does to a cone: `published` has the network make the new cone; `rotation`
+    has the relation turn and open the cone, and the network, which starts at zero, correct
+    that. Paths compose from the first step then, so that far fewer steps are needed."""
     initial_scale: float = 0.5
     """The distance scale m starts at this multiple of ρ. The published 0.5 puts every logit far
-    above zero at first; about 3 balances them, and large learning rates do not saturate then."""
+    above zero at first, where large learning rates saturate; about 3 balances them, and about
+    1.2 for `rotation`, whose cones are narrow at first."""
     arctangent: Arctangent = "exact"
     """How an average direction becomes an angle: `exact` is atan2; `published` first replaces
     |x| < 1e-3 by +1e-3, which turns small negative x around."""
@@ -65,6 +74,12 @@ class ConeConfig:
             "arctangent",
             self.arctangent,
             "'exact' or 'published'",
+        )
+        require(
+            self.projection in ("published", "rotation"),
+            "projection",
+            self.projection,
+            "'published' or 'rotation'",
         )
 
 
@@ -90,6 +105,9 @@ class Cone(QueryModel):
         self.relation_axis = uniform_table(num_relations, dim, -rho, rho, generator)
         self.relation_aperture = uniform_table(num_relations, dim, -rho, rho, generator)
         self.projection = perceptron((2 * dim, config.hidden, config.hidden, 2 * dim), generator)
+        if config.projection == "rotation":
+            for parameter in self.projection[-1].parameters():
+                nn.init.zeros_(parameter)
         # One hidden layer of width d, as published; the paper's appendix says three of 1600.
         self.attention = perceptron((2 * dim, dim, dim), generator)
         self.gate = DeepSet(2 * dim, dim, dim, generator)
@@ -117,19 +135,28 @@ class Cone(QueryModel):
         return axis, torch.full_like(axis, math.pi)
 
     def project(self, region: Region, relation_ids: Tensor) -> Region:
-        """f_r(V) = g(MLP([axis + axis_r ; h + h_r])) (ConE, Section 4.2, Eq. 1)."""
+        """f_r(V) = g(MLP([axis + axis_r ; h + h_r])) (ConE, Section 4.2, Eq. 1).
+
+        `rotation` departs from the paper: the network's output x corrects a turn, as RotatE's
+        (Sun et al., 2019), and an opening of the cone,
+        θ_ax = wrap(axis + axis_r + π tanh(λ1 x)), h = π/2 (tanh(2(2h/π − 1) + w_r/ρ + λ2 x) + 1).
+        """
         axis, half_aperture = region
         relation_axis = self.to_angle(embedding(relation_ids, self.relation_axis))
         # The same map as for axes, as published, so a relation's aperture may be negative.
-        relation_aperture = self.to_angle(embedding(relation_ids, self.relation_aperture))
-        moved = torch.cat([axis + relation_axis, half_aperture + relation_aperture], dim=-1)
+        opening = embedding(relation_ids, self.relation_aperture)
+        moved = torch.cat([axis + relation_axis, half_aperture + self.to_angle(opening)], dim=-1)
         # Angles need the full precision even where the products are taken in bfloat16.
         raw_axis, raw_aperture = self.projection(moved).to(moved.dtype).chunk(2, dim=-1)
         # ConE, Section 4.2, g: θ_ax = π tanh(λ1 x), θ_ap = π tanh(λ2 x) + π, halved.
-        return (
-            math.pi * torch.tanh(self.config.axis_scale * raw_axis),
-            0.5 * math.pi * (torch.tanh(self.config.aperture_scale * raw_aperture) + 1.0),
-        )
+        new_axis = math.pi * torch.tanh(self.config.axis_scale * raw_axis)
+        level = self.config.aperture_scale * raw_aperture
+        if self.config.projection == "rotation":
+            new_axis = wrap(axis + relation_axis + new_axis)
+            # Linear in h, where the inverse of tanh would be infinite for anchors (h = 0).
+            kept = _APERTURE_SLOPE * (2.0 / math.pi * half_aperture - 1.0)
+            level = kept + opening / self.embedding_range + level
+        return new_axis, 0.5 * math.pi * (torch.tanh(level) + 1.0)
 
     def intersect(self, operands: Region) -> Region:
         """(SemanticAverage, CardMin) of cones [operands, rows, dim] (ConE, Section 4.2)."""
@@ -219,6 +246,11 @@ def cone_distance(
     outside = torch.relu(x * cosine - y * sine)
     inside = torch.minimum(x, sine)
     return (outside + center_weight * inside).sum(dim=-1)
+
+
+def wrap(angle: Tensor) -> Tensor:
+    """The same direction in [-π, π), up to rounding; the gradient is 1 everywhere."""
+    return torch.remainder(angle + math.pi, 2.0 * math.pi) - math.pi
 
 
 def angle(x: Tensor, y: Tensor) -> Tensor:
