@@ -72,9 +72,9 @@ def measure(name: str, num_entities: int, dim: int, repeats: int) -> None:
     quick = best_of(
         repeats,
         {
-            "read": lambda: scoring.over_threads(sum_rows, entities, nothing, 0.0, threads),
+            "read": lambda: scoring.over_threads(sum_rows, scoring.POINT, entities, nothing, 0.0, threads),
             "read twice": lambda: [
-                scoring.over_threads(sum_rows, part, nothing, 0.0, threads)
+                scoring.over_threads(sum_rows, scoring.POINT, part, nothing, 0.0, threads)
                 for part in (entities, other)
             ],
             "one": lambda: table.distances(one),

@@ -68,7 +68,7 @@ class Load:
 
 def serve(pipe: Connection, dim: int, batch_queries: int, run: str | None) -> None:
     """Serve a random model or a trained run, and tell the port; ends when its parent says so."""
-    from conekg.serving.idle import let_idle_threads_sleep
+    from conekg.cli.idle import let_idle_threads_sleep
 
     let_idle_threads_sleep()
     from conekg.answering.engine import Answerer
