@@ -46,7 +46,9 @@ def test_an_unknown_model_is_an_error_with_a_suggestion() -> None:
 
 
 def test_an_unknown_option_is_an_error_with_a_suggestion() -> None:
-    with pytest.raises(ConfigError, match="unknown option 'gama' of ConeConfig") as caught:
+    with pytest.raises(
+        ConfigError, match="unknown key 'gama'; ConeConfig has dim, gamma"
+    ) as caught:
         model_config("cone", {"gama": 3.0})
     assert caught.value.key == "gama"
     assert caught.value.suggestions == ("gamma",)
@@ -56,23 +58,24 @@ def test_an_unknown_option_is_an_error_with_a_suggestion() -> None:
     ("name", "key", "value", "message"),
     [
         ("cone", "dim", 0, "at least 1"),
-        ("cone", "dim", 2.5, "int is expected"),
-        ("cone", "dim", True, "int is expected"),
-        ("cone", "gamma", "thirty", "float is expected"),
+        ("cone", "dim", 2.5, "a whole number is needed"),
+        ("cone", "dim", True, "a whole number is needed"),
+        ("cone", "gamma", "thirty", "a number is needed"),
         ("cone", "gamma", -1.0, "positive"),
         ("cone", "dropout", 1.0, "below 1"),
         ("cone", "hidden", 0, "at least 1"),
         ("cone", "center_weight", 1.0, r"in \[0, 1\)"),
         ("cone", "axis_scale", 0.0, "positive"),
         ("cone", "aperture_scale", 0.0, "positive"),
-        ("cone", "arctangent", "exakt", "'exact', 'published'"),
+        ("cone", "arctangent", "exakt", "choose exact or published"),
+        ("cone", "projection", "rotate", "choose published or rotation"),
         ("gqe", "gamma", 0.0, "positive"),
         ("box", "center_weight", -0.1, r"in \[0, 1\)"),
         ("beta", "hidden", -1, "at least 1"),
         ("emql", "sketch_width", 100, "at least twice top_k"),
         ("emql", "sketch_depth", 0, "at least 1"),
         ("emql", "top_k", 0, "at least 1"),
-        ("emql", "decode_with_sketch", 1, "bool is expected"),
+        ("emql", "decode_with_sketch", 1, "true or false is needed"),
     ],
 )
 def test_values_out_of_range_or_of_the_wrong_type_are_errors(

@@ -18,7 +18,7 @@ from conekg.graph.adjacency import IntArray
 from conekg.model.beta import Beta, BetaConfig
 from conekg.model.box import Box, BoxConfig
 from conekg.model.cone import Cone, ConeConfig
-from conekg.model.config import ModelConfig, read_config
+from conekg.model.config import ModelConfig, config_from_table
 from conekg.model.emql import Emql, EmqlConfig
 from conekg.model.gqe import Gqe, GqeConfig
 from conekg.model.interface import QueryModel
@@ -62,7 +62,7 @@ def find_model(name: str) -> ModelEntry:
 
 def model_config(name: str, values: Mapping[str, object]) -> ModelConfig:
     """The configuration of a model from a mapping; what it does not mention is default."""
-    config: ModelConfig = read_config(find_model(name).config, values)
+    config: ModelConfig = config_from_table(find_model(name).config, values)
     return config
 
 

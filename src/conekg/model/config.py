@@ -1,4 +1,4 @@
-"""Model configurations: range checks shared by all, and reading one from a mapping.
+"""Configurations: range checks that models share, and reading a dataclass from a table.
 
 Each model's configuration is a frozen dataclass beside the model. This module turns what
 a recipe or a command line says into one, refusing what it does not know.
@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 from conekg.errors import ConfigError
 
 
-class ModelConfig(Protocol):
-    """What every model configuration has: it is a dataclass with a dimension."""
+class DataclassLike(Protocol):
+    """Any dataclass."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+
+class ModelConfig(DataclassLike, Protocol):
+    """What every model configuration has: it is a dataclass with a dimension."""
 
     @property
     def dim(self) -> int:
@@ -25,7 +30,7 @@ class ModelConfig(Protocol):
         ...
 
 
-Config = TypeVar("Config", bound=ModelConfig)
+Options = TypeVar("Options", bound=DataclassLike)
 
 
 def require(condition: bool, key: str, value: object, accepted: str) -> None:
@@ -41,41 +46,60 @@ def require_dimensions(dim: int, hidden: int | None = None) -> None:
         require(hidden >= 1, "hidden", hidden, "at least 1")
 
 
-def read_config(kind: type[Config], values: Mapping[str, object]) -> Config:
-    """A configuration from a mapping; unknown keys and wrong types raise ConfigError."""
+def config_from_table(kind: type[Options], table: Mapping[str, object], where: str = "") -> Options:
+    """A dataclass from a table of its fields; what the table does not mention is default.
+
+    Unknown keys, missing ones and values of the wrong type raise ConfigError, which calls a
+    key `where.key`.
+    """
+    prefix = f"{where}." if where else ""
     types = get_type_hints(kind)
-    names = [field.name for field in dataclasses.fields(kind)]
-    arguments: dict[str, Any] = {}
-    for key, value in values.items():
-        if key not in names:
+    fields = dataclasses.fields(kind)
+    check_keys(table, [field.name for field in fields], where, kind.__name__)
+    for field in fields:
+        has_default = (field.default, field.default_factory) != (dataclasses.MISSING,) * 2
+        if field.name not in table and not has_default:
+            key = prefix + field.name
+            raise ConfigError(f"{key} is missing and has no default", key=key)
+    values = {key: _convert(value, types[key], prefix + key) for key, value in table.items()}
+    return kind(**values)
+
+
+def check_keys(table: Mapping[str, object], known: Sequence[str], where: str, what: str) -> None:
+    """Raise ConfigError at the first key of `what` that is not known."""
+    prefix = f"{where}." if where else ""
+    for key in table:
+        if key not in known:
             raise ConfigError(
-                f"unknown option {key!r} of {kind.__name__}; it has {', '.join(names)}",
-                key=key,
-                suggestions=tuple(difflib.get_close_matches(key, names, n=1)),
+                f"unknown key {prefix + key!r}; {where or what} has {', '.join(known)}",
+                key=prefix + key,
+                suggestions=tuple(prefix + name for name in difflib.get_close_matches(key, known)),
             )
-        arguments[key] = _convert(key, value, types[key])
-    return kind(**arguments)
 
 
-def _convert(key: str, value: object, expected: type) -> object:
-    """`value` as the expected type; an integer is accepted where a number is."""
-    if get_origin(expected) is Literal:
-        accepted = get_args(expected)
-        if value not in accepted:
+def _convert(value: Any, hint: Any, key: str) -> Any:
+    """`value` as the annotated type, without guessing: an int may stand for a float only."""
+    origin = get_origin(hint)
+    if origin is Literal:
+        choices = get_args(hint)
+        if value not in choices:
             raise ConfigError(
-                f"{key} = {value!r} is not one of {', '.join(map(repr, accepted))}",
+                f"{key} = {value!r} is not accepted: choose {' or '.join(map(str, choices))}",
                 key=key,
-                suggestions=tuple(
-                    difflib.get_close_matches(str(value), [str(a) for a in accepted], n=1)
-                ),
+                suggestions=tuple(difflib.get_close_matches(str(value), map(str, choices))),
             )
         return value
-    if expected is float and isinstance(value, int) and not isinstance(value, bool):
+    if origin is UnionType:
+        (inner,) = [choice for choice in get_args(hint) if choice is not NoneType]
+        return _convert(value, inner, key)
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise ConfigError(f"{key} = {value!r}: a list is needed", key=key)
+        return tuple(_convert(item, get_args(hint)[0], key) for item in value)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     # bool is a subclass of int: `dim = true` must not mean `dim = 1`.
-    if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
-        raise ConfigError(
-            f"{key} = {value!r} is of type {type(value).__name__}; {expected.__name__} is expected",
-            key=key,
-        )
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
+        words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+        raise ConfigError(f"{key} = {value!r}: {words.get(hint, hint)} is needed", key=key)
     return value

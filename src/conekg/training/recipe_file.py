@@ -7,16 +7,15 @@ value of the wrong type fails here, with a suggestion, before any work starts.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 from conekg.errors import ConfigError
 from conekg.model.catalog import find_model
+from conekg.model.config import check_keys, config_from_table
 from conekg.training.recipe import Pool, Recipe, TrainingRecipe
 
 Table = dict[str, Any]
@@ -35,7 +34,7 @@ def recipe_to_table(recipe: Recipe) -> Table:
 
 def recipe_from_table(table: Mapping[str, Any]) -> Recipe:
     """The recipe that `recipe_to_table` wrote, every key checked."""
-    _check_keys(table, ("recipe", "model", "training"), "")
+    check_keys(table, ("recipe", "model", "training"), "", "a recipe")
     model = dict(_require_table(table.get("model", {}), "model"))
     name = str(model.pop("name", "cone"))
     training = dict(_require_table(table.get("training", {}), "training"))
@@ -45,8 +44,8 @@ def recipe_from_table(table: Mapping[str, Any]) -> Recipe:
     return Recipe(
         name=str(table.get("recipe", "custom")),
         model=name,
-        config=_build(find_model(name).config, model, "model"),
-        training=_build(TrainingRecipe, training, "training"),
+        config=config_from_table(find_model(name).config, model, "model"),
+        training=config_from_table(TrainingRecipe, training, "training"),
     )
 
 
@@ -147,68 +146,6 @@ def _pools(table: Any) -> tuple[Pool, ...]:
                 raise ConfigError(f"{key} = {share!r}: a share is a number", key=key)
         pools.append(Pool(name, tuple((shape, float(s)) for shape, s in shares.items())))
     return tuple(pools)
-
-
-def _build(cls: Any, table: Mapping[str, Any], where: str) -> Any:
-    """An instance of a dataclass from a table; unknown keys and wrong types fail."""
-    hints = get_type_hints(cls)
-    names = [field.name for field in dataclasses.fields(cls)]
-    _check_keys(table, names, where)
-    missing = [
-        field.name
-        for field in dataclasses.fields(cls)
-        if field.name not in table
-        and field.default is dataclasses.MISSING
-        and field.default_factory is dataclasses.MISSING
-    ]
-    if missing:
-        key = f"{where}.{missing[0]}"
-        raise ConfigError(f"{key} is missing and has no default", key=key)
-    values = {
-        key: value if key == "pools" else _convert(value, hints[key], f"{where}.{key}")
-        for key, value in table.items()
-    }
-    return cls(**values)
-
-
-def _convert(value: Any, hint: Any, key: str) -> Any:
-    """`value` as the annotated type, without guessing: an int may stand for a float only."""
-    origin = get_origin(hint)
-    if origin is Literal:
-        choices = get_args(hint)
-        if value not in choices:
-            raise ConfigError(
-                f"{key} = {value!r} is not accepted: choose {' or '.join(map(str, choices))}",
-                key=key,
-                suggestions=tuple(difflib.get_close_matches(str(value), map(str, choices))),
-            )
-        return value
-    if origin is UnionType:
-        (inner,) = [choice for choice in get_args(hint) if choice is not NoneType]
-        return _convert(value, inner, key)
-    if origin is tuple:
-        if not isinstance(value, list | tuple):
-            raise ConfigError(f"{key} = {value!r}: a list is needed", key=key)
-        return tuple(_convert(item, get_args(hint)[0], key) for item in value)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-        raise ConfigError(f"{key} = {value!r}: {words.get(hint, hint)} is needed", key=key)
-    return value
-
-
-def _check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> None:
-    known = list(known)
-    for key in table:
-        if key not in known:
-            full = f"{where}.{key}" if where else key
-            near = difflib.get_close_matches(key, known)
-            raise ConfigError(
-                f"unknown key {full!r}; {where or 'a recipe'} has {', '.join(known)}",
-                key=full,
-                suggestions=tuple(f"{where}.{name}" if where else name for name in near),
-            )
 
 
 def _require_table(value: Any, key: str) -> Mapping[str, Any]:
