@@ -22,7 +22,7 @@ from conekg.sampling.ground import (
     stream_key,
 )
 from conekg.symbolic.engine import answer
-from conekg.symbolic.kernels import graph_arrays
+from conekg.symbolic.memory import graph_arrays
 from strategies import graphs, shapes
 
 

@@ -11,7 +11,8 @@ from conekg.graph.adjacency import build_adjacency
 from conekg.query.shape import STRUCTURES
 from conekg.query.tree import Anchor, And, Not, Or, Project, Universe
 from conekg.symbolic.engine import answer
-from conekg.symbolic.kernels import evaluate, graph_arrays, make_workspace
+from conekg.symbolic.kernels import evaluate
+from conekg.symbolic.memory import graph_arrays, make_workspace
 from conekg.symbolic.program import compile_shape
 from oracle import Oracle
 

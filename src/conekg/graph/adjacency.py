@@ -8,10 +8,13 @@ relations leaving an entity are the inverses of those entering it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from conekg.graph.head_index import HeadIndex, build_head_index
 
 IntArray = NDArray[np.int32]
 LongArray = NDArray[np.int64]
@@ -45,6 +48,11 @@ class Adjacency:
     def num_edges(self) -> int:
         """Distinct edges, inverses counted."""
         return len(self.tails)
+
+    @cached_property
+    def head_index(self) -> HeadIndex:
+        """Where each head's pair is, made on first use; empty for large sparse graphs."""
+        return build_head_index(self.relation_offsets, self.pair_heads, self.num_entities)
 
     def neighbors(self, head_id: int, relation_id: int) -> IntArray:
         """The tails of all `relation_id` edges that leave `head_id`, sorted; a view."""

@@ -33,10 +33,11 @@ from conekg.sampling.ground import (
     random_below,
     random_state,
 )
-from conekg.symbolic.kernels import (
+from conekg.symbolic.kernels import evaluate
+from conekg.symbolic.memory import (
     GraphArrays,
     Workspace,
-    evaluate,
+    borrowed,
     graph_arrays,
     make_workspace,
 )
@@ -176,8 +177,8 @@ def _run_attempts(
     NDArray[np.int8], IntArray, IntArray, tuple[LongArray, IntArray], tuple[LongArray, IntArray]
 ]:
     """Outcomes of `span` (first attempt, how many), and the accepted queries with answers."""
-    small, full = graphs
-    small_work, full_work = works
+    small, full = borrowed(graphs[0]), borrowed(graphs[1])
+    small_work, full_work = borrowed(works[0]), borrowed(works[1])
     first, size = span
     outcomes = np.empty(size, dtype=np.int8)
     # One row more than can be accepted: the row being drawn.

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from conekg.graph.adjacency import Adjacency, IntArray
 from conekg.query.shape import Shape
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
-from conekg.symbolic.kernels import GraphArrays
+from conekg.symbolic.memory import GraphArrays
 
 GROUNDED: Final = 0
 DEAD_END: Final = 1

@@ -14,7 +14,8 @@ from conekg.graph.adjacency import Adjacency, IntArray
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import Shape, shape_of, slots_of
 from conekg.query.tree import Query
-from conekg.symbolic.kernels import answer_rows, graph_arrays, make_workspace
+from conekg.symbolic.kernels import answer_rows
+from conekg.symbolic.memory import graph_arrays, make_workspace
 from conekg.symbolic.program import compile_shape
 from conekg.symbolic.workers import PerThread, map_in_order
 
@@ -68,8 +69,26 @@ def answer_batch(
         return Ragged(offsets, mine.buffer[: offsets[-1]].copy())
 
     starts = range(0, len(anchors), _ROWS_A_PIECE)
-    pieces = list(map_in_order(answer_piece, starts, workers if len(starts) > 1 else 1))
-    return Ragged.concatenate(pieces)
+    if len(starts) <= 1:
+        workers = 1
+    return _joined(list(map_in_order(answer_piece, starts, workers)), workers)
+
+
+def _joined(pieces: list[Ragged], workers: int | None) -> Ragged:
+    """The rows of all pieces, copied by all threads: one alone would make the others wait."""
+    if len(pieces) == 1:
+        return pieces[0]
+    lengths = [np.zeros(1, dtype=np.int64), *(piece.lengths for piece in pieces)]
+    offsets = np.cumsum(np.concatenate(lengths))
+    starts = np.cumsum([0, *(len(piece.values) for piece in pieces)])
+    values = np.empty(starts[-1], dtype=np.int32)
+
+    def copy(place: int) -> None:
+        values[starts[place] : starts[place + 1]] = pieces[place].values
+
+    for _ in map_in_order(copy, range(len(pieces)), workers):
+        pass
+    return Ragged(offsets, values)
 
 
 class _Memory:

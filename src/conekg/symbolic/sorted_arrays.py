@@ -78,38 +78,51 @@ def subtract(left: IntArray, right: IntArray, out: IntArray) -> int:
                 out[count] = value
                 count += 1
         return count
+    if len(right) * GALLOP < len(left):
+        for value in right:
+            stop = gallop(left, i, value)
+            count = _append(left, i, stop, out, count)
+            i = stop + (stop < len(left) and left[stop] == value)
+        return _append(left, i, len(left), out, count)
     while i < len(left) and j < len(right):
         a, b = left[i], right[j]
         out[count] = a
         count += a < b
         i += a <= b
         j += b <= a
-    while i < len(left):
-        out[count] = left[i]
-        count += 1
-        i += 1
-    return count
+    return _append(left, i, len(left), out, count)
 
 
 @njit(cache=True, nogil=True)
 def unite(left: IntArray, right: IntArray, out: IntArray) -> int:
     """Write what either set holds to `out`; its length."""
+    if len(left) > len(right):
+        left, right = right, left
     count = i = j = 0
+    if len(left) * GALLOP < len(right):
+        for value in left:
+            stop = gallop(right, j, value)
+            count = _append(right, j, stop, out, count)
+            out[count] = value
+            count += 1
+            j = stop + (stop < len(right) and right[stop] == value)
+        return _append(right, j, len(right), out, count)
     while i < len(left) and j < len(right):
         a, b = left[i], right[j]
         out[count] = min(a, b)
         count += 1
         i += a <= b
         j += b <= a
-    while i < len(left):
-        out[count] = left[i]
-        count += 1
-        i += 1
-    while j < len(right):
-        out[count] = right[j]
-        count += 1
-        j += 1
-    return count
+    count = _append(left, i, len(left), out, count)
+    return _append(right, j, len(right), out, count)
+
+
+@njit(cache=True, nogil=True)
+def _append(values: IntArray, start: int, stop: int, out: IntArray, count: int) -> int:
+    """Write `values[start:stop]` to `out` from `count` on; the new count."""
+    for place in range(start, stop):
+        out[count + place - start] = values[place]
+    return count + stop - start
 
 
 @njit(cache=True, nogil=True)
