@@ -1,11 +1,11 @@
 """The k nearest entities of a region by a scan that abandons candidates early, on a CPU.
 
 Every dimension adds a non-negative term to a distance, so a candidate whose partial
-sum exceeds a distance that k entities are known to keep can be dropped: the answers are
-those of the full scan, ties included. Dimensions are taken in segments, those in which
-entities differ most first. In high dimension nearly all candidates fall together, so
-each segment is measured densely by the compiled kernels until few are left of a query;
-the few are then finished one by one.
+sum exceeds the k-th smallest distance seen so far is out: the answers are those of the
+full scan, bit by bit, ties included. Eight entities at a time pass by all regions of a
+batch, dimensions in which entities differ most first; a region leaves a tile as soon as
+none of the eight can be among its nearest. Where nobody can be abandoned this is the full
+scan, and what remains of the looking is one comparison in some two thousand operations.
 """
 
 from __future__ import annotations
@@ -18,25 +18,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conekg.graph.adjacency import IntArray, LongArray
-from conekg.model.kernels.scoring import cone_table, score_boxes, score_cones, score_points
+from conekg.model.kernels.scoring import cone_table, in_ranges, pack_cones
+from conekg.model.kernels.tile import (
+    BOX,
+    CONE,
+    POINT,
+    TILE,
+    add_tile,
+    compiled,
+    inlined,
+    load_tile,
+    make_buffer,
+    on_cache_lines,
+    prefer_wide_vectors,
+)
 
 FloatArray: TypeAlias = NDArray[np.float32]
 Geometry: TypeAlias = Literal["cone", "box", "point"]
 
-_SEGMENT = 128
-"""Dimensions of a segment, at least: shorter ones waste the kernels' speed."""
-_VECTOR = 32
-"""Segments are multiples of this, so that no loop has a remainder but the last."""
-_FEW = 0.1
-"""The share of candidates below which a query's rest is measured one by one."""
-_SEEDINGS = 2
-"""After so many segments the bound is looked for again; later it hardly falls."""
-_STRIDE = 16
-"""Every sixteenth entity tells how far entities are on average."""
-_SLACK = np.float32(1 + 1e-5)
-"""Sums in another order differ in the last bits; what is that close is kept to the end."""
-
-_NOBODY: LongArray = np.empty(0, dtype=np.int64)
+BLOCK = 208
+"""Dimensions between two looks: a multiple of the vectors, a quarter of the paper's 800."""
+_ROWS = 40
+"""Regions whose coordinates stay in the second-level cache while entities pass by."""
+_FEW = 0.25
+"""The share of entities that may come back below which those alone are scanned."""
+_CODES = {"cone": CONE, "box": BOX, "point": POINT}
+_FAR = np.float32(3e38)
+"""Farther than anything; infinity is not for code compiled with fast arithmetic."""
 
 
 @dataclass(frozen=True)
@@ -45,25 +53,24 @@ class Nearest:
 
     entity_ids: LongArray
     distances: FloatArray
+    looked_at: float
+    """The share of all terms of all entities' distances that had to be computed."""
 
 
 class ScanTable:
-    """The entity table cut into segments, and the scan itself.
+    """The entity table, its dimensions in the order of the scan, and the scan itself.
 
     `points` [num_entities, dim] are the model's points: angles in radians for cones,
     coordinates otherwise. A snapshot: later changes of the model do not reach it.
     """
 
     def __init__(self, points: FloatArray, geometry: Geometry, center_weight: float) -> None:
-        self.num_entities, dim = points.shape
-        self.geometry = geometry
+        self.num_entities, self.dim = points.shape
+        self.geometry: Geometry = geometry
         self.center_weight = center_weight
-        order = np.argsort(-spread(points, geometry), kind="stable")
-        self.segments = tuple(
-            np.sort(order[start : start + size]) for start, size in _cut(dim, _SEGMENT)
-        )
-        parts = [np.ascontiguousarray(points[:, dims]) for dims in self.segments]
-        self.tables = tuple(cone_table(part) if geometry == "cone" else part for part in parts)
+        self._order = np.argsort(-spread(points, geometry), kind="stable")
+        ordered = np.ascontiguousarray(points[:, self._order])
+        self._table = on_cache_lines(cone_table(ordered) if geometry == "cone" else ordered)
 
     def nearest(
         self,
@@ -75,151 +82,216 @@ class ScanTable:
         abandon: bool = True,
         threads: int = 1,
     ) -> list[Nearest]:
-        """For each row its `counts[row]` nearest entities that are not in `skip[row]`.
+        """For each row its `counts[row]` nearest entities that are not in `skip[row]`, sorted ids.
 
         `first` and `second` [rows, dim] are the regions: axis and half aperture, or centre
         and offset (a point ignores its second part). Fewer come back where not so many are
         left. `abandon=False` is the full scan.
         """
-        regions = [(first[:, dims], second[:, dims]) for dims in self.segments]
-        search = _Search(self, regions, counts, skip, threads)
-        return search.run() if abandon else search.run_in_full()
+        region, weight = self._pack(first[:, self._order], second[:, self._order])
+        found: dict[int, Nearest] = {}
+        together: list[int] = []
+        for row, ids in enumerate(skip):
+            left = self.num_entities - len(ids)
+            if min(left, counts[row]) <= 0:
+                nothing = np.empty(0, dtype=np.float32)
+                found[row] = Nearest(np.empty(0, dtype=np.int64), nothing, 0.0)
+            elif left <= _FEW * self.num_entities:
+                scan = _Scan(_CODES[self.geometry], weight, abandon, threads)
+                found[row] = self._among_few(scan, region[row : row + 1], counts[row], ids)
+            else:
+                together.append(row)
+        scan = _Scan(_CODES[self.geometry], weight, abandon, threads)
+        for part in _even_parts(together, _ROWS):
+            nearest = scan.run(
+                self._table, region[part], [counts[r] for r in part], [skip[r] for r in part]
+            )
+            found.update(zip(part, nearest, strict=True))
+        return [found[row] for row in range(len(counts))]
 
-    def measure(
-        self,
-        segment: int,
-        region: tuple[FloatArray, FloatArray],
-        ids: LongArray | None,
-        threads: int,
-    ) -> FloatArray:
-        """[rows, candidates] what one segment adds to the distances; of all entities for None."""
-        table = self.tables[segment] if ids is None else self.tables[segment][ids]
-        first, second = region
+    def _pack(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, float]:
         match self.geometry:
             case "cone":
-                return score_cones(table, first, second, self.center_weight, threads)
+                return pack_cones(first, second, self.center_weight)
             case "box":
-                return score_boxes(table, first, second, self.center_weight, threads)
+                return np.stack([first, second], axis=1), self.center_weight
             case "point":
-                return score_points(table, first, threads)
+                return first[:, None], 0.0
+
+    def _among_few(self, scan: _Scan, region: FloatArray, count: int, skip: IntArray) -> Nearest:
+        """One row's nearest where nearly all entities are skipped."""
+        allowed = np.ones(self.num_entities, dtype=bool)
+        allowed[skip] = False
+        ids = np.flatnonzero(allowed)
+        nobody = np.empty(0, dtype=np.int32)
+        (nearest,) = scan.run(self._table[ids], region, [count], [nobody])
+        share = nearest.looked_at * len(ids) / self.num_entities
+        return Nearest(ids[nearest.entity_ids], nearest.distances, share)
 
 
-class _Search:
-    """One batch of regions on its way through the segments."""
+@dataclass(frozen=True)
+class _Scan:
+    """How a table is scanned."""
 
-    def __init__(
+    code: int
+    weight: float
+    abandon: bool
+    threads: int
+
+    def run(
         self,
-        table: ScanTable,
-        regions: list[tuple[FloatArray, FloatArray]],
+        table: FloatArray,
+        region: FloatArray,
         counts: Sequence[int],
         skip: Sequence[IntArray],
-        threads: int,
-    ) -> None:
-        self._table = table
-        self._regions = regions
-        self._counts = [
-            min(count, table.num_entities - len(ids))
-            for count, ids in zip(counts, skip, strict=True)
-        ]
-        self._skip = skip
-        self._threads = threads
+    ) -> list[Nearest]:
+        """The nearest of each packed region in one pass over the table."""
+        sizes = [len(ids) for ids in skip]
+        parts = in_ranges(
+            _nearest,
+            len(table),
+            self.threads,
+            self.code,
+            table,
+            on_cache_lines(region),
+            np.float32(self.weight),
+            np.minimum(np.array(counts, dtype=np.int64), len(table)),
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            np.concatenate(skip).astype(np.int64),
+            self.abandon,
+        )
+        whole = len(table) * table.shape[1]
+        rankings = []
+        for row, count in enumerate(counts):
+            distances = np.concatenate([part[0][row, : part[2][row]] for part in parts])
+            ids = np.concatenate([part[1][row, : part[2][row]] for part in parts])
+            order = np.lexsort((ids, distances))[:count]
+            share = sum(int(part[3][row]) for part in parts) / whole
+            rankings.append(Nearest(ids[order], distances[order], share))
+        return rankings
 
-    def run(self) -> list[Nearest]:
-        """The nearest entities of all rows."""
-        found: dict[int, Nearest] = {}
-        rows = np.arange(len(self._counts))
-        totals = self._start(rows)
-        bounds = np.full(len(rows), np.inf, dtype=np.float32)
-        for segment in range(1, len(self._regions)):
-            if segment <= _SEEDINGS:
-                bounds = self._tightened(bounds, segment, rows, totals)
-            close = totals <= bounds[:, None]
-            few = close.sum(axis=1) <= _FEW * self._table.num_entities
-            for place in np.flatnonzero(few).tolist():
-                ids = np.flatnonzero(close[place])
-                row = int(rows[place])
-                found[row] = self._finish(row, segment, ids, totals[place, ids], bounds[place])
-            if few.all():
-                return [found[row] for row in range(len(self._counts))]
-            if few.any():
-                rows, totals, bounds = rows[~few], totals[~few], bounds[~few]
-            totals += self._measure(segment, rows)
-        for row, total, bound in zip(rows.tolist(), totals, bounds, strict=True):
-            found[row] = self._rank_all(row, total, bound)
-        return [found[row] for row in range(len(self._counts))]
 
-    def run_in_full(self) -> list[Nearest]:
-        """The same from the sums of all segments of all entities."""
-        rows = np.arange(len(self._counts))
-        totals = self._start(rows)
-        for segment in range(1, len(self._regions)):
-            totals += self._measure(segment, rows)
-        return [self._rank_all(row, total, np.float32(np.inf)) for row, total in enumerate(totals)]
+@compiled
+def _nearest(
+    geometry: int,
+    table: FloatArray,
+    region: FloatArray,
+    weight: np.float32,
+    counts: LongArray,
+    skip_starts: LongArray,
+    skip: LongArray,
+    abandon: bool,
+    start: int,
+    stop: int,
+) -> tuple[FloatArray, LongArray, LongArray, LongArray]:
+    """The nearest entities of a range: distances and ids [rows, most] as heaps, and their sizes.
 
-    def _start(self, rows: LongArray) -> FloatArray:
-        """[rows, num_entities] the first segment; what must not come back is infinitely far."""
-        totals = self._measure(0, rows)
-        for row in rows:
-            totals[row, self._skip[row]] = np.inf
-        return totals
+    The last of the four counts the terms that were computed for each row.
+    """
+    prefer_wide_vectors()
+    rows, dim = region.shape[0], table.shape[1]
+    distances = np.empty((rows, counts.max()), dtype=np.float32)
+    ids = np.empty((rows, counts.max()), dtype=np.int64)
+    sizes, looked_at = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
+    limits = np.full(rows, _FAR, dtype=np.float32)
+    first, second = make_buffer(BLOCK), make_buffer(BLOCK)
+    sums = np.empty((rows, TILE), dtype=np.float32)
+    alive = np.empty(rows, dtype=np.int64)
+    for entity in range(start, stop, TILE):
+        width = min(TILE, stop - entity)
+        sums[:] = np.float32(0)
+        left = rows
+        for row in range(rows):
+            alive[row] = row
+        for low in range(0, dim, BLOCK):
+            high = min(low + BLOCK, dim)
+            load_tile(geometry, table, entity, stop - 1, low, high, first, second)
+            add_tile(geometry, first, second, region, low, high, weight, alive[:left], sums)
+            kept = 0
+            for place in range(left):
+                row = alive[place]
+                looked_at[row] += width * (high - low)
+                # Above the limit is out for good: what is yet to come only adds.
+                if not abandon or _smallest(sums[row]) <= limits[row]:
+                    alive[kept] = row
+                    kept += 1
+            left = kept
+            if left == 0:
+                break
+        for place in range(left):
+            row = alive[place]
+            for i in range(width):
+                distance = sums[row, i]
+                # Ids rise, so of two at the limit the one that is there already stays.
+                if distance > limits[row] or (
+                    sizes[row] == counts[row] and distance == limits[row]
+                ):
+                    continue
+                if _is_among(skip[skip_starts[row] : skip_starts[row + 1]], entity + i):
+                    continue
+                if sizes[row] < counts[row]:
+                    sizes[row] += 1
+                    _push(distances[row], ids[row], sizes[row], distance, entity + i)
+                else:
+                    _replace_top(distances[row], ids[row], sizes[row], distance, entity + i)
+                if sizes[row] == counts[row]:
+                    limits[row] = distances[row, 0]
+    return distances, ids, sizes, looked_at
 
-    def _tightened(
-        self, bounds: FloatArray, segment: int, rows: LongArray, totals: FloatArray
-    ) -> FloatArray:
-        """The bounds, looked for anew where candidates may yet fall before the end."""
-        sampled = np.median(totals[:, ::_STRIDE], axis=1)
-        expected = sampled * (len(self._regions) / segment)
-        tightened = bounds.copy()
-        for place in np.flatnonzero((expected > bounds) | np.isinf(bounds)):
-            seeded = self._seed_bound(int(rows[place]), totals[place])
-            tightened[place] = min(bounds[place], seeded)
-        return tightened
 
-    def _seed_bound(self, row: int, total: FloatArray) -> np.float32:
-        """A distance that the row's k nearest entities keep.
+@inlined
+def _smallest(sums: FloatArray) -> np.float32:
+    """The smallest of eight."""
+    low = min(min(sums[0], sums[1]), min(sums[2], sums[3]))
+    high = min(min(sums[4], sums[5]), min(sums[6], sums[7]))
+    return min(low, high)
 
-        The k entities that look best after one segment are measured in full: the k-th
-        smallest distance is at most the largest of any k.
-        """
-        count = self._counts[row]
-        if count <= 0:
-            return np.float32(-1)
-        seeds = np.argpartition(total, count - 1)[:count]
-        return np.float32(self._distances(row, seeds).max() * _SLACK)
 
-    def _finish(
-        self, row: int, segment: int, ids: LongArray, total: FloatArray, bound: np.float32
-    ) -> Nearest:
-        """The row's ranking from its last candidates, each dropped when its sum exceeds."""
-        for later in range(segment, len(self._regions)):
-            total = total + self._measure(later, np.array([row]), ids)[0]
-            close = total <= bound
-            ids, total = ids[close], total[close]
-        return self._rank(row, ids)
+@compiled
+def _push(distances: FloatArray, ids: LongArray, size: int, distance: float, entity: int) -> None:
+    """Put an entity of a higher id than all in a heap into its last, `size`-th place, and up.
 
-    def _rank_all(self, row: int, total: FloatArray, bound: np.float32) -> Nearest:
-        """The row's ranking from its finished sums over all entities."""
-        count = self._counts[row]
-        if count > 0:
-            bound = min(bound, np.partition(total, count - 1)[count - 1] * _SLACK)
-        return self._rank(row, np.flatnonzero(total <= bound) if count > 0 else _NOBODY)
+    The top is the farthest, among equals the one of the highest id.
+    """
+    place = size - 1
+    while place > 0:
+        parent = (place - 1) // 2
+        if distances[parent] > distance:
+            break
+        distances[place], ids[place] = distances[parent], ids[parent]
+        place = parent
+    distances[place], ids[place] = distance, entity
 
-    def _rank(self, row: int, ids: LongArray) -> Nearest:
-        # Measured anew, entity by entity in one order: equal entities get equal distances.
-        distances = self._distances(row, ids)
-        order = np.lexsort((ids, distances))[: max(0, self._counts[row])]
-        return Nearest(ids[order], distances[order])
 
-    def _distances(self, row: int, ids: LongArray) -> FloatArray:
-        total = np.zeros(len(ids), dtype=np.float32)
-        for segment in range(len(self._regions)):
-            total += self._measure(segment, np.array([row]), ids)[0]
-        return total
+@compiled
+def _replace_top(
+    distances: FloatArray, ids: LongArray, size: int, distance: float, entity: int
+) -> None:
+    """Put an entity of a higher id than all in a heap in the place of its top, and down."""
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        other = child + 1
+        if other < size and (
+            distances[other] > distances[child]
+            or (distances[other] == distances[child] and ids[other] > ids[child])
+        ):
+            child = other
+        if distances[child] <= distance:
+            break
+        distances[place], ids[place] = distances[child], ids[child]
+        place = child
+    distances[place], ids[place] = distance, entity
 
-    def _measure(self, segment: int, rows: LongArray, ids: LongArray | None = None) -> FloatArray:
-        first, second = self._regions[segment]
-        threads = self._threads if ids is None else 1
-        return self._table.measure(segment, (first[rows], second[rows]), ids, threads)
+
+@compiled
+def _is_among(sorted_ids: LongArray, entity: int) -> bool:
+    if len(sorted_ids) == 0:
+        return False
+    place = np.searchsorted(sorted_ids, entity)
+    return bool(place < len(sorted_ids) and sorted_ids[place] == entity)
 
 
 def spread(points: FloatArray, geometry: Geometry) -> FloatArray:
@@ -232,8 +304,7 @@ def spread(points: FloatArray, geometry: Geometry) -> FloatArray:
     return np.asarray(differing, dtype=np.float32)
 
 
-def _cut(dim: int, least: int) -> list[tuple[int, int]]:
-    """(start, size) of segments of about equal size."""
-    size = -(-dim // max(1, dim // least))
-    size += -size % _VECTOR
-    return [(start, min(size, dim - start)) for start in range(0, dim, size)]
+def _even_parts(items: list[int], most: int) -> list[list[int]]:
+    """The items in as few parts of at most `most` as will do, of about equal size."""
+    number = -(-len(items) // most)
+    return [items[i * len(items) // number : (i + 1) * len(items) // number] for i in range(number)]

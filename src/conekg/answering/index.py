@@ -37,7 +37,7 @@ _BACKGROUND = 32
 """Entities that stand for all when a region's usual score is wanted."""
 _ONE_BY_ONE = 4
 """Up to so many regions are searched one after the other where tensors do the work."""
-_CHUNK_ROWS = 32
+_CHUNK_ROWS = 64
 """Regions handled at once, which bounds the memory of partial sums and logits."""
 
 

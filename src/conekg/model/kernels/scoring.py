@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -28,6 +29,8 @@ from conekg.model.kernels.tile import (
     on_cache_lines,
     prefer_wide_vectors,
 )
+
+Result = TypeVar("Result")
 
 DIMENSIONS_AT_ONCE = 416
 """Dimensions for which a tile of entities and one region fit the first-level cache."""
@@ -147,9 +150,9 @@ def over_threads(
 
 
 def in_ranges(
-    kernel: Callable[..., None], num_entities: int, threads: int, *arguments: object
-) -> None:
-    """Call `kernel(*arguments, start, stop)` for one range of entities a thread, and wait."""
+    kernel: Callable[..., Result], num_entities: int, threads: int, *arguments: object
+) -> list[Result]:
+    """What `kernel(*arguments, start, stop)` returns, for one range of entities a thread."""
     share = -(-num_entities // threads)
     share += -share % TILE
     ranges = [(start, min(start + share, num_entities)) for start in range(0, num_entities, share)]
@@ -157,9 +160,8 @@ def in_ranges(
         thread_pool(os.getpid(), threads).submit(kernel, *arguments, start, stop)
         for start, stop in ranges[1:]
     ]
-    kernel(*arguments, *ranges[0])
-    for part in waiting:
-        part.result()
+    own = kernel(*arguments, *ranges[0])
+    return [own, *(part.result() for part in waiting)]
 
 
 @cache
