@@ -6,6 +6,7 @@ queries are random and of the benchmark's sizes: the time of a step does not dep
 what they ask.
 
     python benchmarks/bench_training_step.py [--datasets fb15k-237 nell995] [--models cone box]
+        [--variants eager-float32 fused-bfloat16]
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ CONFIGS: dict[str, dict[str, object]] = {
     "box": {"dim": 400},
     "beta": {"dim": 400},
 }
-VARIANTS: tuple[tuple[str, Precision, bool], ...] = (
-    ("eager", "float32", False),
-    ("fused", "float32", False),
-    ("fused", "tf32", True),
-    ("fused", "bfloat16", True),
-)
+VARIANTS: dict[str, tuple[str, Precision, bool]] = {
+    "eager-float32": ("eager", "float32", False),
+    "fused-float32": ("fused", "float32", False),
+    "fused-tf32": ("fused", "tf32", True),
+    "fused-bfloat16": ("fused", "bfloat16", True),
+}
 """(updater, precision of matrix products, operators compiled)"""
 PUBLISHED_MS = {"cone": 143, "gqe": 35, "box": 44, "beta": 90}
 
@@ -87,6 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--datasets", nargs="+", default=["fb15k-237", "nell995"])
     parser.add_argument("--models", nargs="+", default=list(CONFIGS))
+    parser.add_argument("--variants", nargs="+", choices=list(VARIANTS), default=list(VARIANTS))
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -102,13 +104,14 @@ def main() -> None:
         data = random_data(entities, relations, device)
         for name in arguments.models:
             other = OTHER_POOL if name in ("cone", "beta") else INTERSECTION_POOL
-            for kind, precision, compiled in VARIANTS:
+            for kind, precision, compiled in map(VARIANTS.__getitem__, arguments.variants):
                 recipe = TrainingRecipe(
                     steps=1000,
                     pools=(PATH_POOL, other),
                     precision=precision,
                     compile_operators=compiled,
                 )
+                torch.compiler.reset()  # each model and size is compiled on its own
                 torch.cuda.reset_peak_memory_stats()
                 model = build_model(name, entities, relations, CONFIGS[name]).to(device)
                 updater: Updater = (

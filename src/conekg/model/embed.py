@@ -37,13 +37,16 @@ def embed(
     place of `model.anchor`, once a batch, for who wants the anchors' gradients apart.
     """
     pieces: dict[Rows, Region] = {}
+    wholes: dict[tuple[Rows, ...], Region] = {}
     embed_entities = anchor or model.anchor
 
     def ids(columns: Sequence[Tensor], slots: Sequence[Slot]) -> Tensor:
         return torch.cat([columns[slot.group][:, slot.column] for slot in slots])
 
     def take(rows: Sequence[Rows]) -> Region:
-        return _concatenate([pieces[r] for r in rows])
+        # Often a step takes all that an earlier one put out, in order: nothing to copy then.
+        whole = wholes.get(tuple(rows))
+        return whole or _concatenate([pieces[r] for r in rows])
 
     for number, step in enumerate(plan.steps):
         match step:
@@ -61,6 +64,7 @@ def embed(
             case _:
                 assert_never(step)
         pieces.update(_pieces(region, plan.outputs[number]))
+        wholes[plan.outputs[number]] = region
     return take([rows for branches in plan.roots for rows in branches])
 
 

@@ -95,7 +95,6 @@ class DistanceKernels:
     def contrast(self, region: Region, drawn: Drawn, temperature: float) -> Contrasted:
         """See `EntityKernels`; a learnt distance scale gets its gradient here."""
         scale = self._model.distance_scale
-        learnt = isinstance(scale, Tensor)
         result = contrast(
             self._model.entity.detach(),
             region[0].detach(),
@@ -110,12 +109,10 @@ class DistanceKernels:
             center_weight=self._center_weight,
             temperature=temperature,
         )
-        gradients: tuple[Tensor, ...] = (result.grad_first, result.grad_second)[: len(region)]
-        outputs: tuple[Tensor, ...] = tuple(region)
-        if learnt:
-            assert isinstance(scale, Tensor)
-            outputs, gradients = (*outputs, scale), (*gradients, result.grad_scale.reshape(1))
-        return Contrasted(result, outputs, gradients)
+        if isinstance(scale, Tensor):
+            scale.grad = result.grad_scale.reshape(1)
+        gradients = (result.grad_first, result.grad_second)[: len(region)]
+        return Contrasted(result, tuple(region), gradients)
 
     def update(
         self, contrasted: Contrasted, occurrences: Occurrences, anchor_grads: Tensor, adam: Moments

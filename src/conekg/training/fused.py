@@ -18,8 +18,8 @@ from torch import Tensor
 
 from conekg.model.embed import embed
 from conekg.model.interface import QueryModel, Region
-from conekg.model.kernels.draw import Pool, draw
-from conekg.model.kernels.entity_update import advance, find_occurrences
+from conekg.model.kernels.draw import Drawn, Pool, draw
+from conekg.model.kernels.entity_update import Occurrences, advance, find_occurrences
 from conekg.query.plan import AnchorStep, Plan, plan_shapes
 from conekg.training.batches import DeviceData, seed_at
 from conekg.training.entity_kernels import Moments, kernels_of
@@ -122,36 +122,51 @@ class FusedUpdater:
         self._steps_summed += 1
 
     def _run_cycle(self) -> None:
-        for pool in self._recipe.cycle:
-            self._update(pool)
+        """One round of updates; all but the first batch are drawn beside the first's work."""
+        first, *later = self._recipe.cycle
+        batches = [self._draw(first, 0)]
+        with self._beside.fork():
+            batches += [self._draw(name, ahead) for ahead, name in enumerate(later, start=1)]
+            places = [
+                find_occurrences(batch.candidates, anchors, self._model.num_entities)
+                for batch, anchors in batches
+            ]
+        for name, (batch, anchors), occurrences in zip(
+            self._recipe.cycle, batches, places, strict=True
+        ):
+            self._update(name, batch, anchors, occurrences)
 
-    def _update(self, name: str) -> None:
-        """Draw a batch, embed it, and move every parameter once."""
-        model, plan = self._model, self._plans[name]
+    def _draw(self, name: str, ahead: int) -> tuple[Drawn, Tensor]:
+        """The batch of the update after `ahead` others, and the entities [rows] that anchor it."""
         drawn = draw(
             self._pools[name],
             self._counters,
             self._recipe.seed,
-            num_entities=model.num_entities,
+            num_entities=self._model.num_entities,
             negatives=self._recipe.negatives,
             filtered=self._recipe.negative_sampling == "uniform-filtered",
+            ahead=ahead,
         )
-        anchor_ids = anchor_ids_of(plan, drawn.anchors)
-        with self._beside.fork():
-            occurrences = find_occurrences(drawn.candidates, anchor_ids, model.num_entities)
+        return drawn, anchor_ids_of(self._plans[name], drawn.anchors)
+
+    def _update(
+        self, name: str, batch: Drawn, anchor_ids: Tensor, occurrences: Occurrences
+    ) -> None:
+        """Embed a batch and move every parameter once."""
         # A leaf of its own: the table's gradient is never made, only these rows'.
-        rows = model.entity.detach()[anchor_ids].requires_grad_()
+        rows = self._model.entity.detach()[anchor_ids].requires_grad_()
         for parameter in self._rest.values():
             parameter.grad = None
         with matrix_precision(self._recipe.precision, self._device):
-            region = self._embed[name](rows, drawn.anchors, drawn.relations)
-            contrasted = self._kernels.contrast(region, drawn, self._recipe.adversarial_temperature)
+            region = self._embed[name](rows, batch.anchors, batch.relations)
+            # Also before the counters move, from which later batches are drawn.
+            self._beside.join()
+            contrasted = self._kernels.contrast(region, batch, self._recipe.adversarial_temperature)
             torch.autograd.backward(contrasted.outputs, contrasted.gradients)
-        advance(self._counters, self._learning_rate, self._adam.constants)
         assert rows.grad is not None
-        self._beside.join()
         with self._beside.fork():
             self._optimizer.step()
+        advance(self._counters, self._learning_rate, self._adam.constants)
         self._kernels.update(contrasted, occurrences, rows.grad.contiguous(), self._adam)
         self._losses[name] += contrasted.result.loss
         self._beside.join()
@@ -216,10 +231,14 @@ class FusedUpdater:
 
 
 class SideStream:
-    """Work that may run beside the main stream's, within a captured graph too."""
+    """Work that may run beside the main stream's, within a captured graph too.
+
+    It has priority, so that it starts even while a kernel of the main stream fills the device.
+    """
 
     def __init__(self, device: torch.device) -> None:
-        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        on_gpu = device.type == "cuda"
+        self._stream = torch.cuda.Stream(device, priority=-1) if on_gpu else None
 
     @contextmanager
     def fork(self) -> Iterator[None]:

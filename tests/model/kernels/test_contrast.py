@@ -15,11 +15,9 @@ KINDS = [geometry.CONE, geometry.BOX, geometry.POINT, geometry.INNER]
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
-@pytest.mark.parametrize(
-    ("rows", "negatives", "dim", "tile"), [(3, 4, 5, 1), (1, 1, 1, 1), (2, 3, 17, 2)]
-)
+@pytest.mark.parametrize(("rows", "negatives", "dim"), [(3, 4, 5), (1, 1, 1), (2, 3, 17)])
 def test_values_and_gradients(
-    kind: int, rows: int, negatives: int, dim: int, tile: int, temperature: float
+    kind: int, rows: int, negatives: int, dim: int, temperature: float
 ) -> None:
     table, first, second = random_inputs(kind, 7, rows, dim, seed=rows + dim)
     first.requires_grad_()
@@ -47,7 +45,6 @@ def test_values_and_gradients(
         inverse_range=1 / RANGE,
         center_weight=CENTER_WEIGHT,
         temperature=temperature,
-        tile=tile,
     )
     assert first.grad is not None
     assert scale.grad is not None

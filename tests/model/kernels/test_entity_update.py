@@ -21,7 +21,7 @@ def prepared_regions(
     """Regions as `contrast` hands them on."""
     if kind != geometry.CONE:
         return first, second, second
-    return first / (2 * math.pi), (second / 2).sin().abs(), (second / 2).cos().abs()
+    return first / (2 * math.pi) - 0.5, (second / 2).sin().abs(), (second / 2).cos().abs()
 
 
 @pytest.mark.parametrize("kind", [geometry.CONE, geometry.BOX, geometry.POINT, geometry.INNER])

@@ -19,6 +19,15 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from conekg.model.kernels.geometry import CONE, by_angle, prepare_entity, prepare_region, term
+from conekg.model.kernels.row import (
+    add_scaled,
+    columns,
+    load_row,
+    row_pieces,
+    scaled,
+    store_row,
+    zero_row,
+)
 
 
 @dataclass(frozen=True)
@@ -53,8 +62,7 @@ def contrast(
     inverse_range: float,
     center_weight: float,
     temperature: float = 0.0,
-    num_warps: int = 4,
-    tile: int = 1,
+    num_warps: int = 2,
 ) -> Contrast:
     """The loss of a batch, its gradients, and each distance's coefficient.
 
@@ -62,7 +70,7 @@ def contrast(
     `candidates` [batch, 1 + negatives] ids, the positive first; `weights` [batch] sum to one;
     `scale` [1]; `offsets` [batch, candidates] are added to the distances, for models whose
     distances are not sums over dimensions alone. With a `temperature` t, a negative counts by
-    softmax(t · logit) instead of all alike. `tile` negatives are worked on at once.
+    softmax(t · logit) instead of all alike.
     """
     batch, num_candidates = candidates.shape
     dim = entities.shape[1]
@@ -96,9 +104,8 @@ def contrast(
         GEOMETRY=geometry,
         HAS_OFFSETS=offsets is not None,
         ADVERSARIAL=temperature > 0,
-        BLOCK_DIM=triton.next_power_of_2(dim),
+        PIECES=row_pieces(dim),
         BLOCK_CANDIDATES=triton.next_power_of_2(num_candidates),
-        TILE=tile,
         num_warps=num_warps,
     )
     totals = sums.sum(dim=0)
@@ -111,6 +118,48 @@ def _doubt(logit):
     decay = tl.exp(-tl.abs(logit))
     surprise = tl.maximum(logit, 0.0) + tl.log(1.0 + decay)
     return surprise, tl.where(logit >= 0, 1.0, decay) / (1.0 + decay)
+
+
+@triton.jit
+def _prepare_row(first, second, dim, GEOMETRY: tl.constexpr, PIECES: tl.constexpr):
+    """(center, extent, rest, sign) of a region, each a row; see `prepare_region`."""
+    centers, extents, rests, signs = (), (), (), ()
+    for piece in tl.static_range(len(PIECES)):
+        center, extent, rest, sign = prepare_region(first[piece], second[piece], GEOMETRY)
+        # With no extent and no rest, columns beyond `dim` are at no distance.
+        rest = tl.where(columns(PIECES, piece) < dim, rest, 0.0)
+        centers = centers + (center,)
+        extents = extents + (extent,)
+        rests = rests + (rest,)
+        signs = signs + (sign,)
+    return centers, extents, rests, signs
+
+
+@triton.jit
+def _compare(
+    raw,
+    center,
+    extent,
+    rest,
+    inverse_range,
+    center_weight,
+    GEOMETRY: tl.constexpr,
+    PIECES: tl.constexpr,
+):
+    """(distance, its derivatives by the region's first coordinate, negated, and its second)."""
+    distance = 0.0
+    by_first, by_second = (), ()
+    for piece in tl.static_range(len(PIECES)):
+        point, _ = prepare_entity(raw[piece], inverse_range, GEOMETRY)
+        parts, by_entity, second = term(
+            point, center[piece], extent[piece], rest[piece], center_weight, GEOMETRY
+        )
+        if GEOMETRY == 3:
+            by_entity = point
+        distance += tl.sum(parts, axis=0)
+        by_first = by_first + (by_entity,)
+        by_second = by_second + (second,)
+    return distance, by_first, by_second
 
 
 @triton.jit
@@ -138,118 +187,98 @@ def _contrast_kernel(
     GEOMETRY: tl.constexpr,
     HAS_OFFSETS: tl.constexpr,
     ADVERSARIAL: tl.constexpr,
-    BLOCK_DIM: tl.constexpr,
+    PIECES: tl.constexpr,
     BLOCK_CANDIDATES: tl.constexpr,
-    TILE: tl.constexpr,
 ):
     query = tl.program_id(0).to(tl.int64)
-    column = tl.arange(0, BLOCK_DIM)
-    real = column < dim
-    here = query * dim + column
-    first = tl.load(first_ptr + here, mask=real, other=0.0)
-    second = tl.load(second_ptr + here, mask=real, other=0.0)
-    center, extent, rest, sign = prepare_region(first, second, GEOMETRY)
+    here = query * dim
+    center, extent, rest, sign = _prepare_row(
+        load_row(first_ptr + here, dim, PIECES),
+        load_row(second_ptr + here, dim, PIECES),
+        dim,
+        GEOMETRY,
+        PIECES,
+    )
     if GEOMETRY == 0:
-        rest = tl.where(real, rest, 0.0)  # columns beyond `dim` are at no distance
-        tl.store(center_ptr + here, center, mask=real)
-        tl.store(extent_ptr + here, extent, mask=real)
-        tl.store(rest_ptr + here, rest, mask=real)
+        store_row(center_ptr + here, center, dim, PIECES)
+        store_row(extent_ptr + here, extent, dim, PIECES)
+        store_row(rest_ptr + here, rest, dim, PIECES)
     scale = tl.load(scale_ptr)
     weight = tl.load(weight_ptr + query) * 0.5
     candidate_ptr += query * num_candidates
     coefficient_ptr += query * num_candidates
     offset_ptr += query * num_candidates
     # Sums over the negatives, each counting by its share; divided by `total` at the end.
-    grad_first = tl.zeros([BLOCK_DIM], dtype=tl.float32)
-    grad_second = tl.zeros([BLOCK_DIM], dtype=tl.float32)
+    grad_first = zero_row(center, PIECES)
+    grad_second = zero_row(center, PIECES)
     negative_loss = 0.0
     grad_scale = 0.0
     total = 0.0
     peak = -float("inf")
-    lane = tl.arange(0, TILE)
-    # Padding reads the positive, which is wanted in the end.
-    place = tl.where(lane + 1 < num_candidates, lane + 1, 0)
-    entity = tl.load(candidate_ptr + place).to(tl.int64)
-    upcoming = tl.load(
-        entity_ptr + entity[:, None] * dim + column[None, :], mask=real[None, :], other=0.0
-    )
-    for start in range(1, num_candidates, TILE):
+    upcoming = load_row(entity_ptr + tl.load(candidate_ptr + 1).to(tl.int64) * dim, dim, PIECES)
+    for place in range(1, num_candidates):
         raw = upcoming
-        # The next rows are on their way while these are worked on.
-        place = start + TILE + lane
-        place = tl.where(place < num_candidates, place, 0)
-        entity = tl.load(candidate_ptr + place).to(tl.int64)
-        upcoming = tl.load(
-            entity_ptr + entity[:, None] * dim + column[None, :], mask=real[None, :], other=0.0
+        # The next row is on its way while this one is worked on; the positive comes last.
+        follower = tl.where(place + 1 < num_candidates, place + 1, 0)
+        entity = tl.load(candidate_ptr + follower).to(tl.int64)
+        upcoming = load_row(entity_ptr + entity * dim, dim, PIECES)
+        distance, by_first, by_second = _compare(
+            raw, center, extent, rest, inverse_range, center_weight, GEOMETRY, PIECES
         )
-        point, _ = prepare_entity(raw, inverse_range, GEOMETRY)
-        parts, by_entity, by_second = term(
-            point, center[None, :], extent[None, :], rest[None, :], center_weight, GEOMETRY
-        )
-        distance = tl.sum(parts, axis=1)
-        place = start + lane
-        live = place < num_candidates
         if HAS_OFFSETS:
-            distance += tl.load(offset_ptr + place, mask=live, other=0.0)
+            distance += tl.load(offset_ptr + place)
         logit = gamma - scale * distance
-        tl.store(coefficient_ptr + place, logit, mask=live)
+        tl.store(coefficient_ptr + place, logit)
         surprise, doubt = _doubt(logit)
+        share = 1.0
         if ADVERSARIAL:
             # The softmax in one pass: sums so far shrink whenever a larger logit turns up.
-            warmth = tl.where(live, temperature * logit, -float("inf"))
-            highest = tl.maximum(peak, tl.max(warmth, axis=0))
+            highest = tl.maximum(peak, temperature * logit)
             shrink = tl.exp(peak - highest)
-            share = tl.exp(warmth - highest)
+            share = tl.exp(temperature * logit - highest)
             peak = highest
             total *= shrink
             negative_loss *= shrink
             grad_scale *= shrink
-            grad_first *= shrink
-            grad_second *= shrink
-        else:
-            share = tl.where(live, 1.0, 0.0)
-        total += tl.sum(share, axis=0)
-        by_logit = share * doubt
-        negative_loss += tl.sum(share * surprise, axis=0)
-        grad_scale += tl.sum(by_logit * distance, axis=0)
-        if GEOMETRY == 3:
-            grad_first += tl.sum(by_logit[:, None] * point, axis=0)
-        else:
-            grad_first += tl.sum(by_logit[:, None] * by_entity, axis=0)
-        grad_second -= tl.sum(by_logit[:, None] * by_second, axis=0)
-    negative_weight = weight / total
-    # The positive, last: lane 0 of the padding holds its row.
-    raw = tl.sum(tl.where((lane == 0)[:, None], upcoming, 0.0), axis=0)
-    point, _ = prepare_entity(raw, inverse_range, GEOMETRY)
-    parts, by_entity, by_second = term(point, center, extent, rest, center_weight, GEOMETRY)
-    distance = tl.sum(parts, axis=0)
+            grad_first = scaled(grad_first, shrink, PIECES)
+            grad_second = scaled(grad_second, shrink, PIECES)
+        total += share
+        negative_loss += share * surprise
+        grad_scale += share * doubt * distance
+        grad_first = add_scaled(grad_first, share * doubt, by_first, PIECES)
+        grad_second = add_scaled(grad_second, -share * doubt, by_second, PIECES)
+    distance, by_first, by_second = _compare(
+        upcoming, center, extent, rest, inverse_range, center_weight, GEOMETRY, PIECES
+    )
     if HAS_OFFSETS:
         distance += tl.load(offset_ptr)
     surprise, doubt = _doubt(scale * distance - gamma)
-    coefficient = scale * weight * doubt
-    negative_share = scale * negative_weight
-    if GEOMETRY == 3:
-        grad_first = negative_share * grad_first - coefficient * point
-    else:
-        grad_first = negative_share * grad_first - coefficient * by_entity
-    grad_second = negative_share * grad_second + coefficient * by_second
-    tl.store(grad_first_ptr + here, by_angle(grad_first, GEOMETRY), mask=real)
-    tl.store(grad_second_ptr + here, by_angle(grad_second, GEOMETRY) * sign, mask=real)
+    positive = scale * weight * doubt
+    negative = scale * weight / total
+    grad_first = add_scaled(scaled(grad_first, negative, PIECES), -positive, by_first, PIECES)
+    grad_second = add_scaled(scaled(grad_second, negative, PIECES), positive, by_second, PIECES)
+    for piece in tl.static_range(len(PIECES)):
+        column = columns(PIECES, piece)
+        real = column < dim
+        by_axis = by_angle(grad_first[piece], GEOMETRY)
+        by_aperture = by_angle(grad_second[piece], GEOMETRY) * sign[piece]
+        tl.store(grad_first_ptr + here + column, by_axis, mask=real)
+        tl.store(grad_second_ptr + here + column, by_aperture, mask=real)
     tl.store(sum_ptr + query * 3, 2.0 * weight * surprise)
-    tl.store(sum_ptr + query * 3 + 1, 2.0 * negative_weight * negative_loss)
-    tl.store(sum_ptr + query * 3 + 2, weight * doubt * distance - negative_weight * grad_scale)
+    tl.store(sum_ptr + query * 3 + 1, 2.0 * weight / total * negative_loss)
+    tl.store(sum_ptr + query * 3 + 2, weight * (doubt * distance - grad_scale / total))
     # What was kept of each negative is its logit; its share is known only now.
     tl.debug_barrier()
     place = tl.arange(0, BLOCK_CANDIDATES)
-    negative = (place > 0) & (place < num_candidates)
-    logit = tl.load(coefficient_ptr + place, mask=negative, other=0.0)
+    kept = (place > 0) & (place < num_candidates)
+    logit = tl.load(coefficient_ptr + place, mask=kept, other=0.0)
     _, doubt = _doubt(logit)
-    share = negative_share * doubt
+    coefficient = -negative * doubt
     if ADVERSARIAL:
-        share *= tl.exp(temperature * logit - peak)
+        coefficient *= tl.exp(temperature * logit - peak)
     tl.debug_barrier()
-    tl.store(coefficient_ptr + place, -share, mask=negative)
-    tl.store(coefficient_ptr, coefficient)
+    tl.store(coefficient_ptr + place, coefficient, mask=kept)
+    tl.store(coefficient_ptr, positive)
 
 
 def plain_contrast(

@@ -170,7 +170,7 @@ def _update_kernel(
     start = tl.load(offset_ptr + row)
     stop = tl.load(offset_ptr + row + 1)
     for index in range(start, stop):
-        place = tl.load(order_ptr + index)
+        place = tl.load(order_ptr + index).to(tl.int32)
         if place < num_places:
             query = (place // num_candidates) * 2 * dim + place_in_row
             coefficient = tl.load(coefficient_ptr + place)

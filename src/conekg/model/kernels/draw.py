@@ -60,11 +60,13 @@ def draw(
     num_entities: int,
     negatives: int,
     filtered: bool,
+    ahead: int = 0,
 ) -> Drawn:
     """A batch: uniform queries of each row's shape, a uniform answer, uniform negatives.
 
-    `counter` [1] int64 is the number of the update. With `filtered`, negatives are drawn from
-    the entities that are not answers; without, they may be answers, as in the published code.
+    `counter` [1] int64 is the number of the update; the batch is that of `ahead` updates later.
+    With `filtered`, negatives are drawn from the entities that are not answers; without, they
+    may be answers, as in the published code.
     """
     batch = len(pool.row_starts)
     device = pool.anchors.device
@@ -88,6 +90,7 @@ def draw(
         seed,
         num_entities,
         negatives,
+        ahead,
         NUM_ANCHORS=pool.anchors.shape[1],
         NUM_RELATIONS=pool.relations.shape[1],
         FILTERED=filtered,
@@ -134,6 +137,7 @@ def _draw_kernel(
     seed,
     num_entities,
     negatives,
+    ahead,
     NUM_ANCHORS: tl.constexpr,
     NUM_RELATIONS: tl.constexpr,
     FILTERED: tl.constexpr,
@@ -141,7 +145,7 @@ def _draw_kernel(
     BLOCK_NEGATIVES: tl.constexpr,
 ):
     row = tl.program_id(0)
-    update = tl.load(counter_ptr)
+    update = tl.load(counter_ptr) + ahead
     low = (update & 0xFFFFFFFF).to(tl.uint32)
     high = (update >> 32).to(tl.uint32)
     lane = tl.arange(0, BLOCK_NEGATIVES)

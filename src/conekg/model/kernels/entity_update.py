@@ -17,6 +17,7 @@ import triton.language as tl
 from torch import Tensor
 
 from conekg.model.kernels.geometry import prepare_entity, term
+from conekg.model.kernels.row import add_scaled, load_row, row_pieces, store_row, zero_row
 
 _SHORT_KEYS = 1 << 16
 """Fewer entities than this have keys of 16 bits, which sort in half the passes."""
@@ -55,7 +56,7 @@ def update_entities(
     geometry: int,
     inverse_range: float,
     center_weight: float,
-    num_warps: int = 4,
+    num_warps: int = 2,
 ) -> None:
     """Move all rows of `entities` [num_entities, dim] and their moments, in place.
 
@@ -80,7 +81,7 @@ def update_entities(
         coefficients.numel(),
         dim,
         GEOMETRY=geometry,
-        BLOCK_DIM=triton.next_power_of_2(dim),
+        PIECES=row_pieces(dim),
         num_warps=num_warps,
     )
 
@@ -118,44 +119,65 @@ def _update_kernel(
     num_places,
     dim,
     GEOMETRY: tl.constexpr,
-    BLOCK_DIM: tl.constexpr,
+    PIECES: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
-    column = tl.arange(0, BLOCK_DIM)
-    real = column < dim
-    here = row * dim + column
-    raw = tl.load(entity_ptr + here, mask=real, other=0.0)
-    first_moment = tl.load(first_moment_ptr + here, mask=real, other=0.0)
-    second_moment = tl.load(second_moment_ptr + here, mask=real, other=0.0)
-    point, slope = prepare_entity(raw, inverse_range, GEOMETRY)
-    by_coordinate = tl.zeros([BLOCK_DIM], dtype=tl.float32)
-    by_raw = tl.zeros([BLOCK_DIM], dtype=tl.float32)
+    here = row * dim
+    raw = load_row(entity_ptr + here, dim, PIECES)
+    points, slopes = (), ()
+    for piece in tl.static_range(len(PIECES)):
+        point, slope = prepare_entity(raw[piece], inverse_range, GEOMETRY)
+        points = points + (point,)
+        slopes = slopes + (slope,)
+    by_point = zero_row(raw, PIECES)
+    by_raw = zero_row(raw, PIECES)
     start = tl.load(offset_ptr + row)
     stop = tl.load(offset_ptr + row + 1)
     for index in range(start, stop):
-        place = tl.load(order_ptr + index)
+        place = tl.load(order_ptr + index).to(tl.int32)
         if place < num_places:
-            query = (place // num_candidates) * dim + column
+            query = (place // num_candidates) * dim
             coefficient = tl.load(coefficient_ptr + place)
-            center = tl.load(center_ptr + query, mask=real, other=0.0)
+            center = load_row(center_ptr + query, dim, PIECES)
             extent = center
             rest = center
             if GEOMETRY < 2:
-                extent = tl.load(extent_ptr + query, mask=real, other=0.0)
+                extent = load_row(extent_ptr + query, dim, PIECES)
             if GEOMETRY == 0:
-                rest = tl.load(rest_ptr + query, mask=real, other=0.0)
-            _, by_entity, _ = term(point, center, extent, rest, center_weight, GEOMETRY)
-            by_coordinate += coefficient * by_entity
+                rest = load_row(rest_ptr + query, dim, PIECES)
+            wanted = ()
+            for piece in tl.static_range(len(PIECES)):
+                _, by_entity, _ = term(
+                    points[piece],
+                    center[piece],
+                    extent[piece],
+                    rest[piece],
+                    center_weight,
+                    GEOMETRY,
+                )
+                wanted = wanted + (by_entity,)
+            by_point = add_scaled(by_point, coefficient, wanted, PIECES)
         else:
-            anchor = place - num_places
-            by_raw += tl.load(anchor_grad_ptr + anchor * dim + column, mask=real, other=0.0)
-    gradient = by_coordinate * slope + by_raw
-    raw, first_moment, second_moment = adam_step(
-        raw, gradient, first_moment, second_moment, adam_ptr
-    )
-    tl.store(entity_ptr + here, raw, mask=real)
-    tl.store(first_moment_ptr + here, first_moment, mask=real)
-    tl.store(second_moment_ptr + here, second_moment, mask=real)
+            anchor = (place - num_places) * dim
+            wanted = load_row(anchor_grad_ptr + anchor, dim, PIECES)
+            by_raw = add_scaled(by_raw, 1.0, wanted, PIECES)
+    first_moment = load_row(first_moment_ptr + here, dim, PIECES)
+    second_moment = load_row(second_moment_ptr + here, dim, PIECES)
+    moved, firsts, seconds = (), (), ()
+    for piece in tl.static_range(len(PIECES)):
+        new, first, second = adam_step(
+            raw[piece],
+            by_point[piece] * slopes[piece] + by_raw[piece],
+            first_moment[piece],
+            second_moment[piece],
+            adam_ptr,
+        )
+        moved = moved + (new,)
+        firsts = firsts + (first,)
+        seconds = seconds + (second,)
+    store_row(entity_ptr + here, moved, dim, PIECES)
+    store_row(first_moment_ptr + here, firsts, dim, PIECES)
+    store_row(second_moment_ptr + here, seconds, dim, PIECES)
 
 
 def advance(counters: Tensor, learning_rate: Tensor, adam: Tensor) -> None:

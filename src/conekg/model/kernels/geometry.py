@@ -52,17 +52,24 @@ def nearest_turn(turns):
 
 
 @triton.jit
+def with_sign_of(magnitude, number):
+    """A magnitude >= 0 with the sign of `number`: one logical instruction."""
+    sign = number.to(tl.int32, bitcast=True) & -2147483648
+    return (magnitude.to(tl.int32, bitcast=True) | sign).to(tl.float32, bitcast=True)
+
+
+@triton.jit
 def prepare_entity(raw, inverse_range, GEOMETRY: tl.constexpr):
     """(point, slope): the coordinate that `term` takes, and d point / d raw times its unit.
 
-    A cone's point is the entity's angle as a share of the circle, θ / 2π = tanh(E/ρ) / 2.
-    With s = 1 / (1 + exp(2E/ρ)) that is 1/2 − s, to 2e-7: the squared reciprocal root is s
+    A cone's point is the entity's angle as a share of the circle, θ / 2π = tanh(E/ρ) / 2,
+    less a half: −s with s = 1 / (1 + exp(2E/ρ)), to 2e-7. The squared reciprocal root is s
     without a division.
     """
     if GEOMETRY == 0:
         root = tl.rsqrt(1.0 + tl.exp2(raw * (2.8853900817779268 * inverse_range)))
         share = root * root
-        point = 0.5 - share
+        point = -share
         slope = (6.283185307179586 * inverse_range) * share * (1.0 - share)
     else:
         point = raw
@@ -74,11 +81,12 @@ def prepare_entity(raw, inverse_range, GEOMETRY: tl.constexpr):
 def prepare_region(first, second, GEOMETRY: tl.constexpr):
     """(center, extent, rest, sign): the region's coordinates as `term` takes them.
 
-    For a cone: the axis as a share of the circle, sin(h/2), |cos(h/2)|, and the sign of that
-    cosine, which is negative only where dropout has stretched the half aperture h beyond π.
+    For a cone: the axis as a share of the circle less a half, as points are, sin(h/2),
+    |cos(h/2)|, and the sign of that cosine, which is negative only where dropout has stretched
+    the half aperture h beyond π.
     """
     if GEOMETRY == 0:
-        center = first * 0.15915494309189535
+        center = first * 0.15915494309189535 - 0.5
         turns = second * 0.15915494309189535
         wrapped = nearest_turn(turns)
         sine, rest = sine_cosine(wrapped)
@@ -112,7 +120,7 @@ def term(point, center, extent, rest, center_weight, GEOMETRY: tl.constexpr):
         edge = x * rest + center_weight * extent - y * extent
         distance = tl.where(outside, edge, center_weight * x)
         by_entity = tl.where(outside, slant, center_weight * y)
-        by_entity = tl.where(gap < 0, -by_entity, by_entity)
+        by_entity = with_sign_of(by_entity, gap)
         by_second = tl.where(outside, center_weight * rest - slant, 0.0)
     elif GEOMETRY == 1:
         gap = point - center

@@ -86,7 +86,7 @@ def _prepare_kernel(
     point, _ = prepare_entity(raw, inverse_range, GEOMETRY)
     place = column.to(tl.int64) * num_entities + row
     if GEOMETRY == 0:
-        half_angle = 3.141592653589793 * point
+        half_angle = 3.141592653589793 * (point + 0.5)
         tl.store(u_ptr + place, tl.sin(half_angle), mask=real)
         tl.store(v_ptr + place, tl.cos(half_angle), mask=real)
     else:
