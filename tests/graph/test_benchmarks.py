@@ -41,7 +41,8 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FileServ
     """A local release of a tiny NELL, in place of the public one."""
     sums = {n: hashlib.sha256(FILES[n]).hexdigest() for n in ("train.txt", "valid.txt", "test.txt")}
     with serve(packed()) as running:
-        tiny = replace(BENCHMARKS["nell995"], archive=running.url, sha256=sums)
+        checksum = f"md5:{hashlib.md5(running.content).hexdigest()}"
+        tiny = replace(BENCHMARKS["nell995"], archive=running.url, checksum=checksum, sha256=sums)
         monkeypatch.setitem(benchmarks.BENCHMARKS, "nell995", tiny)
         monkeypatch.setenv("CONEKG_CACHE", str(tmp_path / "cache"))
         yield running
@@ -70,8 +71,14 @@ def test_a_benchmark_is_downloaded_once(server: FileServer, tmp_path: Path) -> N
     ],
 )
 def test_another_release_is_refused_and_not_kept(
-    content: bytes, message: str, server: FileServer, tmp_path: Path
+    content: bytes,
+    message: str,
+    server: FileServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    unchecked = replace(benchmarks.BENCHMARKS["nell995"], checksum=None)
+    monkeypatch.setitem(benchmarks.BENCHMARKS, "nell995", unchecked)
     server.content = content
     with pytest.raises(DownloadError, match=message):
         open_benchmark("nell995")
@@ -99,16 +106,32 @@ def test_a_local_folder_of_something_else_is_refused(server: FileServer, tmp_pat
         open_benchmark("nell995", tmp_path)
 
 
-def test_a_benchmark_without_an_address_says_what_to_do(
+def test_an_archive_of_another_checksum_is_refused(server: FileServer, tmp_path: Path) -> None:
+    server.content += b"more"
+    with pytest.raises(
+        DownloadError, match=r"(?s)has checksum md5:.* expected md5:.*--from FOLDER"
+    ):
+        open_benchmark("nell995")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_wn18rr_comes_from_one_commit_of_its_authors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    published = BENCHMARKS["wn18rr-qa"]
+    commit = published.archive.rpartition("/")[2].removesuffix(".zip")
+    assert len(commit) == 40
+    assert published.folders[0] == f"WN18RR-QA-{commit}"
+    windows = {n: c.replace(b"\n", b"\r\n") if ".txt" in n else c for n, c in FILES.items()}
     monkeypatch.setenv("CONEKG_CACHE", str(tmp_path))
-    with pytest.raises(DownloadError, match=r"(?s)wn18rr-qa has no lasting .* --from FOLDER"):
-        open_benchmark("wn18rr-qa")
-    (tmp_path / "WN18RR-QA").mkdir()
-    for name, content in FILES.items():
-        (tmp_path / "WN18RR-QA" / name).write_bytes(content)
-    assert open_benchmark("wn18rr-qa", tmp_path).num_entities == 2
+    with serve(packed(published.folders[0], windows)) as running:
+        here = replace(published, archive=running.url)
+        monkeypatch.setitem(benchmarks.BENCHMARKS, "wn18rr-qa", here)
+        with pytest.raises(DownloadError, match="2 entities and 1 relations found, 40,559 and 11"):
+            open_benchmark("wn18rr-qa")
+        here = replace(here, size=(2, 1))
+        monkeypatch.setitem(benchmarks.BENCHMARKS, "wn18rr-qa", here)
+        assert open_benchmark("wn18rr-qa").edges("train").tolist() == [[0, 0, 1], [1, 1, 0]]
 
 
 def test_the_cache_is_where_the_environment_says(

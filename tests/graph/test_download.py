@@ -29,7 +29,7 @@ def test_a_file_arrives_whole_with_progress(server: FileServer, tmp_path: Path) 
     path = fetch(
         server.url,
         tmp_path / "deep" / "data.zip",
-        sha256=hashlib.sha256(CONTENT).hexdigest(),
+        checksum=f"sha256:{hashlib.sha256(CONTENT).hexdigest()}",
         progress=lambda *told: seen.append(told),
     )
     assert path.read_bytes() == CONTENT
@@ -102,9 +102,12 @@ def test_an_unreachable_server_is_an_error_of_ours(tmp_path: Path) -> None:
         fetch("http://127.0.0.1:9/data.zip", tmp_path / "data.zip", attempts=2, pause_s=0)
 
 
-def test_a_wrong_checksum_is_refused_and_removed(server: FileServer, tmp_path: Path) -> None:
-    with pytest.raises(DownloadError, match=f"expected {'0' * 64}"):
-        fetch(server.url, tmp_path / "data.zip", sha256="0" * 64)
+@pytest.mark.parametrize("checksum", ["sha256:" + "0" * 64, "md5:" + "0" * 32])
+def test_a_wrong_checksum_is_refused_and_removed(
+    checksum: str, server: FileServer, tmp_path: Path
+) -> None:
+    with pytest.raises(DownloadError, match=f"expected {checksum}"):
+        fetch(server.url, tmp_path / "data.zip", checksum=checksum)
     assert leftovers(tmp_path) == set()
 
 

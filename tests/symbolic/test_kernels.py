@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,20 +13,6 @@ from conekg.symbolic.kernels import evaluate
 from conekg.symbolic.memory import graph_arrays, make_workspace
 from conekg.symbolic.program import compile_shape
 from oracle import Oracle
-
-EDGES = np.array([[0, 0, 1], [0, 0, 3], [2, 0, 3], [3, 1, 0]], dtype=np.int32)
-
-
-def test_kernels_see_one_type_whether_arrays_are_built_or_memory_mapped(tmp_path) -> None:
-    adjacency = build_adjacency(EDGES, 4, 2)
-    np.save(tmp_path / "tails.npy", adjacency.tails)
-    mapped = np.load(tmp_path / "tails.npy", mmap_mode="r")
-    for tails in (adjacency.tails, adjacency.tails.copy(), mapped):
-        frozen = graph_arrays(replace(adjacency, tails=tails)).tails
-        assert type(frozen) is np.ndarray
-        assert not frozen.flags.writeable
-        assert np.shares_memory(frozen, tails)
-        assert frozen.tolist() == adjacency.tails.tolist()
 
 
 def test_a_workspace_is_clean_after_every_query() -> None:

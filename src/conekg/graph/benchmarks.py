@@ -1,7 +1,9 @@
 """Public benchmarks by name: where they come from, and how to be sure that it is them.
 
-The graphs of BetaE's release are fetched once and kept as stores in a cache folder. The
-archive itself has no published checksum, so each triple file in it is checked instead.
+A graph is fetched once and kept as a store in a cache folder. The release of BetaE is
+checked twice: the archive by the MD5 sum that others' loaders of it carry, and each triple
+file by a SHA-256 sum of our own. WN18RR-QA is fetched at one commit of its authors'
+repository, which is a checksum in itself, and its size is compared with what they state.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.graph.store import is_store, load_graph, save_graph
 
 BETAE_ARCHIVE = "http://snap.stanford.edu/betae/KG_data.zip"
+BETAE_CHECKSUM = "md5:d54f92e2e6a64d7f525b8fe366ab3f50"
+_WN18RR_COMMIT = "b180e40e70fdd85c6a8a43ae5cc311a8d43d7b71"
 _GRAPH_FILES = ("train.txt", "valid.txt", "test.txt", "id2ent.pkl", "id2rel.pkl")
 
 
@@ -32,10 +36,14 @@ class Benchmark:
     title: str
     folders: tuple[str, ...]
     """What the folder with its files is called, in the archive or on a disk."""
-    archive: str | None = None
-    """Where the official archive is; `None` where there is no lasting address."""
+    archive: str
+    """Where the official archive is."""
+    checksum: str | None = None
+    """Of the archive, where it is made once and for all."""
     sha256: Mapping[str, str] = field(default_factory=dict)
     """Checksums of its triple files, where the release is known to the byte."""
+    size: tuple[int, int] | None = None
+    """Entities and named relations, as the release states them."""
 
 
 BENCHMARKS = {
@@ -43,6 +51,7 @@ BENCHMARKS = {
         "NELL995, as BetaE and ConE use it",
         ("NELL-betae", "NELL"),
         BETAE_ARCHIVE,
+        BETAE_CHECKSUM,
         {
             "train.txt": "2745e38101fd8b5737076996194576e2f6be05485b4cb28c216078f2ef928c47",
             "valid.txt": "a4223c6ddaf37d629db481aaf1d0e10808ace192a6a653fe1c93f346af850f1b",
@@ -53,6 +62,7 @@ BENCHMARKS = {
         "FB15k, as BetaE and ConE use it",
         ("FB15k-betae", "FB15k"),
         BETAE_ARCHIVE,
+        BETAE_CHECKSUM,
         {
             "train.txt": "8e8d76e9731885a556359427eb8b8c0c6cd052438792698c697363150501e720",
             "valid.txt": "65991b1b8a77c096f01bbacd4c58ba57623c32227543332cae20533b30792192",
@@ -63,13 +73,19 @@ BENCHMARKS = {
         "FB15k-237, as BetaE and ConE use it",
         ("FB15k-237-betae", "FB15k-237"),
         BETAE_ARCHIVE,
+        BETAE_CHECKSUM,
         {
             "train.txt": "b30260b70590fab1c074e794de004d27960dd3419cf4db30699a98fdf88f9a4f",
             "valid.txt": "30ea4d342e4ef4b9c5199ae3ff943bfaff7c50bc0d87b3b1126c33bb6311adf1",
             "test.txt": "43239b213453f72d58c68e18eb2dc8858a5156f05d6ca3c7e6cfc651c72d8741",
         },
     ),
-    "wn18rr-qa": Benchmark("WN18RR-QA, queries over WordNet", ("WN18RR-QA", "WN18RR")),
+    "wn18rr-qa": Benchmark(
+        "WN18RR-QA, WordNet as LinE uses it",
+        (f"WN18RR-QA-{_WN18RR_COMMIT}", "WN18RR-QA", "WN18RR"),
+        f"https://github.com/nelsonhuangzijian/WN18RR-QA/archive/{_WN18RR_COMMIT}.zip",
+        size=(40_559, 11),
+    ),
 }
 """Benchmarks by the name that commands take."""
 
@@ -91,19 +107,14 @@ def open_benchmark(
         return _read_checked(name, benchmark, _resolve(benchmark, folder))
     store = cache_folder() / name
     if not is_store(store):
-        if benchmark.archive is None:
-            raise DownloadError(
-                f"{name} has no lasting official address to download from",
-                hint="fetch it from its authors, then pass --from FOLDER",
-            )
-        _download(name, benchmark, benchmark.archive, store, progress)
+        _download(name, benchmark, store, progress)
     return load_graph(store)
 
 
-def _download(
-    name: str, benchmark: Benchmark, url: str, store: Path, progress: Progress | None
-) -> None:
-    archive = fetch(url, cache_folder() / url.rpartition("/")[2], progress=progress)
+def _download(name: str, benchmark: Benchmark, store: Path, progress: Progress | None) -> None:
+    url = benchmark.archive
+    place = cache_folder() / url.rpartition("/")[2]
+    archive = fetch(url, place, checksum=benchmark.checksum, progress=progress)
     unpacked = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=cache_folder()))
     try:
         _unpack(archive, benchmark, unpacked)
@@ -159,4 +170,14 @@ def _read_checked(name: str, benchmark: Benchmark, folder: Path) -> KnowledgeGra
                 path=str(path),
                 hint="to use this graph all the same, pass the folder itself as the graph",
             )
-    return read_benchmark_folder(folder, name)
+    graph = read_benchmark_folder(folder, name)
+    found = (graph.num_entities, len(graph.vocabulary.relations))
+    wanted = benchmark.size or found
+    if found != wanted:
+        raise DataError(
+            f"is not the public release of {name}: {found[0]:,} entities and {found[1]:,} "
+            f"relations found, {wanted[0]:,} and {wanted[1]:,} expected",
+            path=str(folder),
+            hint="to use this graph all the same, pass the folder itself as the graph",
+        )
+    return graph

@@ -34,7 +34,7 @@ def fetch(
     url: str,
     destination: Path,
     *,
-    sha256: str | None = None,
+    checksum: str | None = None,
     progress: Progress | None = None,
     attempts: int = 4,
     pause_s: float = 1.0,
@@ -42,7 +42,7 @@ def fetch(
     """`destination` with the content of `url`; a file that is already there is kept.
 
     A broken connection is tried again `attempts` times, each after twice the pause, and
-    continues where it broke off.
+    continues where it broke off. `checksum` is written `sha256:...` or `md5:...`.
     """
     if destination.exists():
         return destination
@@ -59,7 +59,7 @@ def fetch(
                 if attempt + 1 == attempts or _is_final(error):
                     raise _failed(url, part, error) from error
                 time.sleep(pause_s * 2**attempt)
-        _check_sum(url, part, sha256)
+        _check_sum(url, part, checksum)
         part.replace(destination)
     except OSError as error:
         raise DownloadError(f"cannot write {destination}: {error.strerror}") from error
@@ -143,11 +143,13 @@ def _failed(url: str, part: Path, error: Exception) -> DownloadError:
 def _check_sum(url: str, part: Path, expected: str | None) -> None:
     if expected is None:
         return
+    method = expected.partition(":")[0]
     with part.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = f"{method}:{hashlib.file_digest(file, method).hexdigest()}"
     if found != expected:
         _forget(part)
         raise DownloadError(
             f"{url} has checksum {found}, expected {expected}",
-            hint="the file was damaged on the way, or replaced; it has been removed, try again",
+            hint="the file was damaged on the way, or replaced; it has been removed: try again, "
+            "or fetch and unpack it by other means and pass --from FOLDER",
         )

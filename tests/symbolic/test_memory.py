@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+from numba import njit
+
+from conekg.graph.adjacency import build_adjacency
+from conekg.symbolic.bitmaps import SLACK
+from conekg.symbolic.memory import borrowed, graph_arrays, make_workspace
+
+EDGES = np.array([[0, 0, 1], [0, 0, 3], [2, 0, 3], [3, 1, 0]], dtype=np.int32)
+
+
+def test_kernels_see_one_type_whether_arrays_are_built_or_memory_mapped(tmp_path) -> None:
+    adjacency = build_adjacency(EDGES, 4, 2)
+    np.save(tmp_path / "tails.npy", adjacency.tails)
+    mapped = np.load(tmp_path / "tails.npy", mmap_mode="r")
+    for tails in (adjacency.tails, adjacency.tails.copy(), mapped):
+        frozen = graph_arrays(replace(adjacency, tails=tails)).tails
+        assert type(frozen) is np.ndarray
+        assert not frozen.flags.writeable
+        assert np.shares_memory(frozen, tails)
+        assert frozen.tolist() == adjacency.tails.tolist()
+
+
+def test_a_workspace_has_a_row_a_set_and_a_spare() -> None:
+    work = make_workspace(65, 3)
+    assert work.rows.shape == (4, 65 + SLACK)
+    assert work.stack[:, 0].tolist() == [0, 1, 2, 3]
+    assert (len(work.words), len(work.summary)) == (2, 1)
+
+
+@njit
+def add_one(arrays):
+    numbers, factor = borrowed(arrays)
+    numbers[:2] += factor
+    return numbers.sum()
+
+
+def test_borrowed_arrays_are_the_same_arrays_and_are_left_as_counted() -> None:
+    add_one((np.arange(4), 1))  # the compiler holds on to what it was called with
+    numbers = np.arange(4)
+    before = sys.getrefcount(numbers)
+    total = add_one((numbers, 1))
+    after = sys.getrefcount(numbers)
+    assert (total, numbers.tolist()) == (8, [1, 2, 2, 3])
+    assert after == before
