@@ -259,8 +259,10 @@ OVERFITTING = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", list(MODELS))
-def test_every_model_overfits_a_tiny_graph(tmp_path, model):
+@pytest.mark.parametrize(
+    ("model", "options"), [(model, {}) for model in MODELS] + [("cone", {"projection": "rotation"})]
+)
+def test_every_model_overfits_a_tiny_graph(tmp_path, model, options):
     """Asked for its own training links, a model that can learn ranks them first."""
     graph = pairs()
     queries = sample_query_set(
@@ -275,7 +277,8 @@ def test_every_model_overfits_a_tiny_graph(tmp_path, model):
         checkpoint_every=10_000,
         log_every=100,
     )
-    recipe = replace(recipe, config=model_config(model, OVERFITTING[model]), training=training)
+    config = model_config(model, OVERFITTING[model] | options)
+    recipe = replace(recipe, config=config, training=training)
     run = create_run(tmp_path / "run", graph, recipe, {"train": queries})
     train(run, device=CPU)
     links = replace(queries, blocks=(queries.block("1p"),))
