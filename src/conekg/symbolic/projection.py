@@ -132,7 +132,8 @@ def unite_tails(graph: GraphArrays, work: Workspace, pairs: IntArray, out: IntAr
     Entities are marked in a bitmap, which is then read in order. Where there are few tails
     for the size of the bitmap, a second one says which words to read.
     """
-    if _count_edges(graph.pair_offsets, pairs) * 4 < len(work.words):
+    limit = len(work.words) // 4
+    if len(pairs) < limit and _count_edges(graph.pair_offsets, pairs) < limit:
         count = _unite_sparse(graph.pair_offsets, graph.tails, work.words, work.summary, pairs, out)
     else:
         count = _unite_dense(graph.pair_offsets, graph.tails, work.words, pairs, out)
