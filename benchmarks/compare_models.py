@@ -25,16 +25,44 @@ from conekg.answering.fit import FitEvents, evaluate_run, sample_queries, start_
 from conekg.evaluation.report import Report, comparison_markdown
 from conekg.graph.geography import load_geography
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
-from conekg.model.catalog import MODELS
 from conekg.sampling.query_set import QuerySet
 from conekg.training.recipe_file import change_recipe, dump_recipe
 from conekg.training.recipes import find_recipe
 from conekg.training.run import Run, is_run, open_run
 
 PAGE = Path(__file__).parents[1] / "docs" / "models-on-geography.md"
-NAMES = {"cone": "ConE", "gqe": "GQE", "box": "Query2Box", "beta": "BetaE", "emql": "EmQL"}
-SETTINGS_TRIED = {"cone": 0, "gqe": 0, "box": 0, "beta": 0, "emql": 0}
-"""How many settings of each model were compared on validation queries for its recipe."""
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A model as it takes part in the comparison."""
+
+    title: str
+    model: str
+    tried: int
+    """How many settings were compared on validation queries for its recipe."""
+    settings: tuple[str, ...] = ()
+    """What differs from the model's `small` recipe."""
+
+
+ENTRANTS = {
+    "cone": Entrant("ConE", "cone", 0),
+    "cone-published": Entrant(
+        "ConE, published projection",
+        "cone",
+        0,
+        (
+            "model.projection=published",
+            "model.initial_scale=3.0",
+            "model.dim=64",
+            "training.learning_rate=0.002",
+        ),
+    ),
+    "gqe": Entrant("GQE", "gqe", 0),
+    "box": Entrant("Query2Box", "box", 0),
+    "beta": Entrant("BetaE", "beta", 0),
+    "emql": Entrant("EmQL", "emql", 0),
+}
 QUERY_SEED = 7
 """Of the queries of the comparison; the recipes were chosen on validation queries of seed 0."""
 
@@ -57,7 +85,7 @@ class Result:
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
+    options.add_argument("--models", nargs="+", default=list(ENTRANTS), choices=list(ENTRANTS))
     options.add_argument("--out", type=Path, help="keep the runs in this folder")
     options.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the training")
     options.add_argument("--query-seed", type=int, default=QUERY_SEED, help="of the queries")
@@ -87,15 +115,15 @@ def compare(
     results: dict[str, Result] = {}
     baseline: Report | None = None
     for seed in seeds:
-        for model in models:
-            run = open_or_start(folder / f"{model}-{seed}", graph, queries, model, seed)
+        for name in models:
+            run = open_or_start(folder / f"{name}-{seed}", graph, queries, ENTRANTS[name], seed)
             outcome = train_run(run)
             report, baseline = evaluate_run(run)
-            result = results.setdefault(model, Result(dump_recipe(run.recipe)))
+            result = results.setdefault(name, Result(dump_recipe(run.recipe)))
             result.reports.append(report)
             result.minutes.append(outcome.seconds / 60)
-            row = json.dumps({name: round(value, 1) for name, value in report.row().items()})
-            print(f"{model}, seed {seed}: {result.minutes[-1]:.1f} min, {row}", flush=True)
+            row = json.dumps({column: round(mrr, 1) for column, mrr in report.row().items()})
+            print(f"{name}, seed {seed}: {result.minutes[-1]:.1f} min, {row}", flush=True)
     assert baseline is not None, "there is one model and one seed at least"
     return results, baseline
 
@@ -104,13 +132,14 @@ def open_or_start(
     folder: Path,
     graph: KnowledgeGraph,
     queries: Mapping[Split, QuerySet],
-    model: str,
+    entrant: Entrant,
     seed: int,
 ) -> Run:
     """The run in the folder, finished or not, or a new one."""
     if is_run(folder):
         return open_run(folder)
-    recipe = change_recipe(find_recipe("small", model), {}, [f"training.seed={seed}"])
+    settings = [*entrant.settings, f"training.seed={seed}"]
+    recipe = change_recipe(find_recipe("small", entrant.model), {}, settings)
     return start_run(folder, graph, recipe, queries, FitEvents())
 
 
@@ -126,12 +155,15 @@ def describe(
     """The page, in Markdown."""
 
     def table(metric: str) -> str:
-        rows = {NAMES[model]: each.row(metric, statistics.mean) for model, each in results.items()}
+        rows = {
+            ENTRANTS[name].title: each.row(metric, statistics.mean)
+            for name, each in results.items()
+        }
         return comparison_markdown(rows | {"frequency": baseline.row(metric)})
 
     deviations = {
-        NAMES[model]: each.row("mrr", statistics.stdev)
-        for model, each in results.items()
+        ENTRANTS[name].title: each.row("mrr", statistics.stdev)
+        for name, each in results.items()
         if len(seeds) > 1
     }
     counts = {
@@ -139,9 +171,10 @@ def describe(
         "hard answers": {r.structure: float(r.num_answers) for r in baseline.structures},
     }
     spent = ", ".join(
-        f"{NAMES[model]} {statistics.mean(each.minutes):.1f}" for model, each in results.items()
+        f"{ENTRANTS[name].title} {statistics.mean(each.minutes):.1f}"
+        for name, each in results.items()
     )
-    tried = ", ".join(f"{NAMES[model]} {SETTINGS_TRIED[model]}" for model in results)
+    tried = ", ".join(f"{ENTRANTS[name].title} {ENTRANTS[name].tried}" for name in results)
     threads = torch.get_num_threads()
     device = "one GPU" if torch.cuda.is_available() else f"{threads} CPU thread{'s'[: threads - 1]}"
     lines = [
@@ -179,8 +212,8 @@ def describe(
         "Made by `python benchmarks/compare_models.py`. The recipes:",
         "",
     ]
-    for model, each in results.items():
-        lines += [f"{NAMES[model]}:", "", "```toml", each.recipe.rstrip(), "```", ""]
+    for name, each in results.items():
+        lines += [f"{ENTRANTS[name].title}:", "", "```toml", each.recipe.rstrip(), "```", ""]
     return "\n".join(lines)
 
 
