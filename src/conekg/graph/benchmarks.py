@@ -171,11 +171,11 @@ def _read_checked(name: str, benchmark: Benchmark, folder: Path) -> KnowledgeGra
                 hint="to use this graph all the same, pass the folder itself as the graph",
             )
     graph = read_benchmark_folder(folder, name)
-    found = (graph.num_entities, len(graph.vocabulary.relations))
-    wanted = benchmark.size or found
-    if found != wanted:
+    size = (graph.num_entities, len(graph.vocabulary.relations))
+    wanted = benchmark.size or size
+    if size != wanted:
         raise DataError(
-            f"is not the public release of {name}: {found[0]:,} entities and {found[1]:,} "
+            f"is not the public release of {name}: {size[0]:,} entities and {size[1]:,} "
             f"relations found, {wanted[0]:,} and {wanted[1]:,} expected",
             path=str(folder),
             hint="to use this graph all the same, pass the folder itself as the graph",
