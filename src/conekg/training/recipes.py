@@ -16,6 +16,7 @@ from conekg.model.box import BoxConfig
 from conekg.model.catalog import find_model
 from conekg.model.cone import ConeConfig
 from conekg.model.config import ModelConfig
+from conekg.model.emql import EmqlConfig
 from conekg.model.gqe import GqeConfig
 from conekg.query.shape import STRUCTURES
 from conekg.query.tree import has_negation
@@ -178,10 +179,13 @@ def _small(model: str) -> tuple[ModelConfig, TrainingRecipe]:
         case "beta":
             rates = replace(training, negatives=16, learning_rate=1e-3)
             return BetaConfig(dim=32, gamma=6.0, hidden=128), rates
+        case "emql":
+            facts = Pool("facts", (("1p", 1.0),))  # it draws its own examples, from the facts
+            own = replace(training, steps=300, learning_rate=1e-2, pools=(facts,), cycle=("facts",))
+            return EmqlConfig(dim=128), own
         case _:
-            facts = Pool("facts", (("1p", 1.0),))
-            own = replace(training, steps=450, learning_rate=1e-2, pools=(facts,), cycle=("facts",))
-            return find_model(model).config(), own
+            config: ModelConfig = find_model(model).config()
+            return config, training
 
 
 def _without_negation(training: TrainingRecipe, model: str) -> TrainingRecipe:
