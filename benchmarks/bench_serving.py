@@ -71,7 +71,7 @@ def serve(pipe: Connection, dim: int, batch_queries: int, run: str | None) -> No
     from conekg.cli.idle import let_idle_threads_sleep
 
     let_idle_threads_sleep()
-    from conekg.answering.engine import Answerer
+    from conekg.answering.engine import Answerer, lay_out_for_few_rows
     from conekg.model.catalog import build_model
     from conekg.serving.http import create_app
     from conekg.serving.limits import Limits
@@ -82,7 +82,7 @@ def serve(pipe: Connection, dim: int, batch_queries: int, run: str | None) -> No
     else:
         graph = random_graph()
         model = build_model("cone", NUM_ENTITIES, graph.num_relations, {"dim": dim})
-        answerer = Answerer(graph, model)
+        answerer = Answerer(graph, lay_out_for_few_rows(model))
     limits = Limits(batch_queries=batch_queries)
     listening = open_socket("127.0.0.1", 0)
     pipe.send(listening.getsockname()[1])

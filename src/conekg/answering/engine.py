@@ -97,7 +97,7 @@ class Answerer:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         path = run.folder / FILE_NAME
         calibration = load_calibration(path) if path.exists() else None
-        return cls(run.graph, run.load_model(which, device), calibration)
+        return cls(run.graph, lay_out_for_few_rows(run.load_model(which, device)), calibration)
 
     def understand(self, question: Question) -> Understood:
         """The question with its query parsed and everything checked that can be wrong with it.
@@ -390,6 +390,19 @@ class _Draft:
     usual: NDArray[np.float64]
     """What an arbitrary entity scores where each entity has its score from."""
     estimate: float | None
+
+
+def lay_out_for_few_rows(model: QueryModel) -> QueryModel:
+    """The model itself, its linear layers' weights laid out column by column where a CPU is used.
+
+    Numbers stay what they are. A batch of questions has few rows for a product with large
+    weights, and it is the weights' reordering that takes the time then: 8 rows by 1600 x 1600
+    took two thirds of the time in this layout, 32 rows six sevenths.
+    """
+    for layer in model.modules():
+        if isinstance(layer, torch.nn.Linear) and layer.weight.device.type == "cpu":
+            layer.weight.data = layer.weight.data.t().contiguous().t()
+    return model
 
 
 def contains(sorted_ids: IntArray, ids: LongArray) -> NDArray[np.bool_]:

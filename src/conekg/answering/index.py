@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -55,12 +54,13 @@ class EntityIndex:
     """The entity table of a model, ready to be searched; a snapshot of its weights.
 
     `shortlist` asks for the approximate search or forbids it; by default the number of
-    entities decides. Safe to use from several threads, one search at a time.
+    entities decides. Safe to use from several threads at once.
     """
 
     def __init__(self, model: QueryModel, *, shortlist: bool | None = None) -> None:
         self._model = model
-        self._lock = threading.Lock()
+        self._table: ScoringTable | None = None
+        self._table_lock = threading.Lock()
         self._scan: ScanTable | None = None
         self._points: Tensor | None = None
         self._shortlist: HarmonicShortlist | None = None
@@ -77,10 +77,13 @@ class EntityIndex:
             else:
                 self._points = points
 
-    @cached_property
+    @property
     def table(self) -> ScoringTable:
-        """The scores of all entities, for who needs more than the best."""
-        return scoring_table(self._model)
+        """The scores of all entities, for who needs more than the best; made on first use."""
+        with self._table_lock:
+            if self._table is None:
+                self._table = scoring_table(self._model)
+            return self._table
 
     def top(self, region: Region, counts: Sequence[int], skip: Sequence[IntArray]) -> list[Ranking]:
         """For each row its best `counts[row]` entities that are not in `skip[row]`, sorted ids.
@@ -88,7 +91,7 @@ class EntityIndex:
         Fewer come back where not so many are left.
         """
         rankings: list[Ranking] = []
-        with self._lock, torch.inference_mode():
+        with torch.inference_mode():
             for start in range(0, len(counts), _CHUNK_ROWS):
                 rows = slice(start, start + _CHUNK_ROWS)
                 part = tuple(component[rows] for component in region)

@@ -22,6 +22,8 @@ from conekg.graph.text_array import as_texts
 
 PLURALS = {"entity": "entities", "relation": "relations"}
 """What the command line calls many of a kind."""
+RECENT_NAMES = 1 << 16
+"""Names whose ids are remembered at most: a look-up costs a hundred times as much."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class NameTable:
         index: NameIndex | None = None,
     ) -> None:
         self.kind = kind
+        self._recent: dict[str, int] = {}
         self._names = as_texts(names)
         self._labels = None if labels is None else _meaningful(as_texts(labels), self._names)
         if self._labels is not None and len(self._labels) != len(self._names):
@@ -139,6 +142,15 @@ class NameTable:
         >>> NameTable("entity", ["/m/0f8l9c"], ["France"]).id_of("France")
         0
         """
+        found = self._recent.get(text)
+        if found is None:
+            found = self._look_up(text)
+            if len(self._recent) >= RECENT_NAMES:
+                self._recent.clear()
+            self._recent[text] = found
+        return found
+
+    def _look_up(self, text: str) -> int:
         alike = self._spelled_like(text)
         for index in alike:
             if self.name(index) == text:

@@ -100,19 +100,22 @@ def fold(query: Query, visit: Callable[[Query, tuple[Result, ...]], Result]) -> 
 
     Iterative, so that depth is bounded by memory and not by Python's stack.
     """
-    results: list[Result] = []
-    pending: list[tuple[Query, bool]] = [(query, False)]
+    # Parents before children, right before left: backwards it is the order of the visits.
+    backwards: list[tuple[Query, int]] = []
+    pending = [query]
     while pending:
-        node, ready = pending.pop()
+        node = pending.pop()
         operands = children(node)
-        if ready or not operands:
-            first = len(results) - len(operands)
-            arguments = tuple(results[first:])
-            del results[first:]
+        backwards.append((node, len(operands)))
+        pending.extend(operands)
+    results: list[Result] = []
+    for node, arity in reversed(backwards):
+        if arity:
+            arguments = tuple(results[-arity:])
+            del results[-arity:]
             results.append(visit(node, arguments))
         else:
-            pending.append((node, True))
-            pending.extend((operand, False) for operand in reversed(operands))
+            results.append(visit(node, ()))
     (result,) = results
     return result
 

@@ -39,6 +39,11 @@ class Limits:
     """API requests being worked on at once; one more is answered 503 with Retry-After."""
     batch_queries: int = 64
     """Queries scored together; larger batches answer more a second and keep each waiting."""
+    gather_s: float = 0.005
+    """Seconds a batch waits to become as large as the one before it, if that was of several."""
+    explanations: int = 16
+    """Explanations and pictures of cones being worked on at once, waiting included; one more is
+    answered 503 with Retry-After."""
     timeout_s: float = 10.0
     """Seconds a request may take, waiting included."""
     shutdown_s: float = 30.0

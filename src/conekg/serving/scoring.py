@@ -1,21 +1,20 @@
-"""The scoring thread's work: questions in batches, explanations one by one.
+"""The work that needs the model: questions in batches on one thread, explanations on another.
 
-Everything that touches the model runs on that one thread; the event loop only
-parses, waits and writes. What must not happen is that one client's question
-fails another's, so a failing batch is asked again one by one.
+The event loop only parses, waits and writes. Two things must not happen: that one client's
+question fails another's, so a failing batch is asked again one by one; and that a question
+waits for somebody's explanation, which may take as long as many questions.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar, cast
 
 from conekg.answering.answer import Answer, Question
 from conekg.answering.engine import Understood
 from conekg.serving.batcher import Batcher
-from conekg.serving.errors import RequestTimeoutError
+from conekg.serving.errors import RequestTimeoutError, ServerBusyError
 from conekg.serving.limits import Limits
 from conekg.serving.metrics import Metrics
 
@@ -29,64 +28,58 @@ class BatchAnswerer(Protocol):
         """The answers of many questions, in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """Work that is not batched, such as an explanation."""
-
-    run: Callable[[], object]
-
-
 class Scorer:
-    """Hands work to the scoring thread and waits for it, no longer than the time limit."""
+    """Hands work to the threads and waits for it, no longer than the time limit."""
 
     def __init__(self, answerer: BatchAnswerer, limits: Limits, metrics: Metrics) -> None:
         self._answerer = answerer
-        self._timeout_s = limits.timeout_s
-        self._batcher: Batcher[Understood | _Call, object] = Batcher(
-            self._run, limits.batch_queries, metrics.observe_batch
+        self._limits = limits
+        self._explaining = 0
+        self._asks: Batcher[Understood, Answer] = Batcher(
+            self._ask_all, limits.batch_queries, metrics.observe_batch, gather_s=limits.gather_s
+        )
+        self._calls: Batcher[Callable[[], object], object] = Batcher(
+            lambda jobs: [_attempt(job) for job in jobs], 1, name="conekg-explaining"
         )
 
     def start(self) -> None:
         """Begin taking work; needs a running event loop."""
-        self._batcher.start()
+        self._asks.start()
+        self._calls.start()
 
     async def close(self) -> None:
         """Finish all accepted work, then stop."""
-        await self._batcher.close()
+        await asyncio.gather(self._asks.close(), self._calls.close())
 
     async def ask(self, question: Understood) -> Answer:
         """The answer of one question, scored together with others that wait."""
-        return cast(Answer, await self._submit(question))
+        return await self._in_time(self._asks.submit(question))
 
-    async def call(self, run: Callable[[], Value]) -> Value:
-        """The value of `run`, called on the scoring thread."""
-        return cast(Value, await self._submit(_Call(run)))
-
-    async def _submit(self, job: Understood | _Call) -> object:
+    async def explain(self, run: Callable[[], Value]) -> Value:
+        """The value of `run`, called on the thread for explanations, one after the other."""
+        if self._explaining >= self._limits.explanations:
+            raise ServerBusyError(
+                f"the server is working on {self._explaining} explanations",
+                hint=f"try again in {self._limits.retry_after_s} s",
+            )
+        self._explaining += 1
         try:
-            async with asyncio.timeout(self._timeout_s):
-                return await self._batcher.submit(job)
+            return cast(Value, await self._in_time(self._calls.submit(run)))
+        finally:
+            self._explaining -= 1
+
+    async def _in_time(self, result: Awaitable[Value]) -> Value:
+        timeout_s = self._limits.timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await result
         except TimeoutError:
             raise RequestTimeoutError(
-                f"the request took longer than {self._timeout_s:g} s",
+                f"the request took longer than {timeout_s:g} s",
                 hint="ask a smaller question, or try again when the server is less busy",
             ) from None
 
-    def _run(self, jobs: Sequence[Understood | _Call]) -> list[object]:
-        results: list[object] = [None] * len(jobs)
-        asked: dict[int, Understood] = {}
-        for place, job in enumerate(jobs):
-            if isinstance(job, _Call):
-                results[place] = _attempt(job.run)
-            else:
-                asked[place] = job
-        for place, answer in zip(asked, self._ask_all(list(asked.values())), strict=True):
-            results[place] = answer
-        return results
-
-    def _ask_all(self, questions: list[Understood]) -> Sequence[object]:
-        if not questions:
-            return []
+    def _ask_all(self, questions: Sequence[Understood]) -> Sequence[Answer | Exception]:
         answers = _attempt(lambda: self._answerer.ask_batch(questions))
         if not isinstance(answers, Exception):
             return answers

@@ -1,7 +1,7 @@
 """From requests to responses: what each API route does, free of HTTP.
 
 Parsing and name look-ups run where they are called; whatever needs the model goes
-to the scoring thread.
+to the scorer's threads.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Service:
             Question(self._parse(request.query), known_graph=request.known_graph)
         )
         entity_id = self._entity_id(request.answer)
-        explanation = await self._scorer.call(
+        explanation = await self._scorer.explain(
             lambda: explain(
                 self._answerer, question, entities=[entity_id], candidates=request.candidates
             )
@@ -89,7 +89,7 @@ class Service:
         query = self._parse(request.query)
         entity_id = self._entity_id(request.answer)
         dim = self._answerer.model.dim
-        cones = await self._scorer.call(
+        cones = await self._scorer.explain(
             lambda: sector_cones(self._answerer, query, entity_id, dimensions=range(dim))
         )
         # A fair sample: evenly spaced from the narrowest cone to the widest.
