@@ -26,6 +26,13 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 NUM_ENTITIES, NUM_RELATIONS, DIM = 13, 4, 5
 MODELS = {
     "cone": {"dim": DIM, "hidden": 10, "dropout": 0.0, "gamma": 4.0},
+    "cone-rotation": {
+        "dim": DIM,
+        "hidden": 10,
+        "dropout": 0.0,
+        "gamma": 4.0,
+        "projection": "rotation",
+    },
     "box": {"dim": DIM, "gamma": 4.0},
     "gqe": {"dim": DIM, "gamma": 4.0},
     "beta": {"dim": DIM, "hidden": 10, "gamma": 4.0},
@@ -52,14 +59,19 @@ def random_queries(shapes: tuple[str, ...], rng: np.random.Generator) -> QuerySe
 
 
 def prepare(name: str) -> tuple[QueryModel, DeviceData, TrainingRecipe]:
-    pool = WITH_NEGATION if name in ("cone", "beta") else POSITIVE
+    catalog_name, _, _ = name.partition("-")
+    pool = WITH_NEGATION if catalog_name in ("cone", "beta") else POSITIVE
     recipe = TrainingRecipe(
         steps=10, batch_size=5, negatives=3, pools=(pool,), cycle=("path",), learning_rate=1e-2
     )
     queries = random_queries(pool.shapes, np.random.default_rng(0))
     data = move_to_device(queries, NUM_ENTITIES, pool.shapes, DEVICE)
-    model = build_model(name, NUM_ENTITIES, NUM_RELATIONS, MODELS[name], seed=3).to(DEVICE)
-    return model, data, recipe
+    model = build_model(catalog_name, NUM_ENTITIES, NUM_RELATIONS, MODELS[name], seed=3)
+    with torch.no_grad():  # what starts at zero hides the gradients of what comes before it
+        for parameter in model.parameters():
+            if not parameter.any():
+                parameter.uniform_(-0.3, 0.3, generator=torch.Generator().manual_seed(3))
+    return model.to(DEVICE), data, recipe
 
 
 def draw_next(updater: "fused.FusedUpdater", recipe: TrainingRecipe) -> Batch:
