@@ -72,7 +72,9 @@ def measure(name: str, num_entities: int, dim: int, repeats: int) -> None:
     quick = best_of(
         repeats,
         {
-            "read": lambda: scoring.over_threads(sum_rows, scoring.POINT, entities, nothing, 0.0, threads),
+            "read": lambda: scoring.over_threads(
+                sum_rows, scoring.POINT, entities, nothing, 0.0, threads
+            ),
             "read twice": lambda: [
                 scoring.over_threads(sum_rows, scoring.POINT, part, nothing, 0.0, threads)
                 for part in (entities, other)

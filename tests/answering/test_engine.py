@@ -15,7 +15,7 @@ import small_models
 import strategies
 from conekg.answering.answer import Only, Question
 from conekg.answering.calibration import Calibration, CountCurve, Curve, save_calibration
-from conekg.answering.engine import Answerer, ask, contains
+from conekg.answering.engine import Answerer, ask, contains, lay_out_for_few_rows
 from conekg.errors import (
     CheckpointError,
     ConfigError,
@@ -237,3 +237,13 @@ def test_asking_a_run(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
 def test_contains(sorted_ids: list[int], ids: list[int]) -> None:
     found = contains(np.array(sorted_ids, dtype=np.int32), np.array(ids, dtype=np.int64))
     assert found.tolist() == [i in set(sorted_ids) for i in ids]
+
+
+def test_the_layout_of_weights_changes_no_answer() -> None:
+    model = build_model("cone", 30, 4, ConeConfig(dim=8, hidden=12), 0).eval()
+    region = model.project(model.anchor(torch.arange(5)), torch.arange(5) % 4)
+    assert lay_out_for_few_rows(model) is model
+    assert not model.projection[0].weight.is_contiguous()
+    again = model.project(model.anchor(torch.arange(5)), torch.arange(5) % 4)
+    for before, after in zip(region, again, strict=True):
+        torch.testing.assert_close(before, after)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -62,6 +63,58 @@ def test_jobs_that_gather_while_the_thread_works_go_together_up_to_the_cap():
     assert heard == [1, 8, 4]
     assert len(doubler.threads) == 1
     assert threading.get_ident() not in doubler.threads
+
+
+def come_and_come_again(gather_s):
+    """The sizes of batches when eight clients ask twice, the second time a little apart."""
+    doubler = Doubler()
+
+    async def client(batcher, number):
+        await batcher.submit(number)
+        await asyncio.sleep(0.01 * number)
+        await batcher.submit(number)
+
+    async def main():
+        batcher = Batcher(doubler, max_batch=8, gather_s=gather_s)
+        batcher.start()
+        await asyncio.gather(*(client(batcher, number) for number in range(8)))
+        await batcher.close()
+
+    run(main())
+    return [len(batch) for batch in doubler.batches]
+
+
+def test_after_a_batch_the_next_is_given_time_to_become_as_large():
+    assert come_and_come_again(gather_s=5.0) == [8, 8]
+    scattered = come_and_come_again(gather_s=0.0)
+    assert scattered[0] == 8
+    assert len(scattered) > 3
+
+
+def test_a_lone_client_never_waits():
+    async def main():
+        batcher = Batcher(Doubler(), max_batch=8, gather_s=5.0)
+        batcher.start()
+        results = [await batcher.submit(number) for number in range(5)]
+        await batcher.close()
+        return results
+
+    started = time.monotonic()
+    assert run(main()) == [0, 2, 4, 6, 8]
+    assert time.monotonic() - started < 4
+
+
+def test_closing_does_not_wait_for_more():
+    async def main():
+        batcher = Batcher(Doubler(), max_batch=8, gather_s=30.0)
+        batcher.start()
+        await asyncio.gather(*(batcher.submit(number) for number in range(8)))
+        last = asyncio.create_task(batcher.submit(9))
+        await asyncio.sleep(0.01)
+        await batcher.close()
+        return await last
+
+    assert run(main()) == 18
 
 
 def test_one_failing_job_fails_alone():

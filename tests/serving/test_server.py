@@ -28,6 +28,8 @@ class HeldAnswerer:
         self.started = threading.Event()
         self.batches: list[int] = []
         self.poison: str | None = None
+        self.explain = threading.Event()
+        self.explain.set()
 
     def __getattr__(self, name):
         return getattr(self._answerer, name)
@@ -40,12 +42,17 @@ class HeldAnswerer:
             raise ZeroDivisionError("a bug of ours in /home/me")
         return self._answerer.ask_batch(questions)
 
+    def judge(self, question, entity_ids):
+        assert self.explain.wait(60)
+        return self._answerer.judge(question, entity_ids)
+
 
 @pytest.fixture
 def held(answerer):
     wrapped = HeldAnswerer(answerer)
     yield wrapped
     wrapped.go.set()
+    wrapped.explain.set()
 
 
 @pytest.fixture
@@ -98,6 +105,27 @@ def test_waiting_questions_are_scored_together(start_server, held, ask_many):
         answered = [each.result().json()["query"] for each in [*first, *others]]
     assert answered == ["France.borders", *texts]
     assert held.batches == [1, 9]
+
+
+def test_no_question_waits_for_an_explanation(start_server, held):
+    held.go.set()
+    held.explain.clear()
+    asked = {"query": "France.borders", "answer": "Spain"}
+    with (
+        start_server(held, Limits(explanations=2, retry_after_s=7)) as served,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        waiting = [pool.submit(served.post, "/api/explain", **asked) for _ in range(2)]
+        wait_until(lambda: in_flight(served) == 2)
+        for _ in range(3):
+            assert served.post("/api/ask", query="France.borders").status_code == 200
+        refused = served.post("/api/explain", **asked)
+        assert refused.status_code == 503
+        assert refused.headers["retry-after"] == "7"
+        assert refused.json()["error"]["kind"] == "server_busy"
+        held.explain.set()
+        assert [future.result().status_code for future in waiting] == [200, 200]
+        assert served.post("/api/explain", **asked).status_code == 200
 
 
 def test_one_failing_question_does_not_fail_its_batch(start_server, held, ask_many, caplog):

@@ -1,0 +1,85 @@
+"""Tiles of eight against plain arithmetic, and the layout that makes them fast."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from conekg.model.kernels import scoring
+from conekg.model.kernels.tile import (
+    BOX,
+    CONE,
+    POINT,
+    TILE,
+    add_tile,
+    compiled,
+    load_tile,
+    make_buffer,
+    on_cache_lines,
+    prefer_wide_vectors,
+)
+
+DIM, BLOCK = 70, 32
+
+
+@compiled
+def partial_sums(geometry, table, region, weight, rows):  # type: ignore[no-untyped-def]
+    """[blocks, rows, 8] the running sums of the first tile after each block of dimensions."""
+    prefer_wide_vectors()
+    first, second = make_buffer(BLOCK), make_buffer(BLOCK)
+    sums = np.zeros((region.shape[0], TILE), dtype=np.float32)
+    history = np.empty((3, region.shape[0], TILE), dtype=np.float32)
+    for block in range(3):
+        low, high = block * BLOCK, min((block + 1) * BLOCK, DIM)
+        load_tile(geometry, table, 0, len(table) - 1, low, high, first, second)
+        add_tile(geometry, first, second, region, low, high, weight, rows, sums)
+        history[block] = sums
+    return history
+
+
+def regions(geometry: int, generator: np.random.Generator):  # type: ignore[no-untyped-def]
+    """Entities as the kernels want them, packed regions, the weight, and the plain distances."""
+    points = generator.uniform(-np.pi, np.pi, (5, DIM)).astype(np.float32)
+    first = generator.uniform(-np.pi, np.pi, (3, DIM)).astype(np.float32)
+    second = generator.uniform(0, np.pi, (3, DIM)).astype(np.float32)
+    if geometry == CONE:
+        packed, weight = scoring.pack_cones(first, second, 0.3)
+        plain = scoring.score_cones_plainly(points, first, second, 0.3)
+        return scoring.cone_table(points), packed, weight, plain
+    if geometry == BOX:
+        plain = scoring.score_boxes_plainly(points, first, second, 0.3)
+        return points, np.stack([first, second], axis=1), 0.3, plain
+    return points, first[:, None], 0.0, scoring.score_points_plainly(points, first)
+
+
+@pytest.mark.parametrize("geometry", [CONE, BOX, POINT])
+def test_blocks_add_up_and_never_fall(geometry: int) -> None:
+    table, packed, weight, plain = regions(geometry, np.random.default_rng(geometry))
+    rows = np.array([0, 2])
+    region = on_cache_lines(packed)
+    history = partial_sums(geometry, table, region, np.float32(weight), rows)
+    np.testing.assert_allclose(history[-1][rows, :5], plain[rows], rtol=1e-5)
+    assert (np.diff(history, axis=0)[:, rows] > 0).all()
+    assert (history[:, 1] == 0).all(), "a row that was not asked for"
+    # Beyond the last entity it is repeated.
+    np.testing.assert_array_equal(history[-1][rows, 5:], history[-1][rows, 4:5] + np.zeros((1, 3)))
+
+
+def test_a_center_weight_of_zero_counts_the_outside_alone() -> None:
+    generator = np.random.default_rng(0)
+    points = generator.uniform(-np.pi, np.pi, (9, DIM)).astype(np.float32)
+    axis = generator.uniform(-np.pi, np.pi, (2, DIM)).astype(np.float32)
+    half = generator.uniform(0, np.pi, (2, DIM)).astype(np.float32)
+    for rows in (1, 2):
+        ours = scoring.score_cones(scoring.cone_table(points), axis[:rows], half[:rows], 0.0, 1)
+        plain = scoring.score_cones_plainly(points, axis[:rows], half[:rows], 0.0)
+        np.testing.assert_allclose(ours, plain, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 6, 50), (7, 13)])
+def test_copies_start_on_cache_lines(shape: tuple[int, ...]) -> None:
+    array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    copy = on_cache_lines(array.T)
+    np.testing.assert_array_equal(copy, array.T)
+    assert copy.ctypes.data % 64 == 0
+    assert copy.flags.c_contiguous
