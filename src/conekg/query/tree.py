@@ -85,13 +85,13 @@ Query: TypeAlias = Anchor | Universe | Project | And | Or | Not
 
 def children(query: Query) -> tuple[Query, ...]:
     """The operands of a node, left to right."""
-    match query:
+    match query:  # no fields in the patterns: taking them out there costs as much again
+        case Project() | Not():
+            return (query.operand,)
         case Anchor() | Universe():
             return ()
-        case Project(operand, _) | Not(operand):
-            return (operand,)
-        case And(operands) | Or(operands):
-            return operands
+        case And() | Or():
+            return query.operands
     assert_never(query)
 
 
