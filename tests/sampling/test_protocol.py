@@ -18,8 +18,10 @@ from conekg.sampling.protocol import PRESETS
 )
 def test_published_values(name: str, cap: int, train: int, negation: int, evaluation: int) -> None:
     protocol = PRESETS[name]
-    assert protocol.answer_cap("test") == protocol.answer_cap("valid") == cap
-    assert protocol.answer_cap("train") is None
+    path, negated = STRUCTURES["3p"], STRUCTURES["2in"]
+    assert protocol.answer_cap("test", path) == protocol.answer_cap("valid", negated) == cap
+    assert protocol.answer_cap("train", path) is None
+    assert protocol.answer_cap("train", negated) == cap
     assert protocol.relation_tries == 40
     assert protocol.count("train", STRUCTURES["3p"]) == train
     assert protocol.count("train", STRUCTURES["inp"]) == negation

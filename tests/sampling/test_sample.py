@@ -18,7 +18,7 @@ from conekg.sampling.query_set import QuerySet
 from conekg.sampling.sample import links_of, sample_query_set
 from oracle import Oracle
 
-PLAIN = SamplingProtocol("plain", cap=12, train_cap=12, patience=20_000)
+PLAIN = SamplingProtocol("plain", cap=12, train_cap=12, train_negation_cap=12, patience=20_000)
 FOURTEEN = [shape for name, shape in STRUCTURES.items() if not name.endswith("-DM")]
 UNNAMED = shape_of(
     Project(
@@ -141,7 +141,7 @@ def test_links_are_enumerated(random_graph: KnowledgeGraph, split: Split, cap: i
     assert set(zip(heads.tolist(), relations.tolist(), strict=True)) == expected
     assert len(heads) == len(expected)
     assert left_out == len(tails) - len(expected)
-    protocol = replace(PLAIN, cap=cap, train_cap=cap)
+    protocol = replace(PLAIN, cap=cap, train_cap=cap, train_negation_cap=cap)
     sampled = sample_query_set(random_graph, split, protocol, 0, shapes=[STRUCTURES["1p"]])
     assert sampled.reports[0].found == len(expected)
     assert sampled.reports[0].wanted is None
@@ -181,7 +181,7 @@ def test_a_graph_without_edges_gives_no_queries(film_graph: KnowledgeGraph) -> N
 
 def test_the_universe_and_negation_at_the_root_are_sampled(random_graph: KnowledgeGraph) -> None:
     shape = shape_of(And((Project(Universe(), 0), Not(Project(Anchor(0), 0)))))
-    protocol = replace(PLAIN, cap=None, train_cap=None)
+    protocol = replace(PLAIN, cap=None, train_cap=None, train_negation_cap=None)
     block = sample_query_set(
         random_graph, "train", protocol, 0, shapes=[shape, shape_of(Not(Anchor(0)))], count=5
     ).query_set.blocks

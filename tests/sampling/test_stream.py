@@ -13,7 +13,7 @@ from conekg.sampling.query_set import QueryBlock
 from conekg.sampling.stream import QueryStream, ShapeStream
 from oracle import Oracle
 
-PROTOCOL = SamplingProtocol("plain", cap=12, train_cap=12, patience=5_000)
+PROTOCOL = SamplingProtocol("plain", cap=12, train_cap=12, train_negation_cap=12, patience=5_000)
 COUNTS = {STRUCTURES["1p"]: 5, STRUCTURES["2i"]: 8, STRUCTURES["pni"]: 3}
 
 

@@ -61,7 +61,8 @@ def sample(
         typer.Option(help="Most hard answers of a valid or test query, or none."),
     ] = None,
     train_cap: Annotated[
-        str | None, typer.Option(help="Most answers of a training query, or none.")
+        str | None,
+        typer.Option(help="Most answers of a training query of any shape, or none."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal queries.")] = 0,
     workers: Annotated[
@@ -131,7 +132,8 @@ def _protocol(
     if cap is not None:
         protocol = replace(protocol, cap=_number_or_none(cap, "cap"))
     if train_cap is not None:
-        protocol = replace(protocol, train_cap=_number_or_none(train_cap, "train-cap"))
+        number = _number_or_none(train_cap, "train-cap")
+        protocol = replace(protocol, train_cap=number, train_negation_cap=number)
     return protocol
 
 

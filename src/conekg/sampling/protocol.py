@@ -45,8 +45,11 @@ class SamplingProtocol:
     evaluated: tuple[Shape, ...] = _shapes((*POSITIVE_STRUCTURES, *NEGATION_STRUCTURES))
     """The shapes of the validation and the test set."""
     train_cap: int | None = None
-    """The same for training. The release has none: its training counts are the numbers of
-    all training links, and its training queries are those of Query2Box, which were not capped."""
+    """The most answers of a training query without negation. The release has no limit: its
+    training counts are the numbers of all training links, and these queries are those of
+    Query2Box, which were not capped."""
+    train_negation_cap: int | None = None
+    """The most answers of a training query with negation; the release made those anew."""
     relation_tries: int = 40
     """Draws of a relation before a walk is given up as a dead end."""
     patience: int = 262_144
@@ -54,9 +57,11 @@ class SamplingProtocol:
     min_yield: float = 1e-4
     """A shape is given up, and its shortfall reported, once fewer of its attempts succeed."""
 
-    def answer_cap(self, split: Split) -> int | None:
-        """The cap that applies to a split."""
-        return self.train_cap if split == "train" else self.cap
+    def answer_cap(self, split: Split, shape: Shape) -> int | None:
+        """The cap that applies to a shape's queries of a split."""
+        if split != "train":
+            return self.cap
+        return self.train_negation_cap if has_negation(shape.template) else self.train_cap
 
     def shapes(self, split: Split) -> tuple[Shape, ...]:
         """The shapes of a split's set."""
@@ -91,9 +96,9 @@ class SamplingProtocol:
 PRESETS: dict[str, SamplingProtocol] = {
     protocol.name: protocol
     for protocol in (
-        SamplingProtocol("fb15k", 100, 273_710, 27_371, 8_000),
-        SamplingProtocol("fb15k-237", 120, 149_689, 14_968, 5_000),
-        SamplingProtocol("nell995", 80, 107_982, 10_798, 4_000),
+        SamplingProtocol("fb15k", 100, 273_710, 27_371, 8_000, train_negation_cap=100),
+        SamplingProtocol("fb15k-237", 120, 149_689, 14_968, 5_000, train_negation_cap=120),
+        SamplingProtocol("nell995", 80, 107_982, 10_798, 4_000, train_negation_cap=80),
         SamplingProtocol("small", 100),
     )
 }

@@ -114,7 +114,7 @@ def _sample_shape(
         split,
         shape,
         key=stream_key(seed, split, encode_shape(shape)),
-        cap=protocol.answer_cap(split),
+        cap=protocol.answer_cap(split, shape),
         tries=protocol.relation_tries,
         workers=workers,
     )
@@ -201,7 +201,7 @@ def _enumerate_links(
 
     Where fewer are wanted than there are, a seeded choice of them in their order.
     """
-    heads, relations, left_out = links_of(graph, split, protocol.answer_cap(split))
+    heads, relations, left_out = links_of(graph, split, protocol.answer_cap(split, shape))
     outcomes = Counter({OVER_CAP: left_out})
     anchors, relations = heads[:, None], relations[:, None]
     easy, hard = easy_and_hard(graph, split, shape, anchors, relations, workers=workers)

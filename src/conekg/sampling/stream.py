@@ -44,7 +44,7 @@ class ShapeStream:
         self._key = stream_key(seed, "stream", encode_shape(shape))
         self._workers = workers
         if shape == LINK:
-            self._links = links_of(graph, "train", protocol.answer_cap("train"))
+            self._links = links_of(graph, "train", protocol.answer_cap("train", shape))
 
     def take(self, count: int) -> QueryBlock:
         """The next `count` queries with their answers, all of them hard."""
@@ -58,7 +58,7 @@ class ShapeStream:
             "train",
             self.shape,
             key=self._key,
-            cap=self._protocol.answer_cap("train"),
+            cap=self._protocol.answer_cap("train", self.shape),
             tries=self._protocol.relation_tries,
             first=self.position,
             workers=self._workers,
