@@ -22,10 +22,13 @@ from conekg.model.kernels.scoring import cone_table, in_ranges, pack_cones
 from conekg.model.kernels.tile import (
     BOX,
     CONE,
+    LINE,
     POINT,
     TILE,
+    add_one_cone,
     add_tile,
     compiled,
+    for_one_cone,
     inlined,
     load_tile,
     make_buffer,
@@ -36,8 +39,10 @@ from conekg.model.kernels.tile import (
 FloatArray: TypeAlias = NDArray[np.float32]
 Geometry: TypeAlias = Literal["cone", "box", "point"]
 
-BLOCK = 208
-"""Dimensions between two looks: a multiple of the vectors, a quarter of the paper's 800."""
+LOOKS = 4
+"""How often a tile is looked at on its way through the dimensions, about."""
+_LEAST_BLOCK, _MOST_BLOCK = 64, 208
+"""Dimensions between two looks: fewer would cost more than they save."""
 _ROWS = 40
 """Regions whose coordinates stay in the second-level cache while entities pass by."""
 _FEW = 0.25
@@ -159,6 +164,7 @@ class _Scan:
             np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             np.concatenate(skip).astype(np.int64),
             self.abandon,
+            block_of(table.shape[1]),
         )
         whole = len(table) * table.shape[1]
         rankings = []
@@ -181,6 +187,7 @@ def _nearest(
     skip_starts: LongArray,
     skip: LongArray,
     abandon: bool,
+    block: int,
     start: int,
     stop: int,
 ) -> tuple[FloatArray, LongArray, LongArray, LongArray]:
@@ -194,7 +201,9 @@ def _nearest(
     ids = np.empty((rows, counts.max()), dtype=np.int64)
     sizes, looked_at = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
     limits = np.full(rows, _FAR, dtype=np.float32)
-    first, second = make_buffer(BLOCK), make_buffer(BLOCK)
+    first, second = make_buffer(block), make_buffer(block)
+    alone = rows == 1 and geometry == CONE
+    cone = for_one_cone(region[0]) if alone else region[0]
     sums = np.empty((rows, TILE), dtype=np.float32)
     alive = np.empty(rows, dtype=np.int64)
     for entity in range(start, stop, TILE):
@@ -203,10 +212,13 @@ def _nearest(
         left = rows
         for row in range(rows):
             alive[row] = row
-        for low in range(0, dim, BLOCK):
-            high = min(low + BLOCK, dim)
-            load_tile(geometry, table, entity, stop - 1, low, high, first, second)
-            add_tile(geometry, first, second, region, low, high, weight, alive[:left], sums)
+        for low in range(0, dim, block):
+            high = min(low + block, dim)
+            if alone:
+                add_one_cone(table, entity, stop - 1, cone, low, high, weight, sums[0])
+            else:
+                load_tile(geometry, table, entity, stop - 1, low, high, first, second)
+                add_tile(geometry, first, second, region, low, high, weight, alive[:left], sums)
             kept = 0
             for place in range(left):
                 row = alive[place]
@@ -302,6 +314,16 @@ def spread(points: FloatArray, geometry: Geometry) -> FloatArray:
     else:
         differing = np.abs(points - np.median(points, axis=0)).mean(axis=0)
     return np.asarray(differing, dtype=np.float32)
+
+
+def block_of(dim: int) -> int:
+    """How many dimensions lie between two looks: a multiple of the vectors' width.
+
+    >>> block_of(800), block_of(400), block_of(128)
+    (208, 112, 64)
+    """
+    even = -(-dim // LOOKS)
+    return min(max(even + -even % LINE, _LEAST_BLOCK), _MOST_BLOCK)
 
 
 def _even_parts(items: list[int], most: int) -> list[list[int]]:

@@ -22,8 +22,10 @@ from conekg.model.kernels.tile import (
     POINT,
     TILE,
     FloatArray,
+    add_one_cone,
     add_tile,
     compiled,
+    for_one_cone,
     load_tile,
     make_buffer,
     on_cache_lines,
@@ -39,7 +41,7 @@ ROWS_AT_ONCE = 32
 LEAST_WEIGHT = 1e-20
 """What a centre weight of zero becomes, which packed cones are divided by; it adds nothing."""
 
-_ZERO, _ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
+_ZERO = np.float32(0)
 
 
 def cone_table(angles: FloatArray) -> FloatArray:
@@ -181,47 +183,15 @@ def _score_one_cone(
     start: int,
     stop: int,
 ) -> None:
-    """One cone: the memory sets the pace, so each entity is unpacked where it is used.
-
-    Four entities at a time, that is four rows of the table being read at once: one alone
-    does not keep the memory busy.
-    """
+    """One cone: the memory sets the pace, so each entity is unpacked where it is used."""
     prefer_wide_vectors()
-    # Indexed one by one: unpacking would lose that rows are contiguous, and with it the vectors.
-    sa, ca2, sa_sh2 = region[0, 0], _TWO * region[0, 1], _TWO * region[0, 2]
-    ca_sh, ch, sh = region[0, 3], region[0, 4], region[0, 5]
-    last = stop - 1
-    for e0 in range(start, stop, 4):
-        # The last four repeat the last entity and write the same number again.
-        e1, e2, e3 = min(e0 + 1, last), min(e0 + 2, last), min(e0 + 3, last)
-        t0, t1, t2, t3 = table[e0], table[e1], table[e2], table[e3]
-        d0, d1, d2, d3 = _ZERO, _ZERO, _ZERO, _ZERO
-        for j in range(table.shape[1]):
-            # cos(v/2) times 1 + t², as sin(v/2) is 2t; the rest as in `tile._cone_distances`.
-            cosine = _ONE - t0[j] * t0[j]
-            shrink = _ONE / (_TWO - cosine)
-            x = abs(t0[j] * ca2[j] - cosine * sa[j])
-            y = abs(t0[j] * sa_sh2[j] + cosine * ca_sh[j])
-            d0 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
-            cosine = _ONE - t1[j] * t1[j]
-            shrink = _ONE / (_TWO - cosine)
-            x = abs(t1[j] * ca2[j] - cosine * sa[j])
-            y = abs(t1[j] * sa_sh2[j] + cosine * ca_sh[j])
-            d1 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
-            cosine = _ONE - t2[j] * t2[j]
-            shrink = _ONE / (_TWO - cosine)
-            x = abs(t2[j] * ca2[j] - cosine * sa[j])
-            y = abs(t2[j] * sa_sh2[j] + cosine * ca_sh[j])
-            d2 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
-            cosine = _ONE - t3[j] * t3[j]
-            shrink = _ONE / (_TWO - cosine)
-            x = abs(t3[j] * ca2[j] - cosine * sa[j])
-            y = abs(t3[j] * sa_sh2[j] + cosine * ca_sh[j])
-            d3 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
-        out[0, e0] = weight * d0
-        out[0, e1] = weight * d1
-        out[0, e2] = weight * d2
-        out[0, e3] = weight * d3
+    cone = for_one_cone(region[0])
+    sums = np.empty(TILE, dtype=np.float32)
+    for entity in range(start, stop, TILE):
+        sums[:] = _ZERO
+        add_one_cone(table, entity, stop - 1, cone, 0, table.shape[1], weight, sums)
+        for i in range(min(TILE, stop - entity)):
+            out[0, entity + i] = sums[i]
 
 
 @compiled

@@ -32,7 +32,7 @@ TILE = 8
 LINE = 16
 """Floats of a cache line."""
 
-_ZERO, _ONE = np.float32(0), np.float32(1)
+_ZERO, _ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
 
 
 def compiled(function: _Function) -> _Function:
@@ -208,6 +208,67 @@ def _cone_distances(
         weight * d0, weight * d1, weight * d2, weight * d3,
         weight * d4, weight * d5, weight * d6, weight * d7,
     )  # fmt: skip
+
+
+@inlined
+def for_one_cone(region: FloatArray) -> FloatArray:
+    """A packed cone [6, dim] as `add_one_cone` wants it: what meets a sine is doubled."""
+    doubled = region.copy()
+    doubled[1] *= _TWO
+    doubled[2] *= _TWO
+    return doubled
+
+
+@inlined
+def add_one_cone(
+    table: FloatArray,
+    entity: int,
+    last: int,
+    cone: FloatArray,
+    low: int,
+    high: int,
+    weight: np.float32,
+    sums: FloatArray,
+) -> None:
+    """Add to `sums` [8] what some dimensions of eight entities are away from a single cone.
+
+    Nothing is kept, as it is used but once. Four rows of the table are read at a time: one
+    alone does not keep the memory busy. Beyond `last` it is repeated.
+    """
+    sa, ca2, sa_sh2 = cone[0, low:high], cone[1, low:high], cone[2, low:high]
+    ca_sh, ch, sh = cone[3, low:high], cone[4, low:high], cone[5, low:high]
+    for half in range(0, TILE, 4):
+        t0 = table[min(entity + half, last), low:high]
+        t1 = table[min(entity + half + 1, last), low:high]
+        t2 = table[min(entity + half + 2, last), low:high]
+        t3 = table[min(entity + half + 3, last), low:high]
+        d0, d1, d2, d3 = _ZERO, _ZERO, _ZERO, _ZERO
+        for j in range(high - low):
+            # cos(v/2) times 1 + t², as sin(v/2) is 2t; the rest as in `_cone_distances`.
+            cosine = _ONE - t0[j] * t0[j]
+            shrink = _ONE / (_TWO - cosine)
+            x = abs(t0[j] * ca2[j] - cosine * sa[j])
+            y = abs(t0[j] * sa_sh2[j] + cosine * ca_sh[j])
+            d0 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
+            cosine = _ONE - t1[j] * t1[j]
+            shrink = _ONE / (_TWO - cosine)
+            x = abs(t1[j] * ca2[j] - cosine * sa[j])
+            y = abs(t1[j] * sa_sh2[j] + cosine * ca_sh[j])
+            d1 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
+            cosine = _ONE - t2[j] * t2[j]
+            shrink = _ONE / (_TWO - cosine)
+            x = abs(t2[j] * ca2[j] - cosine * sa[j])
+            y = abs(t2[j] * sa_sh2[j] + cosine * ca_sh[j])
+            d2 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
+            cosine = _ONE - t3[j] * t3[j]
+            shrink = _ONE / (_TWO - cosine)
+            x = abs(t3[j] * ca2[j] - cosine * sa[j])
+            y = abs(t3[j] * sa_sh2[j] + cosine * ca_sh[j])
+            d3 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
+        sums[half] += weight * d0
+        sums[half + 1] += weight * d1
+        sums[half + 2] += weight * d2
+        sums[half + 3] += weight * d3
 
 
 @inlined
