@@ -44,7 +44,9 @@ class FusedUpdater:
         self._kernels = kernels
         self._recipe = recipe
         self._device = data.device
-        self._beside = SideStream(data.device)
+        # One stream for warming up and capture: gradients stay on the stream they began on.
+        self._capture = SideStream(data.device)
+        self._beside = SideStream(data.device, priority=-1)
         self._pools: dict[str, Pool] = {}
         self._plans: dict[str, Plan] = {}
         for name in dict.fromkeys(recipe.cycle):
@@ -107,15 +109,13 @@ class FusedUpdater:
         elif self._device.type != "cuda":
             self._run_cycle()
         elif self._uncaptured < _WARM_UP_STEPS:
-            stream = torch.cuda.Stream()
-            stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):
+            with self._capture.fork():
                 self._run_cycle()
-            torch.cuda.current_stream().wait_stream(stream)
+            self._capture.join()
             self._uncaptured += 1
         else:
             self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
+            with torch.cuda.graph(self._graph, stream=self._capture.stream):
                 self._run_cycle()
             self._graph.replay()
         self._steps += 1
@@ -231,29 +231,28 @@ class FusedUpdater:
 
 
 class SideStream:
-    """Work that may run beside the main stream's, within a captured graph too.
+    """Work that may run beside the current stream's, within a captured graph too.
 
-    It has priority, so that it starts even while a kernel of the main stream fills the device.
+    With a priority below 0 it starts even while a kernel of the other stream fills the device.
     """
 
-    def __init__(self, device: torch.device) -> None:
-        on_gpu = device.type == "cuda"
-        self._stream = torch.cuda.Stream(device, priority=-1) if on_gpu else None
+    def __init__(self, device: torch.device, priority: int = 0) -> None:
+        self.stream = torch.cuda.Stream(device, priority) if device.type == "cuda" else None
 
     @contextmanager
     def fork(self) -> Iterator[None]:
-        """Issue what is inside beside whatever the main stream gets until `join`."""
-        if self._stream is None:
+        """Issue what is inside beside whatever the current stream gets until `join`."""
+        if self.stream is None:
             yield
             return
-        self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream):
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.stream):
             yield
 
     def join(self) -> None:
-        """Let the main stream wait for what was issued beside it."""
-        if self._stream is not None:
-            torch.cuda.current_stream().wait_stream(self._stream)
+        """Let the current stream wait for what was issued beside it."""
+        if self.stream is not None:
+            torch.cuda.current_stream().wait_stream(self.stream)
 
 
 def pack_pool(data: DeviceData, composition: dict[str, int]) -> Pool:
