@@ -38,12 +38,12 @@ QUESTIONS = (
 
 ASKED = (
     (
-        "Which countries border France and do not use the euro?",
-        "France.borders & !Euro.^uses_currency",
+        "Which countries border Hungary but not Italy?",
+        "Hungary.borders & !Italy.borders",
     ),
     (
-        "Which countries speak Portuguese or border Brazil?",
-        "Portuguese.^speaks | Brazil.borders",
+        "Which countries border Kenya or speak Swahili?",
+        "Kenya.borders | Swahili.^speaks",
     ),
     (
         "Which currencies are used by the countries that border both Germany and Italy?",
