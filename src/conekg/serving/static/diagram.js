@@ -6,6 +6,7 @@
 import { svg } from "/static/dom.js";
 
 const GLYPH = 7.3; // the width of an average letter at the diagram's type size
+const BOLD_GLYPH = 8.8; // the same in the weight of an answer
 const NODE_HEIGHT = 32;
 const LEVEL_GAP = 34;
 const SIBLING_GAP = 22;
@@ -18,7 +19,8 @@ const shorten = (text, most) => (text.length > most ? `${text.slice(0, most - 1)
 function nodeWidth(node) {
   if (node.shape === "dot") return 18;
   if (node.shape === "goal") return 34;
-  return Math.max(34, shorten(node.text, 24).length * GLYPH + 24);
+  const glyph = node.tone === "answer" ? BOLD_GLYPH : GLYPH;
+  return Math.max(34, shorten(node.text, 24).length * glyph + 24);
 }
 
 function edgeWidth(node) {

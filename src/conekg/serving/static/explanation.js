@@ -73,7 +73,7 @@ class Explanation extends HTMLElement {
     const against = witness.parts.filter((part) => part.kind === "contradicted").length;
     const name = html("strong", {}, witness.answer.label);
     if (witness.facts_only) return html("p", { class: "verdict" }, name, " follows from facts alone.");
-    if (against > 0) return html("p", { class: "verdict" }, name, " stands against a fact of the graph.");
+    if (against > 0) return html("p", { class: "verdict" }, "The graph’s facts speak against ", name, ".");
     const many = guesses === 1 ? "one guess" : `${guesses} guesses`;
     const rest = witness.parts.some((part) => part.kind === "fact") ? "; the rest are facts" : "";
     return html("p", { class: "verdict" }, name, ` needs ${many}${rest}.`);
