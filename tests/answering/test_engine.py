@@ -28,6 +28,7 @@ from conekg.errors import (
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.model.catalog import build_model
 from conekg.model.cone import ConeConfig
+from conekg.query.open_world import contradiction_of
 from conekg.query.render import render_query
 from conekg.query.tree import Anchor, And, Or, Query, Universe, has_negation
 from oracle import Oracle
@@ -59,6 +60,7 @@ def known_by_oracle(graph: KnowledgeGraph, split: Split, query: Query) -> set[in
     split=st.sampled_from(SPLITS),
     only=st.sampled_from([None, "known", "predicted"]),
     top_k=st.integers(1, 10),
+    keep=st.booleans(),
     data=st.data(),
 )
 def test_answers_are_ranked_and_told_apart(
@@ -66,14 +68,27 @@ def test_answers_are_ranked_and_told_apart(
     split: Split,
     only: Only | None,
     top_k: int,
+    keep: bool,
     data: st.DataObject,
 ) -> None:
     graph, query = given_graph
     answerer = make(graph)
     exclude = sorted(data.draw(st.sets(st.integers(0, graph.num_entities - 1))))
-    answer = answerer.ask(query, top_k=top_k, only=only, exclude=exclude, known_graph=split)
+    answer = answerer.ask(
+        query,
+        top_k=top_k,
+        only=only,
+        exclude=exclude,
+        known_graph=split,
+        keep_contradicted=keep,
+    )
     known = known_by_oracle(graph, split, query)
+    contradiction = contradiction_of(query)
+    ruled_out = known_by_oracle(graph, split, contradiction) if contradiction else set()
+    assert answer.num_contradicted == len(ruled_out)
     allowed = set(range(graph.num_entities)) - set(exclude)
+    if not keep:
+        allowed -= ruled_out
     allowed &= {"known": known, "predicted": allowed - known}.get(only or "", allowed)
     assert answer.num_known == len(known)
     assert len(answer.answers) == min(top_k, len(allowed))
@@ -86,6 +101,7 @@ def test_answers_are_ranked_and_told_apart(
     np.testing.assert_allclose(scores, true_best, rtol=1e-4, atol=1e-4)
     for ranked in answer.answers:
         assert ranked.known == (ranked.entity_id in known)
+        assert ranked.contradicted == (ranked.entity_id in ruled_out)
         assert ranked.name == graph.vocabulary.entities.name(ranked.entity_id)
         assert ranked.probability is not None
         if ranked.known:
@@ -142,6 +158,20 @@ def test_names_labels_and_text(film_graph: KnowledgeGraph) -> None:
     assert not {1, 2} & {ranked.entity_id for ranked in answer.answers}
     assert answerer.ask("a1.won_by", only="known").num_known == 2
     assert answerer.ask("a1.won_by", only="known", known_graph="valid").num_known == 3
+
+
+def test_what_facts_rule_out_is_left_out_unless_asked_for(film_graph: KnowledgeGraph) -> None:
+    """Both films are known to have won; negated, they may not be answered."""
+    answerer = make(film_graph)
+    winners = {r.name for r in answerer.ask("a1.won_by", only="known").answers}
+    assert len(winners) == 2
+    everything = film_graph.num_entities
+    answer = answerer.ask("!a1.won_by", top_k=everything)
+    assert answer.num_contradicted == 2
+    assert winners.isdisjoint(ranked.name for ranked in answer.answers)
+    assert len(answer.answers) == everything - 2
+    kept = answerer.ask("!a1.won_by", top_k=everything, keep_contradicted=True)
+    assert {ranked.name for ranked in kept.answers if ranked.contradicted} == winners
 
 
 def test_members_by_the_majority_rule(random_graph: KnowledgeGraph) -> None:

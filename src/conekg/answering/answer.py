@@ -31,6 +31,8 @@ class Question:
     """Which nested graph counts as known; `train` is what the model has seen."""
     union: Union = "dnf"
     """How unions are embedded: best of the union-free branches, or by De Morgan's law."""
+    keep_contradicted: bool = False
+    """Also rank entities that known facts rule out, as negations do; left out otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class RankedAnswer:
     """How likely the entity is an answer, fitted on validation queries; None if not fitted."""
     known: bool
     """Whether the answer follows from the facts of the known graph alone."""
+    contradicted: bool
+    """Whether those facts rule it out; such an entity is listed only where that was asked for."""
     member: bool | None
     """Whether at least 5/8 of its dimensions lie inside the query's region (ConE, Appendix E);
     None for models whose regions have no inside."""
@@ -64,6 +68,8 @@ class Answer:
     answers: tuple[RankedAnswer, ...]
     num_known: int
     """How many answers the known graph holds, listed here or not."""
+    num_contradicted: int
+    """How many entities its facts rule out."""
     estimated_count: float | None
     """How many answers there are likely to be, facts yet unknown included; from the size of
     the query's region. None if the model has no size or was not calibrated."""

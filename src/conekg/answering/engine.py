@@ -32,6 +32,7 @@ from conekg.graph.adjacency import IntArray, LongArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.model.interface import QueryModel
 from conekg.model.support import check_supported
+from conekg.query.open_world import contradiction_of
 from conekg.query.parse import parse_query
 from conekg.query.render import render_query
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP, union_free_branches
@@ -56,6 +57,8 @@ class Understood:
     """The query in plain words."""
     exclude: IntArray
     """Sorted ids."""
+    contradiction: Query | None
+    """Its exact answers are ruled out by facts; None where nothing can be."""
 
 
 class Answerer:
@@ -118,6 +121,7 @@ class Answerer:
             text=render_query(query, vocabulary),
             reading=read_query(query, vocabulary),
             exclude=self._entity_ids(question.exclude),
+            contradiction=contradiction_of(query),
         )
 
     def ask(
@@ -129,9 +133,12 @@ class Answerer:
         exclude: Sequence[str | int] = (),
         known_graph: Split = "train",
         union: Union = "dnf",
+        keep_contradicted: bool = False,
     ) -> Answer:
         """The ranked answers of one query."""
-        question = Question(query, top_k, only, tuple(exclude), known_graph, union)
+        question = Question(
+            query, top_k, only, tuple(exclude), known_graph, union, keep_contradicted
+        )
         return self.ask_batch([question])[0]
 
     def ask_batch(self, questions: Sequence[Question | Understood]) -> list[Answer]:
@@ -144,17 +151,17 @@ class Answerer:
         understood = [
             item if isinstance(item, Understood) else self.understand(item) for item in questions
         ]
-        known = self.known_answers(understood)
+        facts = self._facts(understood)
         drafts: dict[int, _Draft] = {}
         for union in get_args(Union):
             places = [i for i, item in enumerate(understood) if item.question.union == union]
             if places:
                 chosen = [understood[place] for place in places]
-                ranked = self._rank(chosen, [known[place] for place in places], union)
+                ranked = self._rank(chosen, [facts[place] for place in places], union)
                 drafts.update(zip(places, ranked, strict=True))
         seconds = time.perf_counter() - started
         return [
-            self._write(item, drafts[place], known[place], seconds)
+            self._write(item, drafts[place], facts[place], seconds)
             for place, item in enumerate(understood)
         ]
 
@@ -186,19 +193,39 @@ class Answerer:
             1 + int(((scores > scores[i]) | ((scores == scores[i]) & (everything < i))).sum())
             for i in ids
         ]
-        judged = self._ranked_answers(item, draft, self.known_answers([item])[0])
+        judged = self._ranked_answers(item, draft, self._facts([item])[0])
         return tuple(replace(one, rank=rank) for one, rank in zip(judged, ranks, strict=True))
 
     def known_answers(self, questions: Sequence[Understood]) -> list[IntArray]:
         """The sorted ids that each question's known graph gives."""
-        known: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(questions)
+        return self._exact([(item.query, item.question.known_graph) for item in questions])
+
+    def _facts(self, questions: Sequence[Understood]) -> list[_Facts]:
+        """What each question's known graph says of its answers."""
+        places = [i for i, item in enumerate(questions) if item.contradiction is not None]
+        ruled_out: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(questions)
+        asked = [
+            (item.contradiction, item.question.known_graph)
+            for item in questions
+            if item.contradiction is not None
+        ]
+        for place, ids in zip(places, self._exact(asked), strict=True):
+            ruled_out[place] = ids
+        return [
+            _Facts(known, contradicted)
+            for known, contradicted in zip(self.known_answers(questions), ruled_out, strict=True)
+        ]
+
+    def _exact(self, asked: Sequence[tuple[Query, Split]]) -> list[IntArray]:
+        """The sorted ids that answer each query on its nested graph."""
+        found: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(asked)
         for split in SPLITS:
-            chosen = [i for i, item in enumerate(questions) if item.question.known_graph == split]
-            groups = group_by_shape([questions[place].query for place in chosen])
+            chosen = [i for i, (_, wanted) in enumerate(asked) if wanted == split]
+            groups = group_by_shape([asked[place][0] for place in chosen])
             for shape, members in groups.items():
                 places = [chosen[member] for member in members]
-                slots = [slots_of(questions[place].query) for place in places]
-                found = answer_batch(
+                slots = [slots_of(asked[place][0]) for place in places]
+                answers = answer_batch(
                     self.graph.adjacency(split),
                     shape,
                     np.array([s[0] for s in slots], dtype=np.int32).reshape(len(slots), -1),
@@ -206,11 +233,11 @@ class Answerer:
                     workers=1,
                 )
                 for row, place in enumerate(places):
-                    known[place] = found[row]
-        return known
+                    found[place] = answers[row]
+        return found
 
     def _rank(
-        self, questions: Sequence[Understood], known: Sequence[IntArray], union: Union
+        self, questions: Sequence[Understood], facts: Sequence[_Facts], union: Union
     ) -> list[_Draft]:
         """The best entities of each question, with what the regions say about them."""
         embedded = embed_queries(
@@ -218,7 +245,7 @@ class Answerer:
         )
         counts = [0] * len(embedded.region[0])
         skip: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(counts)
-        for item, given, rows in zip(questions, known, embedded.rows, strict=True):
+        for item, given, rows in zip(questions, facts, embedded.rows, strict=True):
             unwanted = self._unwanted(item, given)
             for row in rows:
                 counts[row] = min(item.question.top_k, self.graph.num_entities)
@@ -252,17 +279,20 @@ class Answerer:
             return None
         return self.calibration.count.estimate(sizes[list(rows)], self.graph.num_entities)
 
-    def _unwanted(self, item: Understood, known: IntArray) -> IntArray:
+    def _unwanted(self, item: Understood, facts: _Facts) -> IntArray:
         """Sorted ids that must not come back."""
+        unwanted = item.exclude
+        if len(facts.contradicted) and not item.question.keep_contradicted:
+            unwanted = np.union1d(unwanted, facts.contradicted).astype(np.int32)
         match item.question.only:
             case None:
-                return item.exclude
+                return unwanted
             case "predicted":
-                return np.union1d(item.exclude, known).astype(np.int32)
+                return np.union1d(unwanted, facts.known).astype(np.int32)
             case "known":
                 everything = np.arange(self.graph.num_entities, dtype=np.int32)
-                others = np.setdiff1d(everything, known, assume_unique=True)
-                return np.union1d(item.exclude, others).astype(np.int32)
+                others = np.setdiff1d(everything, facts.known, assume_unique=True)
+                return np.union1d(unwanted, others).astype(np.int32)
 
     def _members(
         self, embedded: EmbeddedQueries, rankings: Sequence[Ranking]
@@ -285,14 +315,15 @@ class Answerer:
             for row, ranking in enumerate(rankings)
         ]
 
-    def _write(self, item: Understood, draft: _Draft, known: IntArray, seconds: float) -> Answer:
+    def _write(self, item: Understood, draft: _Draft, facts: _Facts, seconds: float) -> Answer:
         calibration = self.calibration
         counted = None if calibration is None else calibration.count
         return Answer(
             query=item.text,
             reading=item.reading,
-            answers=self._ranked_answers(item, draft, known),
-            num_known=len(known),
+            answers=self._ranked_answers(item, draft, facts),
+            num_known=len(facts.known),
+            num_contradicted=len(facts.contradicted),
             estimated_count=draft.estimate,
             estimated_count_factor=None if counted is None else counted.factor,
             calibration_error=None if calibration is None else calibration.error,
@@ -303,12 +334,13 @@ class Answerer:
         )
 
     def _ranked_answers(
-        self, item: Understood, draft: _Draft, known: IntArray
+        self, item: Understood, draft: _Draft, facts: _Facts
     ) -> tuple[RankedAnswer, ...]:
         entities = self.graph.vocabulary.entities
         negation = has_negation(item.query)
         answers = []
-        is_known = contains(known, draft.ranking.entity_ids).tolist()
+        is_known = contains(facts.known, draft.ranking.entity_ids).tolist()
+        is_contradicted = contains(facts.contradicted, draft.ranking.entity_ids).tolist()
         ids, scores = draft.ranking.entity_ids.tolist(), draft.ranking.scores.tolist()
         for place, (entity_id, score) in enumerate(zip(ids, scores, strict=True)):
             probability = None
@@ -325,6 +357,7 @@ class Answerer:
                     score=score,
                     probability=probability,
                     known=is_known[place],
+                    contradicted=is_contradicted[place],
                     member=None if draft.inside is None else draft.inside[place],
                 )
             )
@@ -370,6 +403,7 @@ def ask(
     exclude: Sequence[str | int] = (),
     known_graph: Split = "train",
     union: Union = "dnf",
+    keep_contradicted: bool = False,
 ) -> Answer:
     """The ranked answers of one query to a run folder, or to an `Answerer` already open.
 
@@ -377,8 +411,22 @@ def ask(
     """
     answerer = run if isinstance(run, Answerer) else Answerer.open(run)
     return answerer.ask(
-        query, top_k=top_k, only=only, exclude=exclude, known_graph=known_graph, union=union
+        query,
+        top_k=top_k,
+        only=only,
+        exclude=exclude,
+        known_graph=known_graph,
+        union=union,
+        keep_contradicted=keep_contradicted,
     )
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the known graph says of a question's answers; sorted ids."""
+
+    known: IntArray
+    contradicted: IntArray
 
 
 @dataclass(frozen=True)

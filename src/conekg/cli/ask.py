@@ -13,7 +13,7 @@ from conekg.cli.console import print_error, print_table, print_text, say
 from conekg.errors import ConeKGError, ConfigError, DataError
 
 if TYPE_CHECKING:
-    from conekg.answering.answer import Answer, Question
+    from conekg.answering.answer import Answer, Question, RankedAnswer
     from conekg.answering.engine import Answerer, Understood
     from conekg.answering.explanation import Explanation, Witness
 
@@ -45,6 +45,10 @@ def ask(
     union: Annotated[
         Literal["dnf", "demorgan"], typer.Option("--union", help="How unions are embedded.")
     ] = "dnf",
+    keep_contradicted: Annotated[
+        bool,
+        typer.Option("--keep-contradicted", help="Also rank entities that known facts rule out."),
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", "-e", help="Say for each answer how it is reached.")
     ] = False,
@@ -66,7 +70,7 @@ def ask(
 
     lines = [(1, question)] if question is not None else list(_read_lines(file))
     answerer = Answerer.open(run, device=device)
-    settings = Question("", top_k, only, tuple(exclude or ()), known, union)
+    settings = Question("", top_k, only, tuple(exclude or ()), known, union, keep_contradicted)
     session = _Session(answerer, settings, explain, as_json, file)
     for start in range(0, len(lines), _BATCH):
         session.answer(lines[start : start + _BATCH])
@@ -175,7 +179,7 @@ def _print_answer(answer: Answer) -> None:
             ranked.label,
             f"{ranked.score:.2f}",
             "–" if ranked.probability is None else f"{100 * ranked.probability:.1f}%",
-            "known" if ranked.known else "predicted",
+            _standing(ranked),
         ]
         for ranked in answer.answers
     ]
@@ -188,8 +192,16 @@ def _print_answer(answer: Answer) -> None:
     print_text(_summary(answer))
 
 
+def _standing(ranked: RankedAnswer) -> str:
+    if ranked.contradicted:
+        return "contradicted"
+    return "known" if ranked.known else "predicted"
+
+
 def _summary(answer: Answer) -> str:
     parts = [f"{answer.num_known:,} known from the {answer.known_graph} facts"]
+    if answer.num_contradicted:
+        parts.append(f"{answer.num_contradicted:,} ruled out by them")
     if answer.estimated_count is not None:
         parts.append(f"about {answer.estimated_count:,.0f} answers in all expected")
     if answer.calibration_error is not None:

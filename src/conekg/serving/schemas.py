@@ -93,6 +93,9 @@ class AskRequest(Request):
         default="train", description="which nested graph counts as known"
     )
     union: Literal["dnf", "demorgan"] = "dnf"
+    keep_contradicted: bool = Field(
+        default=False, description="also rank entities that known facts rule out"
+    )
 
 
 class AnswerItem(Response):
@@ -104,6 +107,7 @@ class AnswerItem(Response):
     score: float
     probability: float | None
     known: bool = Field(description="follows from the facts of the graph alone")
+    contradicted: bool = Field(description="ruled out by the facts of the graph")
     member: bool | None = Field(description="inside most of the query's cones")
 
 
@@ -114,6 +118,7 @@ class AskResponse(Response):
     reading: str
     answers: list[AnswerItem]
     num_known: int
+    num_contradicted: int = Field(description="entities that known facts rule out")
     estimated_count: float | None
     estimated_count_factor: float | None
     calibration_error: float | None

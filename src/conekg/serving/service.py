@@ -66,6 +66,7 @@ class Service:
                 tuple(check_text(name, self._limits) for name in request.exclude),
                 request.known_graph,
                 request.union,
+                request.keep_contradicted,
             )
         )
         return AskResponse.model_validate(await self._scorer.ask(question))

@@ -128,12 +128,13 @@ function bar(probability) {
 function summarise(response) {
   if (response.answers.length === 0) return "No answer of this kind.";
   const known = `${response.num_known} known`;
+  const out = response.num_contradicted > 0 ? `${response.num_contradicted} ruled out` : null;
   const expected =
     response.estimated_count === null
       ? null
       : `about ${Math.max(1, Math.round(response.estimated_count))} expected`;
   const took = `${Math.max(1, Math.round(response.seconds * 1000))} ms`;
-  return [known, expected, took].filter(Boolean).join(" · ");
+  return [known, out, expected, took].filter(Boolean).join(" · ");
 }
 
 customElements.define("ck-answers", Answers);

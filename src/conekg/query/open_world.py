@@ -1,0 +1,94 @@
+"""What known facts rule out, when facts may be missing.
+
+With missing facts a projection may reach anything, so nothing is ruled out by what is
+absent. What is present rules things out under a negation: whoever is known to speak
+German is no answer to "does not speak German". Each part of a query gets two bounds,
+what holds in every completion of the graph and what may hold in some; both are queries
+themselves, to be answered exactly.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, assert_never
+
+from conekg.query.tree import (
+    Anchor,
+    And,
+    Not,
+    Or,
+    Project,
+    Query,
+    Universe,
+    fold,
+)
+
+_EVERYTHING = Universe()
+_NOTHING = Not(_EVERYTHING)
+
+
+class _Bounds(NamedTuple):
+    certain: Query
+    """Its exact answers on the known facts are answers however the graph is completed."""
+    possible: Query
+    """Entities outside its exact answers are no answers however the graph is completed."""
+
+
+def contradiction_of(query: Query) -> Query | None:
+    """The query whose exact answers known facts rule out as answers; None if there can be none.
+
+    >>> germans, neighbours = Project(Anchor(0), 1), Project(Anchor(2), 4)
+    >>> contradiction_of(neighbours & ~germans) == germans
+    True
+    >>> contradiction_of(neighbours & germans) is None
+    True
+    """
+    contradiction = _complement(fold(query, _bounds).possible)
+    return None if contradiction == _NOTHING else contradiction
+
+
+def _bounds(query: Query, operands: tuple[_Bounds, ...]) -> _Bounds:
+    match query:
+        case Anchor() | Universe():
+            return _Bounds(query, query)
+        case Project():
+            certain, possible = operands[0]
+            return _Bounds(
+                _NOTHING if certain == _NOTHING else Project(certain, query.relation_id),
+                _NOTHING if possible == _NOTHING else _EVERYTHING,
+            )
+        case And():
+            return _Bounds(
+                _intersection(tuple(bounds.certain for bounds in operands)),
+                _intersection(tuple(bounds.possible for bounds in operands)),
+            )
+        case Or():
+            return _Bounds(
+                _union(tuple(bounds.certain for bounds in operands)),
+                _union(tuple(bounds.possible for bounds in operands)),
+            )
+        case Not():
+            certain, possible = operands[0]
+            return _Bounds(_complement(possible), _complement(certain))
+    assert_never(query)
+
+
+def _complement(query: Query) -> Query:
+    return query.operand if isinstance(query, Not) else Not(query)
+
+
+def _intersection(operands: tuple[Query, ...]) -> Query:
+    if _NOTHING in operands:
+        return _NOTHING
+    kept = tuple(dict.fromkeys(part for part in operands if part != _EVERYTHING))
+    if len(kept) < 2:
+        return kept[0] if kept else _EVERYTHING
+    return And(kept)
+
+
+def _union(operands: tuple[Query, ...]) -> Query:
+    if _EVERYTHING in operands:
+        return _EVERYTHING
+    kept = tuple(dict.fromkeys(part for part in operands if part != _NOTHING))
+    if len(kept) < 2:
+        return kept[0] if kept else _NOTHING
+    return Or(kept)

@@ -1,0 +1,71 @@
+"""Contradictions against every completion of a small graph."""
+
+from itertools import chain, combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.query.open_world import contradiction_of
+from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
+from oracle import Oracle
+
+NUM_ENTITIES = 3
+FACTS = {(0, 0, 1), (1, 0, 2)}
+POSSIBLE = [(head, 0, tail) for head in range(NUM_ENTITIES) for tail in range(NUM_ENTITIES)]
+UNKNOWN = [triple for triple in POSSIBLE if triple not in FACTS]
+
+
+def queries() -> st.SearchStrategy[Query]:
+    leaves = st.one_of(st.builds(Anchor, st.integers(0, NUM_ENTITIES - 1)), st.just(Universe()))
+
+    def grow(inner: st.SearchStrategy[Query]) -> st.SearchStrategy[Query]:
+        pairs = st.lists(inner, min_size=2, max_size=3).map(tuple)
+        return st.one_of(
+            st.builds(Project, inner, st.just(0)),
+            st.builds(Not, inner),
+            st.builds(And, pairs),
+            st.builds(Or, pairs),
+        )
+
+    return st.recursive(leaves, grow, max_leaves=5)
+
+
+def completions() -> list[Oracle]:
+    subsets = chain.from_iterable(combinations(UNKNOWN, n) for n in range(len(UNKNOWN) + 1))
+    return [Oracle(FACTS | set(more), NUM_ENTITIES) for more in subsets]
+
+
+COMPLETIONS = completions()
+
+
+@given(queries())
+def test_what_is_ruled_out_is_an_answer_in_no_completion(query: Query) -> None:
+    contradiction = contradiction_of(query)
+    ruled_out = set() if contradiction is None else COMPLETIONS[0].answer(contradiction)
+    for world in COMPLETIONS:
+        assert not ruled_out & world.answer(query)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (Not(Project(Anchor(0), 0)), {1}),
+        (And((Project(Anchor(2), 0), Not(Project(Anchor(0), 0)))), {1}),
+        # Two steps are known to lead from 0 to 2, so 2 is no answer to their negation.
+        (Not(Project(Project(Anchor(0), 0), 0)), {2}),
+        # Of both negations each rules out its own; of either, only what both do.
+        (And((Not(Project(Anchor(0), 0)), Not(Project(Anchor(1), 0)))), {1, 2}),
+        (Or((Not(Project(Anchor(0), 0)), Not(Project(Anchor(1), 0)))), set()),
+        # An entity named is not another one.
+        (And((Anchor(0), Project(Universe(), 0))), {1, 2}),
+        # Behind a hop, nothing is ruled out: the hop may start elsewhere.
+        (Project(Not(Project(Anchor(0), 0)), 0), set()),
+        (Project(Anchor(0), 0), set()),
+    ],
+)
+def test_everything_is_found_that_no_completion_allows(query: Query, expected: set[int]) -> None:
+    contradiction = contradiction_of(query)
+    found = set() if contradiction is None else COMPLETIONS[0].answer(contradiction)
+    possible = set().union(*(world.answer(query) for world in COMPLETIONS))
+    assert found == expected == set(range(NUM_ENTITIES)) - possible
