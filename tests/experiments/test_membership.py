@@ -31,16 +31,16 @@ def inside(model, first, second, entity):
     return count
 
 
-def expected(model, split, structures):
-    """Precision, recall and their pooled forms, entity by entity with Python sets."""
+def counted(model, split, structures):
+    """By structure, of each query the dimensions inside by entity, and its answers as a set."""
     graph = tiny_graph()
     edges = np.concatenate([graph.edges(part) for part in GRAPHS[split]])
     oracle = Oracle(edges.tolist(), graph.num_entities)
-    by_structure, pooled = [], np.zeros(3)
+    found = {}
     for block in tiny_queries()[split]:
         if block.shape.name not in structures or not len(block):
             continue
-        each = []
+        found[block.shape.name] = []
         for row in range(len(block)):
             plan = plan_shapes([(block.shape, 1)])
             ids = [
@@ -48,20 +48,29 @@ def expected(model, split, structures):
                 for part in (block.anchors, block.relations)
             ]
             with torch.no_grad():
-                first, second = embed(model, plan, [ids[0]], [ids[1]])
-            taken = {
-                entity
+                branches = list(zip(*embed(model, plan, [ids[0]], [ids[1]]), strict=True))
+            counts = [
+                max(inside(model, *branch, entity) for branch in branches)
                 for entity in range(graph.num_entities)
-                for branch in range(len(first))
-                if 8 * inside(model, first[branch], second[branch], entity) >= 5 * model.dim
-            }
-            true = oracle.answer(block.query(row))
+            ]
+            found[block.shape.name].append((counts, oracle.answer(block.query(row))))
+    return found
+
+
+def expected(model, found, least):
+    """What the rule with `least` dimensions gives, with Python sets."""
+    by_structure, pooled = [], np.zeros(3)
+    for queries in found.values():
+        each = []
+        for counts, true in queries:
+            taken = {entity for entity, count in enumerate(counts) if count >= least}
             both = len(taken & true)
             each.append((both / max(1, len(taken)), both / len(true)))
             pooled += (len(taken), len(true), both)
         by_structure.append(np.mean(each, axis=0))
     precision, recall = np.mean(by_structure, axis=0)
     return {
+        "share": least / model.dim,
         "precision": precision,
         "recall": recall,
         "pooled precision": pooled[2] / max(1, pooled[0]),
@@ -99,14 +108,57 @@ def test_the_rule_is_a_majority_of_dimensions(wide_runs, options):
     for split in ("valid", "test"):
         for name, title in (("cone", "ConE (cone)"), ("box", "Query2Box (box)")):
             model = wide_runs[name].load_model()
-            values = expected(model, split, POSITIVE_STRUCTURES)
+            assert model.dim == 32
+            values = expected(model, counted(model, split, POSITIVE_STRUCTURES), 20)
             assert 0 < values["recall"] < 1
             assert 0 < values["precision"] < 1
             assert positive.row(f"{title}, {split}").values == pytest.approx(values, abs=1e-6)
-        values = expected(wide_runs["cone"].load_model(), split, NEGATION_STRUCTURES)
+        cone = wide_runs["cone"].load_model()
+        values = expected(cone, counted(cone, split, NEGATION_STRUCTURES), 20)
         assert negative.row(f"ConE (cone), {split}").values == pytest.approx(values, abs=1e-6)
-    assert len(negative.rows) == 2, "a box has no complement"
+    assert len(negative.rows) == 3, "a box has no complement"
     assert any("Query2Box (box) has no negation" in note for note in negative.notes)
+
+
+def test_the_fitted_share_is_the_best_of_all_on_validation_queries(wide_runs, options):
+    positive, _ = membership([wide_runs["cone"]], options)
+    model = wide_runs["cone"].load_model()
+    found, harmonic = counted(model, "valid", POSITIVE_STRUCTURES), {}
+    for least in range(model.dim + 1):
+        values = expected(model, found, least)
+        precision, recall = values["precision"], values["recall"]
+        harmonic[least] = precision * recall / max(precision + recall, 1e-9)
+    best = max(harmonic, key=lambda least: (harmonic[least], least))
+    assert 0 < best < model.dim
+    values = expected(model, counted(model, "test", POSITIVE_STRUCTURES), best)
+    assert positive.row("ConE (cone), test, fitted").values == pytest.approx(values, abs=1e-6)
+
+
+def test_the_picture_shows_precision_and_recall_by_share(wide_runs, options):
+    run = wide_runs["cone"]
+    run.graph.name = "nell995"
+    try:
+        positive, _ = membership([run], options)
+    finally:
+        run.graph.name = "tiny"
+    (plot,) = positive.plots
+    precision, recall, *paper = plot.series
+    assert recall.y[0] == 1.0, "everything is taken when nothing is demanded"
+    assert all(a >= b for a, b in zip(recall.y, recall.y[1:], strict=False))
+    ours = positive.row("ConE (cone), test").values
+    assert (precision.x[20], precision.y[20]) == (0.625, ours["precision"])
+    assert [(s.kind, s.x, s.y) for s in paper] == [
+        ("paper", (0.625,), (0.604,)),
+        ("paper", (0.625,), (0.645,)),
+    ]
+
+
+def test_without_validation_queries_no_share_is_fitted(trained, options, monkeypatch):
+    run = open_run(trained["cone"].folder)
+    monkeypatch.setattr(type(run), "has_queries", lambda self, split: split == "test")
+    positive, _ = membership([run], replace(options, max_queries=1))
+    assert [row.label for row in positive.rows] == ["ConE (cone), test"]
+    assert "ConE (cone) has no valid queries, so no share was fitted." in positive.notes
 
 
 def test_the_papers_numbers_stand_beside(trained, options):

@@ -1,10 +1,13 @@
 import sys
+from dataclasses import replace
 
 import pytest
+from matplotlib.colors import to_hex
 
 from conekg.errors import ConfigError
 from conekg.experiments import picture
-from conekg.experiments.picture import draw_tables
+from conekg.experiments.picture import OUR_COLOURS, PAPER_COLOURS, draw_tables
+from conekg.experiments.plot import Plot, Series
 from conekg.experiments.table import Row, Table
 
 TABLE = Table(
@@ -28,6 +31,31 @@ def test_bars_are_the_tables_numbers(tmp_path, monkeypatch):
     bars = {c.get_label(): [bar.get_height() for bar in c] for c in first.containers}
     assert bars == {"ours": [3.0, 2.0], "theirs": [2.5]}
     assert len(second.containers) == 2
+
+
+def test_curves_take_the_place_of_bars(tmp_path, monkeypatch):
+    figures = []
+    monkeypatch.setattr(picture, "save_figure", lambda figure, path: figures.append(figure))
+    series = (
+        Series.of("curve", [1, 10], [0.5, 0.7], "marked line"),
+        Series.of("outline", [1, 2, 3], [4.0, 2.0, 2.0], "steps"),
+        Series.of("theirs", [5], [0.6], "points", "paper"),
+    )
+    plot = Plot("curves", "across", "up", series, log_x=True, marks=(2.0,))
+    draw_tables([TABLE, replace(TABLE, plots=(plot, plot))], tmp_path / "curves.png")
+    bars, panel, _ = figures[0].axes
+    assert len(bars.containers) == 2
+    assert not panel.containers
+    curve, outline, mark = panel.lines
+    assert (curve.get_xdata().tolist(), curve.get_ydata().tolist()) == ([1, 10], [0.5, 0.7])
+    assert curve.get_color() == OUR_COLOURS[0]
+    assert outline.get_drawstyle() == "steps-post"
+    assert mark.get_xdata() == [2.0, 2.0]
+    points = panel.collections[-1]
+    assert points.get_offsets().tolist() == [[5.0, 0.6]]
+    assert to_hex(points.get_facecolor()[0]) == PAPER_COLOURS[0]
+    assert panel.get_xscale() == "log"
+    assert (panel.get_title(), panel.get_xlabel(), panel.get_ylabel()) == ("curves", "across", "up")
 
 
 def test_the_ending_chooses_the_format(tmp_path):

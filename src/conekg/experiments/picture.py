@@ -1,4 +1,6 @@
-"""Pictures of tables: grouped bars, ours in colour and the paper's in grey.
+"""Pictures of tables: their curves where they have some, else grouped bars.
+
+Ours is in colour, the paper's in grey.
 
 matplotlib is an extra; it is imported when a picture is asked for, and never opens a
 window.
@@ -11,9 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from conekg.errors import ConfigError
+from conekg.experiments.plot import Plot, Series
 from conekg.experiments.table import Row, Table
 
-OUR_COLOURS = ("#1f6feb", "#2da44e", "#bf3989", "#bc4c00", "#8250df")
+OUR_COLOURS = (
+    "#1f6feb", "#2da44e", "#bf3989", "#bc4c00", "#8250df", "#1b7c83",
+    "#9a6700", "#57606a", "#54aeff", "#6fdd8b", "#ff80c8", "#ffa657",
+)  # fmt: skip
+"""As many as a table has structures at most; the first are the farthest apart."""
 PAPER_COLOURS = ("#6e7781", "#8c959f", "#afb8c1", "#d0d7de", "#eaeef2")
 
 
@@ -42,13 +49,45 @@ def save_figure(figure: Any, path: Path) -> None:
 
 
 def draw_tables(tables: Sequence[Table], path: Path) -> None:
-    """One picture of all tables, a panel each; differences are left to the tables."""
-    width = max(6.0, 1.2 + 0.8 * max(len(table.columns) for table in tables))
-    figure = new_figure(width, 3.2 * len(tables))
-    panels = figure.subplots(len(tables), 1, squeeze=False)[:, 0]
-    for table, panel in zip(tables, panels, strict=True):
-        _draw_bars(table, panel)
+    """One picture of all tables: a panel for each plot, or one of bars for a table without.
+
+    Differences are left to the tables.
+    """
+    panels = [panel for table in tables for panel in (table.plots or (table,))]
+    columns = max((len(panel.columns) for panel in panels if isinstance(panel, Table)), default=0)
+    width = max(6.0, 1.2 + 0.8 * columns)
+    figure = new_figure(width, 3.2 * len(panels))
+    axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+    for panel, axis in zip(panels, axes, strict=True):
+        if isinstance(panel, Table):
+            _draw_bars(panel, axis)
+        else:
+            draw_plot(panel, axis)
     save_figure(figure, path)
+
+
+def draw_plot(plot: Plot, panel: Any) -> None:
+    """One panel of curves and points."""
+    for series, colour in zip(plot.series, _colours(plot.series), strict=True):
+        match series.style:
+            case "points":
+                panel.scatter(series.x, series.y, color=colour, label=series.label, zorder=3)
+            case "steps":
+                panel.fill_between(series.x, series.y, step="post", color=colour, alpha=0.25)
+                panel.step(series.x, series.y, where="post", color=colour, label=series.label)
+            case "line" | "marked line":
+                marker = "o" if series.style == "marked line" else ""
+                panel.plot(
+                    series.x, series.y, color=colour, marker=marker, ms=3, label=series.label
+                )
+    for mark in plot.marks:
+        panel.axvline(mark, color=PAPER_COLOURS[1], linewidth=0.8, linestyle=":")
+    if plot.log_x:
+        panel.set_xscale("log")
+    panel.set_title(plot.title, fontsize=10)
+    panel.set_xlabel(plot.x_label, fontsize=8)
+    panel.set_ylabel(plot.y_label, fontsize=8)
+    _finish(panel)
 
 
 def _draw_bars(table: Table, panel: Any) -> None:
@@ -63,16 +102,20 @@ def _draw_bars(table: Table, panel: Any) -> None:
     panel.set_xlim(-0.5, len(table.columns) - 0.5)
     panel.set_title(table.title, fontsize=10)
     panel.set_ylabel(table.unit, fontsize=8)
+    _finish(panel)
+
+
+def _finish(panel: Any) -> None:
     panel.spines[["top", "right"]].set_visible(False)
     panel.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-def _colours(rows: Sequence[Row]) -> list[str]:
+def _colours(drawn: Sequence[Row] | Sequence[Series]) -> list[str]:
     counts = {"ours": 0, "paper": 0}
     colours = []
-    for row in rows:
-        palette = OUR_COLOURS if row.kind == "ours" else PAPER_COLOURS
-        kind = "ours" if row.kind == "ours" else "paper"
+    for one in drawn:
+        kind = "ours" if one.kind == "ours" else "paper"
+        palette = OUR_COLOURS if kind == "ours" else PAPER_COLOURS
         colours.append(palette[counts[kind] % len(palette)])
         counts[kind] += 1
     return colours

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from rich.table import Table as RichTable
 
+from conekg.experiments.plot import Kind, Plot
+
 Cell = float | int | bool
-Kind = Literal["ours", "paper", "comparison"]
 
 _ABSENT = "–"
 
@@ -36,6 +37,8 @@ class Table:
     notes: tuple[str, ...] = ()
     """What a reader must know to read the numbers: definitions, choices, what could not be done."""
     digits: int = 1
+    plots: tuple[Plot, ...] = ()
+    """What a picture shows of it in place of bars, where that tells more."""
 
     def row(self, label: str) -> Row:
         """The row of that label."""
@@ -53,6 +56,7 @@ class Table:
                 for row in self.rows
             ],
             "notes": list(self.notes),
+            "plots": [plot.to_json() for plot in self.plots],
         }
 
     def to_markdown(self) -> str:
