@@ -20,6 +20,7 @@ import torch
 from conekg.model.catalog import build_model
 from conekg.model.interface import QueryModel, Region
 from conekg.model.kernels import scoring
+from conekg.model.kernels.tile import POINT, prefer_wide_vectors
 from conekg.model.scoring import scoring_table
 
 BATCH, EAGER_BATCH = 64, 8
@@ -27,14 +28,23 @@ BATCH, EAGER_BATCH = 64, 8
 
 @numba.njit(nogil=True, fastmath=True)
 def sum_rows(
-    table: np.ndarray, region: np.ndarray, weight: float, out: np.ndarray, start: int, stop: int
+    geometry: int,
+    table: np.ndarray,
+    region: np.ndarray,
+    weight: float,
+    out: np.ndarray,
+    start: int,
+    stop: int,
 ) -> None:
-    """Read a range of the table, and do next to nothing with it."""
-    for entity in range(start, stop):
-        row = table[entity]
+    """Read a range of the table, four rows at a time, and do next to nothing with it."""
+    prefer_wide_vectors()
+    for entity in range(start, stop, 4):
+        last = stop - 1
+        e1, e2, e3 = min(entity + 1, last), min(entity + 2, last), min(entity + 3, last)
+        r0, r1, r2, r3 = table[entity], table[e1], table[e2], table[e3]
         total = np.float32(0)
         for j in range(table.shape[1]):
-            total += row[j]
+            total += (r0[j] + r1[j]) + (r2[j] + r3[j])
         out[0, entity] = total
 
 
@@ -72,11 +82,9 @@ def measure(name: str, num_entities: int, dim: int, repeats: int) -> None:
     quick = best_of(
         repeats,
         {
-            "read": lambda: scoring.over_threads(
-                sum_rows, scoring.POINT, entities, nothing, 0.0, threads
-            ),
+            "read": lambda: scoring.over_threads(sum_rows, POINT, entities, nothing, 0.0, threads),
             "read twice": lambda: [
-                scoring.over_threads(sum_rows, scoring.POINT, part, nothing, 0.0, threads)
+                scoring.over_threads(sum_rows, POINT, part, nothing, 0.0, threads)
                 for part in (entities, other)
             ],
             "one": lambda: table.distances(one),

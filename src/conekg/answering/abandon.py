@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conekg.graph.adjacency import IntArray, LongArray
-from conekg.model.kernels.scoring import cone_table, in_ranges, pack_cones
+from conekg.model.kernels.scoring import cone_table, in_ranges, pack_cones, pack_one_cone
 from conekg.model.kernels.tile import (
     BOX,
     CONE,
@@ -28,7 +28,6 @@ from conekg.model.kernels.tile import (
     add_one_cone,
     add_tile,
     compiled,
-    for_one_cone,
     inlined,
     load_tile,
     make_buffer,
@@ -152,6 +151,8 @@ class _Scan:
     ) -> list[Nearest]:
         """The nearest of each packed region in one pass over the table."""
         sizes = [len(ids) for ids in skip]
+        if self.code == CONE and len(region) == 1:
+            region = pack_one_cone(region)
         parts = in_ranges(
             _nearest,
             len(table),
@@ -193,7 +194,8 @@ def _nearest(
 ) -> tuple[FloatArray, LongArray, LongArray, LongArray]:
     """The nearest entities of a range: distances and ids [rows, most] as heaps, and their sizes.
 
-    The last of the four counts the terms that were computed for each row.
+    The last of the four counts the terms that were computed for each row. A single cone is
+    packed by `pack_one_cone`.
     """
     prefer_wide_vectors()
     rows, dim = region.shape[0], table.shape[1]
@@ -203,7 +205,6 @@ def _nearest(
     limits = np.full(rows, _FAR, dtype=np.float32)
     first, second = make_buffer(block), make_buffer(block)
     alone = rows == 1 and geometry == CONE
-    cone = for_one_cone(region[0]) if alone else region[0]
     sums = np.empty((rows, TILE), dtype=np.float32)
     alive = np.empty(rows, dtype=np.int64)
     for entity in range(start, stop, TILE):
@@ -215,7 +216,7 @@ def _nearest(
         for low in range(0, dim, block):
             high = min(low + block, dim)
             if alone:
-                add_one_cone(table, entity, stop - 1, cone, low, high, weight, sums[0])
+                add_one_cone(table, entity, stop - 1, region[0], low, high, weight, sums[0])
             else:
                 load_tile(geometry, table, entity, stop - 1, low, high, first, second)
                 add_tile(geometry, first, second, region, low, high, weight, alive[:left], sums)

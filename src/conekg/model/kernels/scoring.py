@@ -25,7 +25,6 @@ from conekg.model.kernels.tile import (
     add_one_cone,
     add_tile,
     compiled,
-    for_one_cone,
     load_tile,
     make_buffer,
     on_cache_lines,
@@ -77,6 +76,13 @@ def pack_cones(
     return np.stack(parts, axis=1), weight
 
 
+def pack_one_cone(region: FloatArray) -> FloatArray:
+    """[1, 6, dim] a packed cone for the kernels of a single one: what meets a sine is doubled."""
+    doubled = region.copy()
+    doubled[:, 1:3] *= np.float32(2)
+    return doubled
+
+
 def score_cones(
     table: FloatArray,
     axis: FloatArray,
@@ -86,8 +92,10 @@ def score_cones(
 ) -> FloatArray:
     """[rows, num_entities] ConE's distance; `table` from `cone_table`, regions [rows, dim]."""
     region, weight = pack_cones(axis, half_aperture, center_weight)
-    kernel = _score_one_cone if len(axis) == 1 else _score_all
-    return over_threads(kernel, CONE, table, region, weight, threads)
+    if len(axis) == 1:
+        one = pack_one_cone(region)
+        return over_threads(_score_one_cone, CONE, table, one, weight, threads)
+    return over_threads(_score_all, CONE, table, region, weight, threads)
 
 
 def score_cones_plainly(
@@ -185,11 +193,10 @@ def _score_one_cone(
 ) -> None:
     """One cone: the memory sets the pace, so each entity is unpacked where it is used."""
     prefer_wide_vectors()
-    cone = for_one_cone(region[0])
     sums = np.empty(TILE, dtype=np.float32)
     for entity in range(start, stop, TILE):
         sums[:] = _ZERO
-        add_one_cone(table, entity, stop - 1, cone, 0, table.shape[1], weight, sums)
+        add_one_cone(table, entity, stop - 1, region[0], 0, table.shape[1], weight, sums)
         for i in range(min(TILE, stop - entity)):
             out[0, entity + i] = sums[i]
 

@@ -211,15 +211,6 @@ def _cone_distances(
 
 
 @inlined
-def for_one_cone(region: FloatArray) -> FloatArray:
-    """A packed cone [6, dim] as `add_one_cone` wants it: what meets a sine is doubled."""
-    doubled = region.copy()
-    doubled[1] *= _TWO
-    doubled[2] *= _TWO
-    return doubled
-
-
-@inlined
 def add_one_cone(
     table: FloatArray,
     entity: int,
@@ -232,8 +223,9 @@ def add_one_cone(
 ) -> None:
     """Add to `sums` [8] what some dimensions of eight entities are away from a single cone.
 
-    Nothing is kept, as it is used but once. Four rows of the table are read at a time: one
-    alone does not keep the memory busy. Beyond `last` it is repeated.
+    `cone` [6, dim] is from `scoring.pack_one_cone`. Nothing is kept, as it is used but once.
+    Four rows of the table are read at a time: one alone does not keep the memory busy.
+    Beyond `last` it is repeated.
     """
     sa, ca2, sa_sh2 = cone[0, low:high], cone[1, low:high], cone[2, low:high]
     ca_sh, ch, sh = cone[3, low:high], cone[4, low:high], cone[5, low:high]
