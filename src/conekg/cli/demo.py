@@ -38,12 +38,12 @@ QUESTIONS = (
 
 ASKED = (
     (
-        "Which countries border Hungary but not Italy?",
-        "Hungary.borders & !Italy.borders",
+        "Which countries border Austria and do not speak German?",
+        "Austria.borders & !German.^speaks",
     ),
     (
-        "Which countries border Kenya or speak Swahili?",
-        "Kenya.borders | Swahili.^speaks",
+        "Which countries speak Dutch or border Belgium?",
+        "Dutch.^speaks | Belgium.borders",
     ),
     (
         "Which currencies are used by the countries that border both Germany and Italy?",
@@ -52,7 +52,7 @@ ASKED = (
 )
 """What the trained model is asked: a negation, a union, and an intersection with a hop."""
 
-TOLD = 6
+TOLD = 7
 """How many answers of a trained model are printed, each with its reason."""
 
 SHOWN = 12
