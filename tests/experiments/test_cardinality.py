@@ -6,7 +6,11 @@ from typer.testing import CliRunner
 
 from conekg.cli.main import app
 from conekg.errors import UnsupportedOperatorError
-from conekg.experiments.cardinality import SINGLE_REGION_STRUCTURES, cardinality
+from conekg.experiments.cardinality import (
+    SINGLE_REGION_STRUCTURES,
+    cardinality,
+    size_by_count,
+)
 from conekg.model.embed import embed
 from conekg.query.plan import plan_shapes
 from oracle import Oracle
@@ -62,6 +66,32 @@ def test_correlations_are_those_of_size_and_count(model, trained, reproduce):
         else:
             assert name not in ranks["values"]
     assert compared >= 3
+
+
+def test_the_picture_shows_sizes_in_bins_that_double():
+    counts = np.array([0, 1, 1, 2, 3, 9, 15, 16], dtype=float)
+    sizes = np.array([9, 1, 3, 4, 6, 8, 10, 20], dtype=float)
+    across, up = size_by_count(sizes, counts)
+    assert across.tolist() == [1, 2.5, 12, 16]
+    assert up.tolist() == [2, 5, 9, 20]
+
+
+def test_the_picture_has_a_curve_a_structure(trained, options):
+    _, pearson = cardinality([trained["beta"]], options)
+    (plot,) = pearson.plots
+    there = {block.shape.name for block in tiny_queries()["test"] if len(block)}
+    drawn = [name for name in SINGLE_REGION_STRUCTURES if name in there]
+    assert [series.label for series in plot.series] == drawn
+    assert len(drawn) > 5
+    assert plot.log_x
+    assert plot.y_label == "mean differential entropy"
+    block = tiny_queries()["test"].block("2p")
+    counts = np.array(plain_counts(block), dtype=float)
+    sizes = np.array(plain_sizes(trained["beta"].load_model("best"), block))
+    few = counts < 2 * 2 ** np.floor(np.log2(counts.min()))
+    curve = plot.series[drawn.index("2p")]
+    assert curve.x[0] == pytest.approx(counts[few].mean())
+    assert curve.y[0] == pytest.approx(sizes[few].mean(), rel=1e-4)
 
 
 def test_unions_are_left_out():

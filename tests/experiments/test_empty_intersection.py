@@ -80,5 +80,14 @@ def test_apertures_and_area(model_name, trained, reproduce, monkeypatch):
         high, low = apertures(some), apertures(none)
     assert row["values"]["more than five"] == pytest.approx(np.mean(high), rel=1e-4)
     assert row["values"]["none"] == pytest.approx(np.mean(low), rel=1e-4)
+    spread, curve = table["plots"]
+    for series, sizes in zip(spread["series"], (high, low), strict=True):
+        edges, shares = np.array(series["x"]), np.array(series["y"])
+        assert shares[:-1].sum() == pytest.approx(1.0, abs=1e-4)
+        middle = (edges[:-1] + edges[1:]) / 2
+        assert middle @ shares[:-1] == pytest.approx(np.mean(sizes), abs=edges[1] - edges[0])
+    false, true = (np.array(curve["series"][0][axis]) for axis in "xy")
+    area = np.sum(np.diff(false) * (true[1:] + true[:-1]) / 2)
+    assert area == pytest.approx(row["values"]["ROC-AUC"], abs=1e-4)
     wins = np.mean([(a > b) + 0.5 * (a == b) for a in high for b in low])
     assert row["values"]["ROC-AUC"] == pytest.approx(wins, abs=0.02)

@@ -84,6 +84,18 @@ def test_union_on_a_grid(model, drawn):
     assert 0 < found[0] < 1
 
 
+def test_a_union_overlaps_as_the_intersection_of_complements_does(model, drawn):
+    """What docs/results.md concludes from: where complements are drawn as cones are, one number
+    bounds the other."""
+    first, second = drawn
+    with torch.no_grad():
+        union = union_overlap(model, first, second)
+        inner = intersection_overlap(model, model.negate(first), model.negate(second))
+    turn = 2 * math.pi
+    expected = (turn - inner.whole).sum(-1) / (turn - inner.common).sum(-1)
+    assert union.by_total_length().tolist() == pytest.approx(expected.tolist(), abs=1e-6)
+
+
 def test_drawn_cones_are_in_range_and_inside(drawn):
     axis, half = outer = drawn[0]
     assert bool((axis >= -math.pi).all() & (axis < math.pi).all())
@@ -101,6 +113,8 @@ def test_the_command_measures_what_it_says(trained, reproduce):
     assert [row["label"] for row in table["rows"]] == [
         "ConE (cone), uniform cones, total length",
         "ConE (cone), uniform cones, by dimension",
+        "ConE (cone), narrow cones, total length",
+        "ConE (cone), narrow cones, by dimension",
         "ConE (cone), cones of links, total length",
         "ConE (cone), cones of links, by dimension",
     ]
@@ -114,6 +128,12 @@ def test_the_command_measures_what_it_says(trained, reproduce):
     total, mean = ratios(learned & real, learned | real)
     assert table["rows"][0]["values"]["intersection"] == pytest.approx(total, abs=2e-3)
     assert table["rows"][1]["values"]["intersection"] == pytest.approx(mean, abs=2e-3)
+    generator = torch.Generator().manual_seed(3)
+    narrow = [draw_uniform(7, 32, generator, math.pi / 2) for _ in range(2)]
+    assert float(narrow[0][1].max()) < math.pi / 2
+    with torch.no_grad():
+        expected = both(union_overlap(model, narrow[1], narrow[0]))
+    assert table["rows"][2]["values"]["union"] == pytest.approx(expected[0], abs=1e-6)
     (again,) = reproduce("operators", folder, "--pairs", 7, "--seed", 3)
     assert again["rows"] == table["rows"]
 

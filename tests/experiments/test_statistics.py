@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from conekg.experiments.statistics import average_ranks, pearson, roc_auc, spearman
+from conekg.experiments.statistics import average_ranks, pearson, roc_auc, roc_curve, spearman
 
 numbers = st.integers(-4, 4).map(float)
 pairs = st.lists(st.tuples(numbers, numbers), min_size=2, max_size=30)
@@ -30,6 +30,23 @@ def test_correlations_are_scipys(points):
 def test_the_area_is_how_often_a_positive_wins(positive, negative):
     won = [(p > n) + 0.5 * (p == n) for p in positive for n in negative]
     assert roc_auc(positive, negative) == pytest.approx(sum(won) / len(won))
+
+
+@given(st.lists(numbers, min_size=1, max_size=15), st.lists(numbers, min_size=1, max_size=15))
+def test_the_area_is_that_under_the_curve(positive, negative):
+    false, true = roc_curve(positive, negative)
+    assert (false[0], true[0], false[-1], true[-1]) == (0, 0, 1, 1)
+    area = np.sum(np.diff(false) * (true[1:] + true[:-1]) / 2)
+    assert area == pytest.approx(roc_auc(positive, negative))
+
+
+def test_a_long_curve_is_thinned_and_still_whole():
+    values = np.random.default_rng(0).normal(size=(2, 5000))
+    false, true = roc_curve(values[0] + 1, values[1], points=50)
+    assert len(false) == len(true) == 51
+    assert (false[-1], true[-1]) == (1, 1)
+    area = np.sum(np.diff(false) * (true[1:] + true[:-1]) / 2)
+    assert area == pytest.approx(roc_auc(values[0] + 1, values[1]), abs=2e-3)
 
 
 def test_there_is_no_statistic_of_nothing():

@@ -24,6 +24,7 @@ from conekg.experiments.experiment import (
 )
 from conekg.experiments.main_results import compare, paper_rows
 from conekg.experiments.options import Options
+from conekg.experiments.plot import Plot, Series
 from conekg.experiments.published import Published, published
 from conekg.experiments.statistics import Floats, pearson, spearman
 from conekg.experiments.table import Row, Table
@@ -52,6 +53,13 @@ _PEARSON = {
     "nell995": "table:pearson_nell",
 }
 
+_MEASURES = {
+    "cone": "sum of apertures, radians",
+    "box": "sum of side lengths",
+    "beta": "differential entropy",
+}
+"""What a model's size is, for an axis of a picture."""
+
 _COUNTED = (
     "The number of answers counts every answer of the query on the split's graph (for test "
     "queries the training, validation and test edges), easy and hard ones alike, by exact search; "
@@ -63,11 +71,11 @@ def cardinality(runs: Sequence[Run], options: Options) -> Tables:
     """Spearman's and Pearson's correlation of size and number of answers, per structure."""
     data_set = common_data_set(runs)
     by_rank, by_value, notes = list[Row](), list[Row](), [_COUNTED]
-    models = list[str]()
+    models, plots = list[str](), list[Plot]()
     for run in runs:
         model = run.load_model(options.checkpoint, options.device)
         check_size(model)
-        ranks, values = dict[str, float](), dict[str, float]()
+        ranks, values, series = dict[str, float](), dict[str, float](), list[Series]()
         for block in chosen_blocks(run, options, SINGLE_REGION_STRUCTURES):
             name = block.shape.name
             missing = missing_operators(model, block.shape)
@@ -75,6 +83,7 @@ def cardinality(runs: Sequence[Run], options: Options) -> Tables:
                 notes.append(f"{title_of(run)} has no {' and no '.join(missing)}: no {name}.")
                 continue
             sizes, counts = sizes_and_counts(model, run.graph, options.split, block)
+            series.append(Series.of(name, *size_by_count(sizes, counts), "marked line"))
             by_name = ((ranks, spearman(sizes, counts)), (values, pearson(sizes, counts)))
             for row, correlation in by_name:
                 if correlation is None:
@@ -84,12 +93,17 @@ def cardinality(runs: Sequence[Run], options: Options) -> Tables:
         by_rank.append(Row(title_of(run), ranks))
         by_value.append(Row(title_of(run), values))
         models.append(run.recipe.model)
+        axes = "number of answers", f"mean {_MEASURES[model.name]}"
+        plots.append(Plot(title_of(run), *axes, tuple(series), log_x=True))
         notes.append(describe(run))
     notes += missing_note(paper_of(_SPEARMAN, data_set), runs[0].graph.name)
     where = f"{runs[0].graph.name}, {options.split} queries"
+    by_value_table = _table(
+        f"Pearson, {where}", paper_of(_PEARSON, data_set), by_value, models, notes
+    )
     return (
         _table(f"Spearman, {where}", paper_of(_SPEARMAN, data_set), by_rank, models, notes),
-        _table(f"Pearson, {where}", paper_of(_PEARSON, data_set), by_value, models, notes),
+        replace(by_value_table, plots=tuple(plots)),
     )
 
 
@@ -112,6 +126,21 @@ def sizes_and_counts(
         sizes.append(model.size(batch.region).double().cpu().numpy())
         counts.append(batch.answers.lengths.astype(np.float64))
     return np.concatenate(sizes), np.concatenate(counts)
+
+
+def size_by_count(sizes: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """The mean number of answers and the mean size of queries with 1, 2-3, 4-7, ... answers.
+
+    Queries without answers are left out: the bins double, and 0 is in none.
+    """
+    answered = counts > 0
+    sizes, counts = sizes[answered], counts[answered]
+    bins = np.floor(np.log2(counts)).astype(np.int64)
+    filled = np.unique(bins)
+    means = [
+        [float(values[bins == place].mean()) for place in filled] for values in (counts, sizes)
+    ]
+    return np.array(means[0]), np.array(means[1])
 
 
 def paper_of(labels: dict[str, str], data_set: str | None) -> Published:

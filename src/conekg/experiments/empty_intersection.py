@@ -24,8 +24,9 @@ from conekg.experiments.experiment import (
 )
 from conekg.experiments.main_results import compare, paper_rows
 from conekg.experiments.options import Options
+from conekg.experiments.plot import Plot, Series
 from conekg.experiments.published import published
-from conekg.experiments.statistics import Floats, roc_auc
+from conekg.experiments.statistics import Floats, roc_auc, roc_curve
 from conekg.experiments.table import Row, Table
 from conekg.graph.adjacency import Adjacency, IntArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
@@ -45,6 +46,7 @@ MANY = 5
 """A query of the first kind has more answers than this."""
 
 _INTERSECTION = STRUCTURES["2i"]
+_BINS = 40
 _ROUNDS = 20
 """How often twice as many queries as are wanted are looked at before the search is given up."""
 
@@ -71,10 +73,12 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
         kind = f"more than {MANY} answers" if not len(some[0]) else "no answer"
         raise DataError(f"the graph {graph.name!r} has no intersection of two links with {kind}")
     rows, comparisons, notes = list[Row](), list[Row](), [_NOTE]
+    plots = list[Plot]()
     for run in runs:
         model = run.load_model(options.checkpoint, options.device)
         check_size(model)
         sizes = mean_apertures(model, some), mean_apertures(model, none)
+        plots += [histograms(title_of(run), *sizes), roc_plot(title_of(run), *sizes)]
         area = roc_auc(*sizes)
         assert area is not None, "there are queries of both kinds"
         values = [float(sizes[0].mean()), float(sizes[1].mean()), area]
@@ -97,6 +101,7 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
         unit=paper.unit,
         notes=(*dict.fromkeys(notes), *missing_note(paper, graph.name)),
         digits=4,
+        plots=tuple(plots),
     )
     return (table,)
 
@@ -151,6 +156,26 @@ def mean_apertures(model: QueryModel, queries: Queries) -> Floats:
         region = embed(model, plan_shapes([(_INTERSECTION, len(anchors))]), [anchors], [relations])
         sizes.append((model.size(region) / model.dim).double().cpu().numpy())
     return np.concatenate(sizes)
+
+
+def histograms(title: str, some: Floats, none: Floats) -> Plot:
+    """How the sizes of both kinds of queries are spread, over the same bins."""
+    edges = np.histogram_bin_edges(np.concatenate([some, none]), bins=_BINS)
+    series = []
+    for label, sizes in ((f"more than {MANY} answers", some), ("no answer", none)):
+        shares = np.histogram(sizes, edges)[0] / len(sizes)
+        # The outline ends where the last bin does.
+        series.append(Series.of(label, edges, [*shares, shares[-1]], "steps"))
+    return Plot(title, "aperture of a query, radians", "share of queries", tuple(series))
+
+
+def roc_plot(title: str, some: Floats, none: Floats) -> Plot:
+    """The ROC curve of taking a query for one with answers when its aperture is large."""
+    false, true = roc_curve(some, none)
+    curve = Series.of("aperture", false, true)
+    chance = Series.of("chance", [0.0, 1.0], [0.0, 1.0], kind="comparison")
+    axes = "empty ones taken for non-empty", "non-empty ones found"
+    return Plot(title, *axes, (curve, chance))
 
 
 EMPTY_INTERSECTION = Experiment(

@@ -1,7 +1,7 @@
 """Section 5.4 and Appendix C.6: how near the learned operators are to those of sets.
 
 The paper says neither how its cones are drawn nor how sets in many dimensions are
-measured, so both are done in two ways here, and every row says which.
+measured, so both are done in more than one way here, and every row says which.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ _CONES_AT_ONCE = 1 << 20
 
 NOTES = (
     "Uniform cones: in every dimension an axis uniform on the circle and an aperture uniform in "
-    "[0, 2π], independently. Cones of links: those that the model gives to the two links of random "
-    "2i queries of the split (2u queries for the union), to a random link for the projection.",
+    "[0, 2π], independently. Narrow cones: the same with apertures in [0, π]. Cones of links: "
+    "those that the model gives to the two links of random 2i queries of the split (2u queries for "
+    "the union), to a random link for the projection.",
     "A ⊂ B: A's aperture is uniform between 0 and B's, its axis uniform where A stays inside B; "
     "the relation is uniform over all, inverses counted.",
     "Total length: |C| is the sum over dimensions of the length of C's arc, and the ratio that of "
@@ -92,10 +93,12 @@ def union_overlap(model: QueryModel, first: Region, second: Region) -> Overlap:
     return Overlap(common, length(learned) + real - common)
 
 
-def draw_uniform(count: int, dim: int, generator: torch.Generator) -> Region:
-    """`count` cones whose axes and apertures are uniform in every dimension, on the CPU."""
+def draw_uniform(
+    count: int, dim: int, generator: torch.Generator, widest: float = math.pi
+) -> Region:
+    """`count` cones whose axes and half apertures, up to `widest`, are uniform, on the CPU."""
     axis = math.pi * (2.0 * torch.rand(count, dim, generator=generator) - 1.0)
-    return axis, math.pi * torch.rand(count, dim, generator=generator)
+    return axis, widest * torch.rand(count, dim, generator=generator)
 
 
 def draw_inside(outer: Region, generator: torch.Generator) -> Region:
@@ -108,7 +111,7 @@ def draw_inside(outer: Region, generator: torch.Generator) -> Region:
 
 
 def operators(runs: Sequence[Run], options: Options) -> Tables:
-    """The three average ratios of every run, for both draws and both measures."""
+    """The three average ratios of every run, for every way to draw and to measure."""
     data_set = common_data_set(runs)
     paper = published("sec:operators", data_set)
     rows, notes = list[Row](), list(NOTES)
@@ -119,7 +122,10 @@ def operators(runs: Sequence[Run], options: Options) -> Tables:
                 f"{run.folder} is a run of {model.name}; this experiment is about cones",
                 hint="give runs of the model cone",
             )
-        sources: dict[str, Source] = {"uniform cones": UniformSource(model)}
+        sources: dict[str, Source] = {
+            "uniform cones": UniformSource(model, math.pi),
+            "narrow cones": UniformSource(model, math.pi / 2),
+        }
         if run.has_queries(options.split):
             sources["cones of links"] = LinkSource(model, run, options)
         for source_name, source in sources.items():
@@ -165,10 +171,10 @@ def average_ratios(
 
 
 class UniformSource:
-    """Pairs of cones drawn uniformly."""
+    """Pairs of cones drawn uniformly, with half apertures up to `widest`."""
 
-    def __init__(self, model: Cone) -> None:
-        self._model = model
+    def __init__(self, model: Cone, widest: float) -> None:
+        self._model, self._widest = model, widest
 
     def pairs(
         self, operator: str, count: int, generator: torch.Generator
@@ -176,11 +182,11 @@ class UniformSource:
         """Pairs in batches; the first inside the second where the operator is a projection."""
         device = self._model.entity.device
         for rows in _batch_sizes(count, self._model.dim):
-            second = draw_uniform(rows, self._model.dim, generator)
+            second = draw_uniform(rows, self._model.dim, generator, self._widest)
             if operator == "projection":
                 first = draw_inside(second, generator)
             else:
-                first = draw_uniform(rows, self._model.dim, generator)
+                first = draw_uniform(rows, self._model.dim, generator, self._widest)
             yield _to(first, device), _to(second, device)
 
 

@@ -25,13 +25,19 @@ from conekg.training.batches import move_to_device
 from conekg.training.recipe import Recipe
 from conekg.training.recipes import find_recipe
 from conekg.training.run import Run
-from conekg.training.updater import make_updater
+from conekg.training.updater import Updater, make_updater
 
 WARM_UP_STEPS = 3
 """Steps before the clock starts: compilation, caches, captured graphs."""
 
 REPEATS = 5
 """How many times the steps are timed; the median counts."""
+
+_UPDATERS = {
+    "EagerUpdater": "plain PyTorch (EagerUpdater)",
+    "FusedUpdater": "fused kernels in a captured graph (FusedUpdater)",
+}
+"""What a reader is told of an updater; by name, for kernels are imported on a GPU only."""
 
 
 def speed(runs: Sequence[Run], options: Options) -> Tables:
@@ -42,11 +48,14 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
     paper = published("tab:running_time", ANY)
     width = run.new_model().entity.shape[1]
     rows, total = list[Row](), len(MODELS)
+    updaters = dict[str, list[str]]()
     for done, name in enumerate(MODEL_TITLES):
         options.progress(done, total)
         recipe = equal_recipe(run, name, width)
         model = _build(run, recipe)
-        seconds = seconds_per_step(run, recipe, model, options)
+        updater = new_updater(run, recipe, model, options)
+        updaters.setdefault(_UPDATERS[type(updater).__name__], []).append(MODEL_TITLES[name])
+        seconds = seconds_per_step(updater, recipe.training.learning_rate, options.steps)
         values: dict[str, float | int] = {
             "seconds": 100.0 * seconds,
             "entity parameters": model.entity.numel(),
@@ -68,7 +77,7 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
             f"{training.batch_size} queries and {training.negatives} negatives, products in "
             f"{training.precision}; EmQL has a loss of its own without negatives.",
             f"The median of {REPEATS} times {options.steps} steps, after {WARM_UP_STEPS} untimed.",
-            *_implementations(options.device),
+            _by_what(updaters, options.device),
             f"The paper's column is {paper.unit}.",
             describe(run),
         ),
@@ -96,21 +105,25 @@ def equal_recipe(run: Run, name: str, width: int) -> Recipe:
     return replace(recipe, config=config, training=training)
 
 
-def seconds_per_step(run: Run, recipe: Recipe, model: QueryModel, options: Options) -> float:
-    """The median time of a training step on the device, warmed up."""
+def new_updater(run: Run, recipe: Recipe, model: QueryModel, options: Options) -> Updater:
+    """What training of the model on the run's queries would use on the device."""
     shapes = recipe.training.trained_shapes()
     data = move_to_device(run.queries("train"), run.graph.num_entities, shapes, options.device)
-    updater = make_updater(model, data, recipe.training, options.device)
+    return make_updater(model, data, recipe.training, options.device)
+
+
+def seconds_per_step(updater: Updater, learning_rate: float, steps: int) -> float:
+    """The median time of a training step, warmed up."""
     for _ in range(WARM_UP_STEPS):
-        updater.step(recipe.training.learning_rate)
+        updater.step(learning_rate)
     updater.take_loss()  # waits for the device
     times = []
     for _ in range(REPEATS):
         started = time.perf_counter()
-        for _ in range(options.steps):
-            updater.step(recipe.training.learning_rate)
+        for _ in range(steps):
+            updater.step(learning_rate)
         updater.take_loss()
-        times.append((time.perf_counter() - started) / options.steps)
+        times.append((time.perf_counter() - started) / steps)
     return statistics.median(times)
 
 
@@ -137,13 +150,11 @@ def _build(run: Run, recipe: Recipe) -> QueryModel:
     )
 
 
-def _implementations(device: torch.device) -> tuple[str, ...]:
-    """Where models are timed by different means, a sentence that says so."""
-    if device.type != "cuda":
-        return ()
-    return (
-        "On a GPU cones, boxes and points train by fused kernels, BetaE and EmQL by plain PyTorch.",
-    )
+def _by_what(updaters: dict[str, list[str]], device: torch.device) -> str:
+    """A sentence that says which models were timed by which means."""
+    parts = [f"{', '.join(models)} by {means}" for means, models in updaters.items()]
+    place = "a GPU" if device.type == "cuda" else f"a {device.type.upper()}"
+    return f"What is timed is what `conekg train` does on {place}: {'; '.join(parts)}."
 
 
 def _machine(device: torch.device) -> str:

@@ -48,3 +48,22 @@ def roc_auc(positive: ArrayLike, negative: ArrayLike) -> float | None:
     ranks = average_ranks(np.concatenate([high, low]))[: len(high)]
     excess = ranks.sum() - len(high) * (len(high) + 1) / 2
     return float(excess / (len(high) * len(low)))
+
+
+def roc_curve(positive: ArrayLike, negative: ArrayLike, points: int = 200) -> tuple[Floats, Floats]:
+    """The shares of negatives and of positives at or above a threshold, as it falls.
+
+    From (0, 0) to (1, 1), by at most `points` thresholds, spread evenly over the values.
+
+    >>> false, true = roc_curve([3, 4], [1, 3])
+    >>> false.tolist(), true.tolist()
+    ([0.0, 0.0, 0.5, 1.0], [0.0, 0.5, 1.0, 1.0])
+    """
+    high, low = (np.sort(np.asarray(side, dtype=np.float64)) for side in (positive, negative))
+    thresholds = np.unique(np.concatenate([high, low]))[::-1]
+    if len(thresholds) > points:
+        # The last, which is the lowest, stays: the curve must end at (1, 1).
+        thresholds = thresholds[np.linspace(0, len(thresholds) - 1, points).round().astype(int)]
+    shares = [1.0 - np.searchsorted(side, thresholds) / len(side) for side in (low, high)]
+    false, true = (np.concatenate([[0.0], share]) for share in shares)
+    return false, true
