@@ -7,6 +7,7 @@ and shapes the result. Errors, keys, body sizes and metrics are the gate's busin
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -88,7 +89,11 @@ def create_app(
         # Compiled code is loaded now, so that the first client does not wait for it.
         await asyncio.to_thread(answerer.ask, Project(Anchor(0), 0), top_k=1)
         scorer.start()
+        # What is here now stays: the collector need not walk through it again and again.
+        gc.collect()
+        gc.freeze()
         yield
+        gc.unfreeze()
         # The server has answered every accepted request by now; what a client abandoned
         # may still be on the scoring thread.
         await scorer.close()
