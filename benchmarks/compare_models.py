@@ -205,6 +205,8 @@ def describe(
         f"seed {query_seed}. The recipes were chosen on *validation* queries of seed 0, for a few",
         "minutes of training at most; test queries had no part in it. Settings tried:",
         f"{tried}: the effort was not equal.",
+        'ConE\'s recipe has `projection = "rotation"`, our departure from the paper; the row below',
+        "it is the published projection after as many steps.",
         "",
         "MRR:",
         "",
