@@ -69,7 +69,7 @@ def test_witnesses_hold_on_the_graph(
 ) -> None:
     graph, query = given_graph
     answerer = make(graph)
-    question = Question(query, top_k=graph.num_entities, known_graph=split)
+    question = Question(query, top_k=graph.num_entities, known_graph=split, keep_contradicted=True)
     explanation = explain(answerer, question, candidates=2)
     facts = facts_of(graph, split)
     oracle = Oracle(facts, graph.num_entities)
@@ -99,7 +99,8 @@ def test_witnesses_hold_on_the_graph(
 @given(strategies.graphs_with_queries())
 def test_variables_and_assignments_agree(given_graph: tuple[KnowledgeGraph, Query]) -> None:
     graph, query = given_graph
-    explanation = explain(make(graph), Question(query, top_k=3), candidates=2)
+    question = Question(query, top_k=3, keep_contradicted=True)
+    explanation = explain(make(graph), question, candidates=2)
     variables = variables_of(simplify(push_negation(query)))
     assert [v.name for v in explanation.variables] == [f"x{i + 1}" for i in range(len(variables))]
     for variable, node in zip(explanation.variables, variables, strict=True):

@@ -115,7 +115,13 @@ def _variables(
     answerer: Answerer, question: Question, query: Query, candidates: int
 ) -> tuple[Variable, ...]:
     questions = [
-        Question(node, candidates, known_graph=question.known_graph, union=question.union)
+        Question(
+            node,
+            candidates,
+            known_graph=question.known_graph,
+            union=question.union,
+            keep_contradicted=question.keep_contradicted,
+        )
         for node in variables_of(query)
     ]
     answers = answerer.ask_batch(questions) if questions else []
