@@ -1,18 +1,31 @@
 """Draw the pictures of the book into docs/images.
 
-    python docs/make_pictures.py RUN
+    python docs/make_pictures.py [RUN]
 
-RUN is the run whose training curve is shown. The pictures of the page in the browser and of
-the time of a step are made elsewhere.
+RUN is the run whose training curve the tutorial shows; without it that picture stays. Curves
+of the results are drawn from `results/`. The pictures of the page in the browser and of the
+time of a step are made elsewhere.
 """
 
 from __future__ import annotations
 
+import csv
+import itertools
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from conekg.experiments.figures import draw_cones, draw_operators
-from conekg.experiments.picture import OUR_COLOURS, new_figure, save_figure
+from conekg.experiments.picture import (
+    OUR_COLOURS,
+    PAPER_COLOURS,
+    draw_plot,
+    new_figure,
+    save_figure,
+)
+from conekg.experiments.plot import Plot, Series
+from conekg.experiments.structure_figure import draw_structures
 from conekg.graph.geography import load_geography
 from conekg.query.parse import parse_query
 from conekg.query.picture import draw_svg
@@ -20,6 +33,7 @@ from conekg.training.run import open_run
 from conekg.training.tracking import read_metrics
 
 IMAGES = Path(__file__).with_name("images")
+RESULTS = Path(__file__).parents[1] / "results"
 QUESTION = '("South America".^in_subregion & !(Spanish | Dutch).^speaks).capital'
 
 
@@ -53,11 +67,66 @@ def draw_curve(folder: Path, path: Path) -> None:
     save_figure(figure, path)
 
 
-if __name__ == "__main__":
-    if len(sys.argv) != 2:
+def draw_recorded_curve(table: Path, path: Path) -> None:
+    """The losses of a run recorded in `results/curves`, and where its learning rate drops."""
+    with table.open(encoding="utf-8", newline="") as file:
+        lines = [
+            {key: float(value) for key, value in line.items()} for line in csv.DictReader(file)
+        ]
+    steps = [line["step"] for line in lines]
+    figure = new_figure(7.0, 2.8)
+    panel = figure.subplots()
+    for pool, colour in zip(("path", "other"), OUR_COLOURS, strict=False):
+        panel.plot(steps, [line[pool] for line in lines], color=colour, label=pool, linewidth=1)
+    for before, after in itertools.pairwise(lines):
+        if after["learning_rate"] < before["learning_rate"]:
+            panel.axvline(before["step"], color=PAPER_COLOURS[0], linestyle=":", linewidth=1)
+    panel.set(xlabel="step", ylabel="loss", yscale="log", xlim=(0, steps[-1]))
+    panel.legend(frameon=False)
+    panel.spines[["top", "right"]].set_visible(False)
+    save_figure(figure, path)
+
+
+def draw_recorded_plots(experiment: Path, path: Path) -> None:
+    """The plots that an experiment recorded, side by side."""
+    tables = json.loads(experiment.read_text(encoding="utf-8"))["tables"]
+    plots = [plot_of(content) for table in tables for content in table["plots"]]
+    figure = new_figure(5.5 * len(plots), 2.8)
+    for plot, panel in zip(plots, figure.subplots(1, len(plots), squeeze=False)[0], strict=True):
+        draw_plot(plot, panel)
+    save_figure(figure, path)
+
+
+def plot_of(content: dict[str, Any]) -> Plot:
+    """The plot that `Plot.to_json` wrote."""
+    series = tuple(
+        Series.of(one["label"], one["x"], one["y"], one["style"], one["kind"])
+        for one in content["series"]
+    )
+    axes = content["x"], content["y"]
+    return Plot(content["title"], *axes, series, content["log_x"], tuple(content["marks"]))
+
+
+def main() -> None:
+    """Draw them all."""
+    if len(sys.argv) > 2:
         sys.exit(__doc__)
     IMAGES.mkdir(exist_ok=True)
     draw_question(IMAGES / "question.svg")
-    draw_curve(Path(sys.argv[1]), IMAGES / "training-curve.png")
     draw_cones(IMAGES / "cones.png")
     draw_operators(IMAGES / "operators.png")
+    draw_structures(IMAGES / "structures.png")
+    for table in sorted((RESULTS / "curves").glob("*.csv")):
+        draw_recorded_curve(table, IMAGES / f"{table.stem}-curve.png")
+    for experiment in sorted((RESULTS / "experiments").glob("*/*.json")):
+        if any(
+            table.get("plots") for table in json.loads(experiment.read_text()).get("tables", [])
+        ):
+            name = f"{experiment.parent.name}-{experiment.stem}.png"
+            draw_recorded_plots(experiment, IMAGES / name)
+    if len(sys.argv) == 2:
+        draw_curve(Path(sys.argv[1]), IMAGES / "training-curve.png")
+
+
+if __name__ == "__main__":
+    main()

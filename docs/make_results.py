@@ -3,82 +3,266 @@
     python docs/make_results.py [--check]
 
 With --check nothing is written; the exit code is 1 when the page is not what the files say.
+A file `results/RUN.json` is a trained and evaluated run; `results/experiments/RUN/NAME.json` is
+what `conekg reproduce NAME` wrote for it, with the command, and `why`, in words, where it is off.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from conekg.experiments.published import MODEL_TITLES, published
+from conekg.experiments.catalog import EXPERIMENTS
+from conekg.experiments.main_results import is_within
+from conekg.experiments.published import MODEL_TITLES, place_of, published
 
 ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
 PAGE = ROOT / "docs" / "results.md"
-TITLES = {"nell995": "NELL995", "fb15k-237": "FB15k-237", "fb15k": "FB15k"}
-TABLES = (
+TITLES = {
+    "nell995": "NELL995",
+    "fb15k-237": "FB15k-237",
+    "fb15k": "FB15k",
+    "geography": "geography",
+}
+MAIN_TABLES = (
     ("without negation", "table:epfo_results", "table:errorbar_epfo", "avg_p"),
     ("with negation", "table:negation_results", "table:errorbar_neg", "avg_n"),
 )
+DIGITS = {"union": 1, "cardinality": 2, "variability": 2}
+"""Decimals of an experiment's tables, three where nothing is said; about the paper's."""
+
 INTRODUCTION = """\
 # Results
 
-Made by `python docs/make_results.py` from the files in `results/`; do not edit. All figures
-are filtered MRR in percent, ties at their mean rank. *Paper* is ConE's (or the named model's)
-row of the paper's Tables 1 and 2, ± its standard deviation over five seeds where it gives one.
+Made by `python docs/make_results.py` from the files in `results/`; do not edit. *Paper* is the
+row of the same model in the paper's table, ± its standard deviation over five seeds where it
+gives one. *Difference* is ours minus the paper's, **bold** where it is more than that standard
+deviation and 0.05, which is what printing to one decimal hides. Only the MRR tables have error
+bars in the paper; elsewhere the reader is to judge. What is known of a cause is told as known,
+what is supposed as supposed.
+
+MRR is filtered, in percent, ties at their mean rank.
 """
 
-
-def number(value: float | None, spread: float | None = None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.1f}" if spread is None else f"{value:.1f} ± {spread:.2f}"
+Values = Mapping[str, float]
 
 
-def table(run: dict[str, Any], heading: str, label: str, spread_label: str, average: str) -> str:
+def page() -> str:
+    """The whole page."""
+    records = sorted(RESULTS.glob("*.json"), key=lambda path: path.stem)
+    said = set[str]()
+    parts = [INTRODUCTION, *(run_section(path, said) for path in records)]
+    recorded = {path.stem for path in records}
+    for folder in sorted((RESULTS / "experiments").iterdir()):
+        if folder.name not in recorded:
+            parts.append(experiments_only_section(folder, said))
+    return "\n".join(parts)
+
+
+def run_section(path: Path, said: set[str]) -> str:
+    """A run: its MRR beside the paper's, how it was made, and its experiments."""
+    run = read(path)
+    parts = [f"## {title_of(run)}", *(main_table(run, *names) for names in MAIN_TABLES)]
+    planned = run.get("steps_planned", run["steps"])
+    parts.append(
+        f"{run['steps']:,} of {planned:,} steps in {run['seconds'] / 60:.1f} minutes "
+        f"({1000 * run['seconds'] / run['steps']:.2f} ms a step, set-up included) on "
+        f"{run['device']}; all test queries evaluated in {run['evaluation_seconds']:.1f} s. "
+        f"Queries: {run['queries']}."
+    )
+    parts += [run["notes"], commands(run["command"])]
+    if (RESULTS / "curves" / f"{path.stem}.csv").is_file():
+        parts.append(
+            f"![Loss and learning rate by step](images/{path.stem}-curve.png)\n\n"
+            f"From `results/curves/{path.stem}.csv`: the mean loss of each pool of queries since "
+            "the line before, every 500 steps; dotted where the learning rate drops."
+        )
+    parts.append(f"Source: `{path.relative_to(ROOT)}`.")
+    parts += experiment_sections(RESULTS / "experiments" / path.stem, said)
+    return "\n\n".join(parts) + "\n"
+
+
+def experiments_only_section(folder: Path, said: set[str]) -> str:
+    """Experiments on a run that has no record of its own: there to explain others."""
+    about = read(folder / "about.json")
+    parts = [f"## {title_of(about)}", about["notes"], commands(about["command"])]
+    return "\n\n".join([*parts, *experiment_sections(folder, said)]) + "\n"
+
+
+def title_of(run: Mapping[str, Any]) -> str:
+    """The heading of a run, with what tells it from others of the same recipe."""
+    title = f"{MODEL_TITLES[run['model']]} on {TITLES[run['dataset']]}, recipe `{run['recipe']}`"
+    variant = f": {run['variant']}" if "variant" in run else ""
+    return f"{title}, seed {run['seed']}{variant}"
+
+
+def main_table(
+    run: Mapping[str, Any], heading: str, label: str, spread_label: str, average: str
+) -> str:
+    """MRR by structure, the paper's row and the difference."""
     theirs = published(label, run["dataset"])
     row = theirs.row(run["model"])
     spreads = (
         published(spread_label, run["dataset"]).row("deviation") if run["model"] == "cone" else {}
     )
-    names = [name for name in theirs.columns if name in run["structures"]]
-    ours = {name: 100 * run["structures"][name]["mrr"] for name in names}
+    ours = {
+        name: 100 * run["structures"][name]["mrr"]
+        for name in theirs.columns
+        if name in run["structures"]
+    }
     if average in run:
         ours["AVG"] = 100 * run[average]["mrr"]
-    lines = [
-        f"| {heading} | " + " | ".join(ours) + " |",
-        "|---" * (len(ours) + 1) + "|",
-        "| ours | " + " | ".join(f"{value:.1f}" for value in ours.values()) + " |",
-        "| paper | " + " | ".join(number(row.get(n), spreads.get(n)) for n in ours) + " |",
+    papers = [
+        f"{row[name]:.1f} ± {spreads[name]:.2f}" if name in spreads else number(row.get(name), 1)
+        for name in ours
     ]
-    return "\n".join(lines)
+    within = is_within(ours, row, spreads) if spreads else {}
+    differences = [signed(ours[n] - row[n], 1, within.get(n, True)) for n in ours if n in row]
+    lines = [("ours", [number(value, 1) for value in ours.values()]), ("paper", papers)]
+    if differences:
+        lines.append(("difference", differences))
+    return markdown_table(heading, ours, lines)
 
 
-def section(path: Path) -> str:
-    run = json.loads(path.read_text(encoding="utf-8"))
-    title = f"{MODEL_TITLES[run['model']]} on {TITLES[run['dataset']]}, recipe `{run['recipe']}`"
-    parts = [f"## {title}, seed {run['seed']}"]
-    parts += [table(run, *names) for names in TABLES]
-    minutes = run["seconds"] / 60
-    planned = run.get("steps_planned", run["steps"])
-    parts.append(
-        f"{run['steps']:,} of {planned:,} steps in {minutes:.1f} minutes "
-        f"({1000 * run['seconds'] / run['steps']:.2f} ms a step, set-up included) on "
-        f"{run['device']}; all test queries evaluated in {run['evaluation_seconds']:.1f} s. "
-        f"Queries: {run['queries']}. {run['notes']}"
-    )
-    parts.append("```sh\n" + run["command"].replace("; ", "\n") + "\n```")
-    parts.append(f"Source: `results/{path.name}`.")
+def experiment_sections(folder: Path, said: set[str]) -> list[str]:
+    """The experiments recorded for a run, in the paper's order."""
+    return [
+        experiment_section(folder / f"{name}.json", said)
+        for name in EXPERIMENTS
+        if (folder / f"{name}.json").is_file()
+    ]
+
+
+def experiment_section(path: Path, said: set[str]) -> str:
+    """The tables of one experiment, where they are off, why, and what was not yet `said`."""
+    found = read(path)
+    name = found["experiment"]
+    parts = [f"### {name}: {EXPERIMENTS[name].summary}"]
+    notes = dict[str, None]()
+    for table in found["tables"]:
+        parts.append(experiment_table(found, table))
+        notes |= dict.fromkeys(table["notes"])
+    picture = f"{path.parent.name}-{name}.png"
+    if (ROOT / "docs" / "images" / picture).is_file():
+        parts.append(f"![What `conekg reproduce {name} --picture` draws](images/{picture})")
+    parts += [found["why"]] if "why" in found else []
+    # What a run is stands in its section; whose numbers are shown, in the table.
+    known = ("ConE (", "The paper has no numbers")
+    fresh = [note for note in notes if note not in said and not note.startswith(known)]
+    said.update(fresh)
+    if fresh:
+        parts.append("\n".join(f"- {note}" for note in fresh))
+    parts += [commands(found["command"]), f"Source: `{path.relative_to(ROOT)}`."]
     return "\n\n".join(parts)
 
 
-def page() -> str:
-    runs = sorted((ROOT / "results").glob("*.json"))
-    return "\n".join([INTRODUCTION, *(section(path) + "\n" for path in runs)])
+def experiment_table(found: Mapping[str, Any], table: Mapping[str, Any]) -> str:
+    """Our rows, each with the paper's of the same model and data set and the difference.
+
+    Where the paper has none for the data set, its numbers for another one stand below.
+    """
+    digits = DIGITS.get(found["experiment"], 3)
+    columns = table["columns"]
+    by_kind = {kind: [r for r in table["rows"] if r["kind"] == kind] for kind in ("ours", "paper")}
+    apart = {
+        row["label"].removesuffix(" − paper"): row["values"]
+        for row in table["rows"]
+        if row["kind"] == "comparison"
+    }
+    lines = list[tuple[str, list[str]]]()
+    for row in by_kind["ours"]:
+        lines.append((short(row["label"]), cells(row["values"], columns, digits)))
+        if row["label"] in apart:
+            theirs = {
+                column: row["values"][column] - difference
+                for column, difference in apart[row["label"]].items()
+            }
+            lines.append((f"paper, {place_of(table['paper'])}", cells(theirs, columns, digits)))
+            differences = apart[row["label"]]
+            shown = [
+                signed(differences[column], digits) if column in differences else "–"
+                for column in columns
+            ]
+            lines.append(("difference", shown))
+    if not by_kind["paper"]:
+        lines += other_data_sets(found["model"], table, digits)
+    return markdown_table(corner(table), columns, lines)
+
+
+def corner(table: Mapping[str, Any]) -> str:
+    """What a table is about, without what its section says, and its unit."""
+    title, *rest = table["title"].split(", ")
+    about = [title, *(part for part in rest if part.startswith("queries with"))]
+    unit: str = table["unit"]
+    return unit if unit.startswith(title) else f"{', '.join(about)} ({unit})"
+
+
+def other_data_sets(
+    model: str, table: Mapping[str, Any], digits: int
+) -> Iterable[tuple[str, list[str]]]:
+    """The paper's rows for the data set it has instead, where that is one alone."""
+    others = published(table["paper"], None).data_sets
+    if len(others) != 1:
+        return
+    (data_set,) = others
+    theirs = published(table["paper"], data_set)
+    for name, values in theirs.rows.items():
+        if name in MODEL_TITLES and name != model:
+            continue
+        kind = "" if name in MODEL_TITLES else f", {name}"
+        label = f"paper, {TITLES[data_set]}{kind}"
+        yield label, cells(values, table["columns"], digits)
+
+
+def short(label: str) -> str:
+    """A row's label without the run's folder: `ConE (run), test` is `ours, test`."""
+    _, _, rest = label.partition(")")
+    return f"ours{rest}"
+
+
+def markdown_table(
+    heading: str, columns: Iterable[str], lines: Iterable[tuple[str, list[str]]]
+) -> str:
+    """A table with a heading in its corner."""
+    names = list(columns)
+    rows = [f"| {heading} | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    rows += [f"| {label} | " + " | ".join(values) + " |" for label, values in lines]
+    return "\n".join(rows)
+
+
+def cells(values: Values, columns: Iterable[str], digits: int) -> list[str]:
+    """The values of a row, a dash where there is none."""
+    return [number(values.get(column), digits) for column in columns]
+
+
+def number(value: float | None, digits: int) -> str:
+    """A number as the page shows it."""
+    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
+
+
+def signed(value: float, digits: int, within: bool = True) -> str:
+    """A difference with its sign, bold when it is beyond the error bar."""
+    text = f"{value:+.{digits}f}".replace("-", "−")
+    return text if within else f"**{text}**"
+
+
+def commands(text: str) -> str:
+    """Commands one below the other, as a block of the shell."""
+    return "```sh\n" + text.replace("; ", "\n") + "\n```"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The content of a JSON file."""
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
 
 
 def main() -> None:
+    """Write the page, or check it."""
     text = page()
     if "--check" in sys.argv[1:]:
         sys.exit(0 if PAGE.read_text(encoding="utf-8") == text else 1)

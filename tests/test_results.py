@@ -1,5 +1,6 @@
 """The pages made from `results/` say what the files say."""
 
+import csv
 import json
 import subprocess
 import sys
@@ -7,8 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from conekg.experiments.published import published
+
 ROOT = Path(__file__).parents[1]
 RUNS = sorted((ROOT / "results").glob("*.json"))
+EXPERIMENT_FILES = sorted(
+    path for path in (ROOT / "results" / "experiments").glob("*/*.json") if path.stem != "about"
+)
+CURVES = sorted((ROOT / "results" / "curves").glob("*.csv"))
 REQUIRED = {
     "dataset",
     "model",
@@ -28,6 +35,59 @@ def test_the_page_is_what_the_files_say() -> None:
         [sys.executable, "docs/make_results.py", "--check"], cwd=ROOT, check=False
     )
     assert checked.returncode == 0, "run `python docs/make_results.py` and commit docs/results.md"
+
+
+def test_runs_of_one_recipe_say_what_tells_them_apart() -> None:
+    headings = [
+        line
+        for line in (ROOT / "docs" / "results.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("## ")
+    ]
+    assert len(headings) == len(set(headings)) >= len(RUNS)
+    seen: dict[tuple[str, ...], list[str | None]] = {}
+    for path in RUNS:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        key = tuple(str(run[name]) for name in ("dataset", "model", "recipe", "seed"))
+        seen.setdefault(key, []).append(run.get("variant"))
+    for key, variants in seen.items():
+        if len(variants) > 1:
+            assert None not in variants, f"{key}: every one of several runs needs its `variant`"
+
+
+@pytest.mark.parametrize(
+    "path", EXPERIMENT_FILES, ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+def test_a_recorded_experiment_is_whole_and_explained(path: Path) -> None:
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert found.keys() >= {"dataset", "model", "recipe", "seed", "device", "command", "why"}
+    assert found["experiment"] == path.stem
+    assert found["command"].startswith(f"conekg reproduce {path.stem} ")
+    for table in found["tables"]:
+        ours = {row["label"]: row["values"] for row in table["rows"] if row["kind"] == "ours"}
+        assert ours
+        for row in table["rows"]:
+            if row["kind"] != "comparison":
+                continue
+            theirs = published(table["paper"], found["dataset"])
+            split = row["label"].removesuffix(" − paper").rpartition(", ")[2]
+            paper = theirs.row(found["model"]) or theirs.row(f"{found['model']}-{split}")
+            for column, apart in row["values"].items():
+                mine = ours[row["label"].removesuffix(" − paper")][column]
+                assert apart == pytest.approx(mine - paper[column])
+
+
+def test_curves_are_losses_by_step() -> None:
+    assert CURVES
+    for path in CURVES:
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = list(csv.DictReader(file))
+        steps = [int(line["step"]) for line in lines]
+        run = json.loads((ROOT / "results" / f"{path.stem}.json").read_text(encoding="utf-8"))
+        assert steps == sorted(set(steps))
+        assert run["steps"] - 500 <= steps[-1] <= run["steps"]
+        assert all(float(line["path"]) > 0 and float(line["other"]) > 0 for line in lines)
+        rates = [float(line["learning_rate"]) for line in lines]
+        assert rates == sorted(rates, reverse=True)
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conekg.experiments.catalog import EXPERIMENTS
-from conekg.experiments.published import FIGURE_PLACES, labels, place_of
+from conekg.experiments.published import FIGURE_PLACES, labels, place_of, published
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
 
 ROOT = Path(__file__).parents[2]
@@ -93,15 +93,115 @@ def test_every_experiment_and_every_table_is_on_the_map():
             assert f"`{label}`" in commands[f"`conekg reproduce {name}`"][0], place_of(label)
 
 
+RUN = "results/nell995-cone-paper-seed0.json"
+FOLDER = "results/experiments/nell995-cone-paper-seed0"
+
+
+def mean_mrr(structures):
+    measured = json.loads((ROOT / RUN).read_text())["structures"]
+    mean = sum(measured[name]["mrr"] for name in structures) / len(structures)
+    return f"{100 * mean:.1f} (`{RUN}`)"
+
+
+def ours(experiment):
+    """By table, the values of the first of our rows, and of all our rows by label."""
+    tables = json.loads((ROOT / FOLDER / f"{experiment}.json").read_text())["tables"]
+    return [
+        {row["label"]: row["values"] for row in table["rows"] if row["kind"] == "ours"}
+        for table in tables
+    ]
+
+
+def first(table):
+    return next(iter(table.values()))
+
+
+def cardinality_cell():
+    spearman, pearson = map(first, ours("cardinality"))
+    return (
+        f"1p: Spearman {spearman['1p']:.2f}, Pearson {pearson['1p']:.2f}; "
+        f"2p: {spearman['2p']:.2f} and {pearson['2p']:.2f}"
+    )
+
+
+def operators_cell():
+    values = ours("operators")[0]["ConE (run), uniform cones, total length"]
+    numbers = (f"{values[name]:.3f}" for name in ("projection", "intersection", "union"))
+    return f"NELL, uniform cones by total length: {', '.join(numbers)}"
+
+
+def empty_cell():
+    values = first(ours("empty-intersection")[0])
+    apertures = f"{values['more than five']:.3f} and {values['none']:.3f}"
+    return f"NELL: {apertures}, ROC-AUC {values['ROC-AUC']:.3f}"
+
+
+def union_cell():
+    v = first(ours("union")[0])
+    return f"2u {v['2u-N']:.1f} and {v['2u-M']:.1f}, up {v['up-N']:.1f} and {v['up-M']:.1f}"
+
+
+def variability_cell():
+    (table,) = ours("variability")
+    spearman, pearson = (table[f"ConE (run), {name}"]["1p"] for name in ("spearman", "pearson"))
+    return f"NELL, 1p: Spearman {spearman:.2f}, Pearson {pearson:.2f}"
+
+
+def membership_cell():
+    positive, negative = (table["ConE (run), test"] for table in ours("membership"))
+    return (
+        f"{positive['precision']:.3f} and {positive['recall']:.3f}; "
+        f"with negation {negative['precision']:.3f} and {negative['recall']:.3f}"
+    )
+
+
+CELLS = {
+    "cardinality": cardinality_cell,
+    "operators": operators_cell,
+    "empty-intersection": empty_cell,
+    "union": union_cell,
+    "variability": variability_cell,
+    "membership": membership_cell,
+}
+"""What the column *ours* must say of each experiment, from its file."""
+
+
+def column_ours():
+    """By experiment, the last cell of its row."""
+    return {row[1].strip("`").split()[2]: row[-1] for row in rows() if "conekg reproduce" in row[1]}
+
+
 def test_our_numbers_are_those_of_the_results():
-    found = 0
-    for row in rows():
-        match = re.search(r"^([\d.]+) \(`(results/\S+\.json)`\)$", row[-1])
-        if match is None:
-            continue
-        structures = NEGATION_STRUCTURES if "main-negation" in row[1] else POSITIVE_STRUCTURES
-        measured = json.loads((ROOT / match[2]).read_text())["structures"]
-        mean = sum(measured[name]["mrr"] for name in structures) / len(structures)
-        assert match[1] == f"{100 * mean:.1f}"
-        found += 1
-    assert found == 2
+    measured = {path.stem for path in (ROOT / FOLDER).glob("*.json")}
+    assert set(CELLS) == measured, "every measured experiment has its numbers on the map"
+    expected = {name: f"{cell()} (`{FOLDER}/{name}.json`)" for name, cell in CELLS.items()}
+    expected["main-epfo"] = mean_mrr(POSITIVE_STRUCTURES)
+    expected["main-negation"] = mean_mrr(NEGATION_STRUCTURES)
+    expected["figures"] = "drawn"
+    for name in EXPERIMENTS:
+        assert column_ours()[name] == expected.get(name, "not measured")
+
+
+def test_the_papers_numbers_on_the_map_are_the_published_ones():
+    column = {
+        row[1].strip("`").split()[2]: row[-2] for row in rows() if "conekg reproduce" in row[1]
+    }
+    spearman, pearson = (
+        published(f"table:{name}_nell", "nell995").row("cone") for name in ("spearman", "pearson")
+    )
+    assert column["cardinality"] == (
+        f"ConE, NELL, 1p: Spearman {spearman['1p']}, Pearson {pearson['1p']}; "
+        f"2p: {spearman['2p']} and {pearson['2p']}"
+    )
+    unions = published("table:dis", "nell995").row("cone")
+    assert column["union"] == (
+        f"ConE, NELL: 2u {unions['2u-N']} by DNF, {unions['2u-M']} by De Morgan; "
+        f"up {unions['up-N']} and {unions['up-M']}"
+    )
+    positive, negative = (
+        published(f"tab:answer_{name}", "nell995").row("cone-test") for name in ("epfo", "neg")
+    )
+    assert column["membership"] == (
+        f"ConE, NELL, test: precision {positive['precision']}, recall {positive['recall']}; "
+        f"with negation {negative['precision']} and {negative['recall']}"
+    )

@@ -78,7 +78,11 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
         model = run.load_model(options.checkpoint, options.device)
         check_size(model)
         sizes = mean_apertures(model, some), mean_apertures(model, none)
-        plots += [histograms(title_of(run), *sizes), roc_plot(title_of(run), *sizes)]
+        what = "aperture, radians" if model.name == "cone" else "size of a region, a dimension"
+        plots += [
+            histograms(title_of(run), what, *sizes),
+            roc_plot(title_of(run), *sizes),
+        ]
         area = roc_auc(*sizes)
         assert area is not None, "there are queries of both kinds"
         values = [float(sizes[0].mean()), float(sizes[1].mean()), area]
@@ -158,7 +162,7 @@ def mean_apertures(model: QueryModel, queries: Queries) -> Floats:
     return np.concatenate(sizes)
 
 
-def histograms(title: str, some: Floats, none: Floats) -> Plot:
+def histograms(title: str, what: str, some: Floats, none: Floats) -> Plot:
     """How the sizes of both kinds of queries are spread, over the same bins."""
     edges = np.histogram_bin_edges(np.concatenate([some, none]), bins=_BINS)
     series = []
@@ -166,13 +170,13 @@ def histograms(title: str, some: Floats, none: Floats) -> Plot:
         shares = np.histogram(sizes, edges)[0] / len(sizes)
         # The outline ends where the last bin does.
         series.append(Series.of(label, edges, [*shares, shares[-1]], "steps"))
-    return Plot(title, "aperture of a query, radians", "share of queries", tuple(series))
+    return Plot(title, f"mean {what}", "share of queries", tuple(series))
 
 
 def roc_plot(title: str, some: Floats, none: Floats) -> Plot:
     """The ROC curve of taking a query for one with answers when its aperture is large."""
     false, true = roc_curve(some, none)
-    curve = Series.of("aperture", false, true)
+    curve = Series.of("by size", false, true)
     chance = Series.of("chance", [0.0, 1.0], [0.0, 1.0], kind="comparison")
     axes = "empty ones taken for non-empty", "non-empty ones found"
     return Plot(title, *axes, (curve, chance))
