@@ -40,7 +40,9 @@ def reproduce(
     ] = None,
     picture: Annotated[
         Path | None,
-        typer.Option(help="Also draw the tables as bars into this file (.png, .svg or .pdf)."),
+        typer.Option(
+            help="Also draw them, as curves or bars, into this file (.png, .svg or .pdf)."
+        ),
     ] = None,
     split: Annotated[
         Literal["train", "valid", "test"] | None,
