@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,12 @@ def test_explanations(run: Path) -> None:
     content = json.loads(ask(run, "a1.won_by.directed_by", "-e", "--json").stdout)
     assert content["variables"][0]["name"] == "x1"
     assert len(content["witnesses"]) == len(content["answers"])
+
+
+def test_explanations_are_numbered_as_the_list_is(run: Path) -> None:
+    result = ask(run, "a1.won_by & !a1.won_by", "--explain", "-k", "3")
+    assert "ruled out" in result.stdout
+    assert re.findall(r"^(\d+)\. ", result.stdout, re.MULTILINE) == ["1", "2", "3"]
 
 
 def test_a_file_of_questions(run: Path, tmp_path: Path) -> None:

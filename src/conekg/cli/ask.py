@@ -144,7 +144,7 @@ class _Session:
         else:
             _print_answer(answer)
             if explanation is not None:
-                _print_explanation(explanation)
+                _print_explanation(explanation, answer)
 
     def _explanation(self, item: Understood, answer: Answer) -> Explanation:
         from conekg.answering.explain import explain
@@ -214,12 +214,14 @@ def _summary(answer: Answer) -> str:
     return "; ".join(parts)
 
 
-def _print_explanation(explanation: Explanation) -> None:
+def _print_explanation(explanation: Explanation, answer: Answer) -> None:
+    # Ranks of the list above: a witness has its rank among all entities, ruled out ones too.
+    ranks = {ranked.entity_id: ranked.rank for ranked in answer.answers}
     for variable in explanation.variables:
         names = ", ".join(candidate.label for candidate in variable.candidates)
         print_text(f"{variable.name}: {variable.reading}\n  {names}")
     for witness in explanation.witnesses:
-        print_text(f"{witness.answer.rank}. {witness.answer.label}")
+        print_text(f"{ranks[witness.answer.entity_id]}. {witness.answer.label}")
         _print_witness(witness)
 
 
