@@ -177,6 +177,11 @@ def test_the_command_prints_both_tables(trained, reproduce):
     assert [table["paper"] for table in tables] == ["tab:answer_epfo", "tab:answer_neg"]
 
 
+def test_a_table_without_rows_is_left_out(trained, options):
+    (table,) = membership([trained["box"]], replace(options, max_queries=1))
+    assert table.paper == "tab:answer_epfo"
+
+
 def test_a_distribution_has_no_inside(trained, options):
     with pytest.raises(UnsupportedOperatorError, match="beta has no inside"):
         membership([trained["beta"]], options)

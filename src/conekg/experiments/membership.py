@@ -140,7 +140,8 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
             notes.append(f"{title_of(run)} has no negation: it is in the first table only.")
         notes.append(describe(run))
     notes += missing_note(halves[0].paper, where)
-    return tuple(half.table(notes) for half in halves)
+    filled = [half for half in halves if half.has_rows]
+    return tuple(half.table(notes) for half in filled or halves[:1])
 
 
 def measure(
@@ -204,6 +205,11 @@ class _Half:
         self.title, self.structures, self.paper = title, structures, paper
         self._rows, self._comparisons = list[Row](), list[Row]()
         self._plots = list[Plot]()
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether any run has queries that it can answer."""
+        return bool(self._rows)
 
     def add(self, run: Run, curves: dict[Split, Curve]) -> None:
         """Add a run's rows: the paper's share on each split, then the fitted one on the test."""

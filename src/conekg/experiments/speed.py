@@ -34,7 +34,7 @@ REPEATS = 5
 """How many times the steps are timed; the median counts."""
 
 _UPDATERS = {
-    "EagerUpdater": "plain PyTorch (EagerUpdater)",
+    "EagerUpdater": "PyTorch, operation by operation (EagerUpdater)",
     "FusedUpdater": "fused kernels in a captured graph (FusedUpdater)",
 }
 """What a reader is told of an updater; by name, for kernels are imported on a GPU only."""
@@ -76,7 +76,8 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
             "one round of the model's update cycle, with the run's batch size of "
             f"{training.batch_size} queries and {training.negatives} negatives, products in "
             f"{training.precision}; EmQL has a loss of its own without negatives.",
-            f"The median of {REPEATS} times {options.steps} steps, after {WARM_UP_STEPS} untimed.",
+            f"The median of {REPEATS} times {options.steps} step{'s' * (options.steps > 1)}, after "
+            f"{WARM_UP_STEPS} untimed.",
             _by_what(updaters, options.device),
             f"The paper's column is {paper.unit}.",
             describe(run),
@@ -154,7 +155,9 @@ def _by_what(updaters: dict[str, list[str]], device: torch.device) -> str:
     """A sentence that says which models were timed by which means."""
     parts = [f"{', '.join(models)} by {means}" for means, models in updaters.items()]
     place = "a GPU" if device.type == "cuda" else f"a {device.type.upper()}"
-    return f"What is timed is what `conekg train` does on {place}: {'; '.join(parts)}."
+    # `Cone.distance`: on a CPU it and its gradient are compiled.
+    compiled = "" if device.type == "cuda" else ", ConE's distance as a compiled loop"
+    return f"What is timed is what `conekg train` does on {place}: {'; '.join(parts)}{compiled}."
 
 
 def _machine(device: torch.device) -> str:
