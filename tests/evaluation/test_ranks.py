@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from conekg.errors import ConeKGError
 from conekg.evaluation import ranks as module
 from conekg.evaluation.ranks import filtered_ranks
+from conekg.model.catalog import build_model
+from conekg.model.scoring import CompiledTable, DeviceTable
 
 TIES = ("mean", "optimistic", "pessimistic")
 
@@ -118,3 +120,22 @@ def test_the_gpu_counts_as_the_cpu_does(ties):
     on_cpu = filtered_ranks(scores, *hard, *easy, ties)
     on_gpu = filtered_ranks(scores.cuda(), *(x.cuda() for x in (*hard, *easy)), ties)
     assert torch.equal(on_gpu.cpu(), on_cpu)
+
+
+@pytest.mark.parametrize("name", ["cone", "box", "gqe"])
+def test_the_kernel_of_a_gpu_ranks_as_the_loops_of_a_cpu_do(name):
+    """On a GPU the compiled kernel, elsewhere Triton's interpreter of it."""
+    pytest.importorskip("triton")
+    model = build_model(name, 50, 4, {"dim": 12}, seed=1)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    with torch.no_grad():
+        region = model.project(model.anchor(torch.arange(6)), torch.tensor([0, 1, 2, 3, 0, 1]))
+        by_loops = CompiledTable(model).logits(region)
+        there = build_model(name, 50, 4, {"dim": 12}, seed=1).to(device)
+        by_kernel = DeviceTable(there).logits(tuple(part.to(device) for part in region))
+    hard = torch.arange(7), torch.arange(6) * 8 + 1
+    easy = torch.tensor([0, 2, 2, 2, 3, 3, 3]), torch.tensor([7, 40, 2])
+    expected = filtered_ranks(by_loops, *hard, *easy, "mean")
+    actual = filtered_ranks(by_kernel, *(ids.to(device) for ids in (*hard, *easy)), "mean")
+    assert torch.equal(actual.cpu(), expected)
+    assert len(set(expected.tolist())) > 2, "equal ranks everywhere would prove nothing"
