@@ -20,6 +20,7 @@ from conekg.answering.calibration import (
     Curve,
     expected_calibration_error,
     fit_calibration,
+    fit_count,
     fit_curve,
     held_out_loss,
     load_calibration,
@@ -88,8 +89,9 @@ def test_every_model_is_calibrated(name: str) -> None:
     calibration = fit_calibration(model, graph, queries, depth=10, max_queries=8)
     assert 0 <= calibration.error < 0.5
     assert 0 < calibration.known_kept <= 1
-    assert (calibration.count is not None) == (name != "gqe")
-    if calibration.count is not None:
+    if name == "gqe":
+        assert calibration.count is None, "points have no size"
+    if calibration.count is not None:  # of an untrained model, sizes may tell nothing
         assert calibration.count.factor >= 1
     assert calibration.predicted.y[0] >= 0
     assert calibration.predicted.y[-1] <= 1
@@ -122,6 +124,21 @@ def test_hits_are_what_the_larger_graph_adds(monkeypatch: pytest.MonkeyPatch) ->
     assert seen["y"].sum() == block.hard.lengths.sum()
     assert len(seen["y"]) == len(block) * graph.num_entities - block.easy.lengths.sum()
     assert calibration.known_kept == 1.0  # nothing negated, nothing lost
+
+
+def test_sizes_that_tell_the_number_of_answers_are_believed() -> None:
+    answers = np.arange(1.0, 201.0)
+    curve = fit_count(np.sqrt(answers), answers, np.random.default_rng(0))
+    assert curve is not None
+    assert 1.0 <= curve.factor < 1.1
+    assert curve.estimate([10.0], 1000) == pytest.approx(100, rel=0.1)
+
+
+def test_sizes_that_tell_nothing_are_not() -> None:
+    """The wider, the fewer: no rising curve is as good as always saying the same."""
+    answers = np.array([1.0] * 90 + [500.0] * 10)
+    assert fit_count(-answers, answers, np.random.default_rng(0)) is None
+    assert fit_count(np.array([1.0]), np.array([3.0]), np.random.default_rng(0)) is None
 
 
 def test_known_answers_of_negations_can_be_lost() -> None:

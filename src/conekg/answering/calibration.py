@@ -300,13 +300,24 @@ def region_sizes(model: QueryModel, region: Region) -> FloatArray:
 
 def _fit_count(samples: Sequence[_Sample], generator: np.random.Generator) -> CountCurve | None:
     sizes = np.concatenate([sample.sizes for sample in samples])
+    return fit_count(sizes, np.concatenate([sample.answers for sample in samples]), generator)
+
+
+def fit_count(
+    sizes: FloatArray, answers: FloatArray, generator: np.random.Generator
+) -> CountCurve | None:
+    """From the sizes of regions to their numbers of answers; None where sizes tell nothing."""
     if len(sizes) < 2:
         return None
-    logs = np.log1p(np.concatenate([sample.answers for sample in samples]))
+    logs = np.log1p(answers)
     held_out = generator.permutation(len(sizes)) % 2 == 0
     half = fit_curve(sizes[~held_out], logs[~held_out])
-    gaps = np.abs(half(sizes[held_out]) - logs[held_out])
-    return CountCurve(fit_curve(sizes, logs), math.exp(float(np.median(gaps))))
+    gap = float(np.median(np.abs(half(sizes[held_out]) - logs[held_out])))
+    # Sizes need not mean anything: what always says the same must not be as good a guess.
+    constant = np.median(logs[~held_out])
+    if gap >= float(np.median(np.abs(constant - logs[held_out]))):
+        return None
+    return CountCurve(fit_curve(sizes, logs), math.exp(gap))
 
 
 def _held_out_error(scores: FloatArray, hits: FloatArray, held_out: NDArray[np.bool_]) -> float:

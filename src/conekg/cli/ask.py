@@ -203,7 +203,10 @@ def _summary(answer: Answer) -> str:
     if answer.num_contradicted:
         parts.append(f"{answer.num_contradicted:,} ruled out by them")
     if answer.estimated_count is not None:
-        parts.append(f"about {answer.estimated_count:,.0f} answers in all expected")
+        expected = f"about {answer.estimated_count:,.0f} answers in all expected"
+        if answer.estimated_count_factor is not None:
+            expected += f" (half of such estimates are within {answer.estimated_count_factor:.1f}x)"
+        parts.append(expected)
     if answer.calibration_error is not None:
         parts.append(f"probabilities off by {100 * answer.calibration_error:.1f} points on average")
     else:
