@@ -15,7 +15,7 @@ import small_models
 import strategies
 from conekg.answering.answer import Only, Question
 from conekg.answering.calibration import Calibration, CountCurve, Curve, save_calibration
-from conekg.answering.engine import Answerer, ask, contains, lay_out_for_few_rows
+from conekg.answering.engine import Answerer, ask, lay_out_for_few_rows
 from conekg.errors import (
     CheckpointError,
     ConfigError,
@@ -258,15 +258,6 @@ def test_asking_a_run(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
     save_calibration(CALIBRATION, run / "calibration.json")
     opened = Answerer.open(run, device="cpu")
     assert ask(opened, "a1.won_by").calibration_error == 0.03
-
-
-@given(
-    sorted_ids=st.sets(st.integers(0, 20)).map(sorted),
-    ids=st.lists(st.integers(0, 25), max_size=10),
-)
-def test_contains(sorted_ids: list[int], ids: list[int]) -> None:
-    found = contains(np.array(sorted_ids, dtype=np.int32), np.array(ids, dtype=np.int64))
-    assert found.tolist() == [i in set(sorted_ids) for i in ids]
 
 
 def test_the_layout_of_weights_changes_no_answer() -> None:

@@ -18,27 +18,26 @@ import torch
 from numpy.typing import NDArray
 
 from conekg.answering.answer import Answer, Only, Question, RankedAnswer, Union
-from conekg.answering.batch import EmbeddedQueries, embed_queries, group_by_shape
+from conekg.answering.batch import EmbeddedQueries, embed_queries
 from conekg.answering.calibration import (
     FILE_NAME,
     Calibration,
     load_calibration,
     region_sizes,
 )
+from conekg.answering.facts import Facts, contains, facts_of
 from conekg.answering.index import EntityIndex, Ranking, merge_rankings
 from conekg.answering.reading import read_query
 from conekg.errors import ConfigError, UnknownNameError
-from conekg.graph.adjacency import IntArray, LongArray
+from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.model.interface import QueryModel
 from conekg.model.support import check_supported
-from conekg.query.open_world import contradiction_of
 from conekg.query.parse import parse_query
 from conekg.query.render import render_query
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP, union_free_branches
 from conekg.query.shape import slots_of
 from conekg.query.tree import Query, has_negation
-from conekg.symbolic.engine import answer_batch
 from conekg.training.run import open_run
 
 MEMBER_SHARE = 5 / 8
@@ -57,8 +56,6 @@ class Understood:
     """The query in plain words."""
     exclude: IntArray
     """Sorted ids."""
-    contradiction: Query | None
-    """Its exact answers are ruled out by facts; None where nothing can be."""
 
 
 class Answerer:
@@ -121,7 +118,6 @@ class Answerer:
             text=render_query(query, vocabulary),
             reading=read_query(query, vocabulary),
             exclude=self._entity_ids(question.exclude),
-            contradiction=contradiction_of(query),
         )
 
     def ask(
@@ -196,48 +192,12 @@ class Answerer:
         judged = self._ranked_answers(item, draft, self._facts([item])[0])
         return tuple(replace(one, rank=rank) for one, rank in zip(judged, ranks, strict=True))
 
-    def known_answers(self, questions: Sequence[Understood]) -> list[IntArray]:
-        """The sorted ids that each question's known graph gives."""
-        return self._exact([(item.query, item.question.known_graph) for item in questions])
-
-    def _facts(self, questions: Sequence[Understood]) -> list[_Facts]:
+    def _facts(self, questions: Sequence[Understood]) -> list[Facts]:
         """What each question's known graph says of its answers."""
-        places = [i for i, item in enumerate(questions) if item.contradiction is not None]
-        ruled_out: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(questions)
-        asked = [
-            (item.contradiction, item.question.known_graph)
-            for item in questions
-            if item.contradiction is not None
-        ]
-        for place, ids in zip(places, self._exact(asked), strict=True):
-            ruled_out[place] = ids
-        return [
-            _Facts(known, contradicted)
-            for known, contradicted in zip(self.known_answers(questions), ruled_out, strict=True)
-        ]
-
-    def _exact(self, asked: Sequence[tuple[Query, Split]]) -> list[IntArray]:
-        """The sorted ids that answer each query on its nested graph."""
-        found: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(asked)
-        for split in SPLITS:
-            chosen = [i for i, (_, wanted) in enumerate(asked) if wanted == split]
-            groups = group_by_shape([asked[place][0] for place in chosen])
-            for shape, members in groups.items():
-                places = [chosen[member] for member in members]
-                slots = [slots_of(asked[place][0]) for place in places]
-                answers = answer_batch(
-                    self.graph.adjacency(split),
-                    shape,
-                    np.array([s[0] for s in slots], dtype=np.int32).reshape(len(slots), -1),
-                    np.array([s[1] for s in slots], dtype=np.int32).reshape(len(slots), -1),
-                    workers=1,
-                )
-                for row, place in enumerate(places):
-                    found[place] = answers[row]
-        return found
+        return facts_of(self.graph, [(item.query, item.question.known_graph) for item in questions])
 
     def _rank(
-        self, questions: Sequence[Understood], facts: Sequence[_Facts], union: Union
+        self, questions: Sequence[Understood], facts: Sequence[Facts], union: Union
     ) -> list[_Draft]:
         """The best entities of each question, with what the regions say about them."""
         embedded = embed_queries(
@@ -279,7 +239,7 @@ class Answerer:
             return None
         return self.calibration.count.estimate(sizes[list(rows)], self.graph.num_entities)
 
-    def _unwanted(self, item: Understood, facts: _Facts) -> IntArray:
+    def _unwanted(self, item: Understood, facts: Facts) -> IntArray:
         """Sorted ids that must not come back."""
         unwanted = item.exclude
         if len(facts.contradicted) and not item.question.keep_contradicted:
@@ -315,7 +275,7 @@ class Answerer:
             for row, ranking in enumerate(rankings)
         ]
 
-    def _write(self, item: Understood, draft: _Draft, facts: _Facts, seconds: float) -> Answer:
+    def _write(self, item: Understood, draft: _Draft, facts: Facts, seconds: float) -> Answer:
         calibration = self.calibration
         counted = None if calibration is None else calibration.count
         return Answer(
@@ -334,7 +294,7 @@ class Answerer:
         )
 
     def _ranked_answers(
-        self, item: Understood, draft: _Draft, facts: _Facts
+        self, item: Understood, draft: _Draft, facts: Facts
     ) -> tuple[RankedAnswer, ...]:
         entities = self.graph.vocabulary.entities
         negation = has_negation(item.query)
@@ -422,14 +382,6 @@ def ask(
 
 
 @dataclass(frozen=True)
-class _Facts:
-    """What the known graph says of a question's answers; sorted ids."""
-
-    known: IntArray
-    contradicted: IntArray
-
-
-@dataclass(frozen=True)
 class _Draft:
     """The best entities of a question before they have names."""
 
@@ -451,14 +403,6 @@ def lay_out_for_few_rows(model: QueryModel) -> QueryModel:
         if isinstance(layer, torch.nn.Linear) and layer.weight.device.type == "cpu":
             layer.weight.data = layer.weight.data.t().contiguous().t()
     return model
-
-
-def contains(sorted_ids: IntArray, ids: LongArray) -> NDArray[np.bool_]:
-    """[n] whether each of `ids` is among the sorted ones."""
-    if len(sorted_ids) == 0:
-        return np.zeros(len(ids), dtype=bool)
-    places = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
-    return np.equal(sorted_ids[places], ids)
 
 
 def _check_options(question: Question) -> None:

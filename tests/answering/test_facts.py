@@ -1,0 +1,52 @@
+"""Exact facts of many questions at once, against the oracle one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import strategies
+from conekg.answering.facts import contains, exact_answers, facts_of
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.query.open_world import contradiction_of
+from conekg.query.tree import Query
+from oracle import Oracle
+
+
+def by_oracle(graph: KnowledgeGraph, split: Split, query: Query) -> list[int]:
+    parts = [graph.edges(part) for part in SPLITS[: SPLITS.index(split) + 1]]
+    return sorted(Oracle(np.concatenate(parts).tolist(), graph.num_entities).answer(query))
+
+
+@given(
+    graph=strategies.graphs(),
+    queries=st.lists(strategies.queries(1, 2, max_leaves=3), max_size=6),
+    data=st.data(),
+)
+def test_each_question_gets_the_facts_of_its_own_graph(
+    graph: KnowledgeGraph, queries: list[Query], data: st.DataObject
+) -> None:
+    splits = data.draw(
+        st.lists(st.sampled_from(SPLITS), min_size=len(queries), max_size=len(queries))
+    )
+    asked = list(zip(queries, splits, strict=True))
+    found = facts_of(graph, asked)
+    assert [ids.tolist() for ids in exact_answers(graph, asked)] == [
+        facts.known.tolist() for facts in found
+    ]
+    for (query, split), facts in zip(asked, found, strict=True):
+        assert facts.known.tolist() == by_oracle(graph, split, query)
+        contradiction = contradiction_of(query)
+        expected = [] if contradiction is None else by_oracle(graph, split, contradiction)
+        assert facts.contradicted.tolist() == expected
+        assert not set(expected) & set(facts.known.tolist()), "what is known is not ruled out"
+
+
+@given(
+    sorted_ids=st.sets(st.integers(0, 20)).map(sorted),
+    ids=st.lists(st.integers(0, 25), max_size=10),
+)
+def test_contains(sorted_ids: list[int], ids: list[int]) -> None:
+    found = contains(np.array(sorted_ids, dtype=np.int32), np.array(ids, dtype=np.int64))
+    assert found.tolist() == [i in set(sorted_ids) for i in ids]
