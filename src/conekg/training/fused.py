@@ -44,9 +44,7 @@ class FusedUpdater:
         self._kernels = kernels
         self._recipe = recipe
         self._device = data.device
-        # One stream for warming up and capture: gradients stay on the stream they began on.
-        self._capture = SideStream(data.device)
-        self._beside = SideStream(data.device, priority=-1)
+        self._beside = SideStream(data.device)
         self._pools: dict[str, Pool] = {}
         self._plans: dict[str, Plan] = {}
         for name in dict.fromkeys(recipe.cycle):
@@ -109,13 +107,15 @@ class FusedUpdater:
         elif self._device.type != "cuda":
             self._run_cycle()
         elif self._uncaptured < _WARM_UP_STEPS:
-            with self._capture.fork():
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
                 self._run_cycle()
-            self._capture.join()
+            torch.cuda.current_stream().wait_stream(stream)
             self._uncaptured += 1
         else:
             self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph, stream=self._capture.stream):
+            with torch.cuda.graph(self._graph):
                 self._run_cycle()
             self._graph.replay()
         self._steps += 1
@@ -231,28 +231,29 @@ class FusedUpdater:
 
 
 class SideStream:
-    """Work that may run beside the current stream's, within a captured graph too.
+    """Work that may run beside the main stream's, within a captured graph too.
 
-    With a priority below 0 it starts even while a kernel of the other stream fills the device.
+    It has priority, so that it starts even while a kernel of the main stream fills the device.
     """
 
-    def __init__(self, device: torch.device, priority: int = 0) -> None:
-        self.stream = torch.cuda.Stream(device, priority) if device.type == "cuda" else None
+    def __init__(self, device: torch.device) -> None:
+        on_gpu = device.type == "cuda"
+        self._stream = torch.cuda.Stream(device, priority=-1) if on_gpu else None
 
     @contextmanager
     def fork(self) -> Iterator[None]:
-        """Issue what is inside beside whatever the current stream gets until `join`."""
-        if self.stream is None:
+        """Issue what is inside beside whatever the main stream gets until `join`."""
+        if self._stream is None:
             yield
             return
-        self.stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.stream):
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
             yield
 
     def join(self) -> None:
-        """Let the current stream wait for what was issued beside it."""
-        if self.stream is not None:
-            torch.cuda.current_stream().wait_stream(self.stream)
+        """Let the main stream wait for what was issued beside it."""
+        if self._stream is not None:
+            torch.cuda.current_stream().wait_stream(self._stream)
 
 
 def pack_pool(data: DeviceData, composition: dict[str, int]) -> Pool:
