@@ -18,6 +18,7 @@ from conekg.query.plan import (
     Rows,
     Slot,
     UniverseStep,
+    join_rows,
 )
 
 
@@ -37,16 +38,20 @@ def embed(
     place of `model.anchor`, once a batch, for who wants the anchors' gradients apart.
     """
     pieces: dict[Rows, Region] = {}
-    wholes: dict[tuple[Rows, ...], Region] = {}
+    wholes: list[Region] = []
     embed_entities = anchor or model.anchor
 
     def ids(columns: Sequence[Tensor], slots: Sequence[Slot]) -> Tensor:
         return torch.cat([columns[slot.group][:, slot.column] for slot in slots])
 
-    def take(rows: Sequence[Rows]) -> Region:
-        # Often a step takes all that an earlier one put out, in order: nothing to copy then.
-        whole = wholes.get(tuple(rows))
-        return whole or _concatenate([pieces[r] for r in rows])
+    def take(runs: Sequence[Rows]) -> Region:
+        parts = [
+            pieces[piece]
+            for run in runs
+            for piece in plan.outputs[run.step]
+            if run.start <= piece.start and piece.stop <= run.stop
+        ]
+        return _concatenate(parts) if parts else tuple(part[:0] for part in wholes[0])
 
     for number, step in enumerate(plan.steps):
         match step:
@@ -64,8 +69,8 @@ def embed(
             case _:
                 assert_never(step)
         pieces.update(_pieces(region, plan.outputs[number]))
-        wholes[plan.outputs[number]] = region
-    return take([rows for branches in plan.roots for rows in branches])
+        wholes.append(region)
+    return take(join_rows([rows for branches in plan.roots for rows in branches]))
 
 
 def best_over_branches(plan: Plan, logits: Tensor) -> Tensor:
@@ -85,7 +90,7 @@ def best_over_branches(plan: Plan, logits: Tensor) -> Tensor:
 
 
 def _pieces(region: Region, outputs: Sequence[Rows]) -> dict[Rows, Region]:
-    """Each node's rows of a step's output, by one split.
+    """The pieces of a step's output that later steps take, by one split.
 
     Slices would do the same, but the gradient of a slice is a zero-filled copy of the whole.
     """

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TypeAlias, assert_never
 
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm, union_free_branches
@@ -70,7 +71,7 @@ class UniverseStep:
 
 @dataclass(frozen=True, slots=True)
 class ProjectStep:
-    """Project each operand along the relations of its slot."""
+    """Project the operands, row by row, along the relations of the slots."""
 
     operands: tuple[Rows, ...]
     relations: tuple[Slot, ...]
@@ -85,7 +86,7 @@ class IntersectStep:
 
 @dataclass(frozen=True, slots=True)
 class NegateStep:
-    """Complement each operand."""
+    """Complement the operands."""
 
     operands: tuple[Rows, ...]
 
@@ -100,7 +101,7 @@ class Plan:
     groups: tuple[Group, ...]
     steps: tuple[Step, ...]
     outputs: tuple[tuple[Rows, ...], ...]
-    """One tuple a step: where the rows of each of its nodes lie in what it puts out."""
+    """One tuple a step: what it puts out, cut wherever something that takes it begins or ends."""
     roots: tuple[tuple[Rows, ...], ...]
     """One tuple a group, one entry a branch, each of `count` rows."""
 
@@ -136,30 +137,40 @@ def _plan_shapes(shapes: tuple[tuple[Shape, int], ...], union: UnionForm, cap: i
 @lru_cache(maxsize=512)
 def make_plan(groups: tuple[Group, ...]) -> Plan:
     """The plan of a batch with the given groups, in order."""
-    waiting = _distinct_nodes(groups)
-    ranks = {key: _rank(key[1]) for key in waiting}
-    steps: list[Step] = []
-    outputs: list[tuple[Rows, ...]] = []
+    batches = _in_order_of_use(_batches(groups), groups)
     placed: dict[_Key, Rows] = {}
-    while waiting:
-        ready = [key for key in waiting if all((key[0], c) in placed for c in children(key[1]))]
-        # The shallowest work first; otherwise a projection could run before others that
-        # belong to the same matrix product are ready.
-        first = min(ranks[key] for key in ready)
-        batch = [key for key in ready if ranks[key] == first]
+    steps: list[Step] = []
+    for number, batch in enumerate(batches):
         steps.append(_make_step(batch, groups, placed))
         start = 0
         for key in batch:
             stop = start + groups[key[0]].count
-            placed[key] = Rows(len(steps) - 1, start, stop)
+            placed[key] = Rows(number, start, stop)
             start = stop
-        outputs.append(tuple(placed[key] for key in batch))
-        waiting = [key for key in waiting if key not in placed]
     roots = tuple(
         tuple(placed[index, branch] for branch in group.branches)
         for index, group in enumerate(groups)
     )
-    return Plan(groups, tuple(steps), tuple(outputs), roots)
+    sizes = [sum(groups[group].count for group, _ in batch) for batch in batches]
+    taken = [run for step in steps for run in _runs_taken_by(step)]
+    taken += join_rows([rows for branches in roots for rows in branches])
+    return Plan(groups, tuple(steps), _pieces(sizes, taken), roots)
+
+
+def join_rows(rows: Sequence[Rows]) -> tuple[Rows, ...]:
+    """The same rows in the same order, in as few slices as can be; empty ones are left out.
+
+    >>> join_rows([Rows(0, 0, 2), Rows(0, 2, 5), Rows(1, 5, 6)])
+    (Rows(step=0, start=0, stop=5), Rows(step=1, start=5, stop=6))
+    """
+    joined: list[Rows] = []
+    for part in rows:
+        last = joined[-1] if joined else None
+        if last and (last.step, last.stop) == (part.step, part.start):
+            joined[-1] = Rows(part.step, last.start, part.stop)
+        elif part.start < part.stop:
+            joined.append(part)
+    return tuple(joined)
 
 
 def describe(plan: Plan) -> list[str]:
@@ -207,6 +218,67 @@ def _distinct_nodes(groups: Sequence[Group]) -> list[_Key]:
     return list(keys)
 
 
+def _batches(groups: Sequence[Group]) -> list[list[_Key]]:
+    """The nodes of each step, steps in order of execution."""
+    waiting = _distinct_nodes(groups)
+    ranks = {key: _rank(key[1]) for key in waiting}
+    batches: list[list[_Key]] = []
+    done: set[_Key] = set()
+    while waiting:
+        ready = [key for key in waiting if all((key[0], c) in done for c in children(key[1]))]
+        # The shallowest work first; otherwise a projection could run before others that
+        # belong to the same matrix product are ready.
+        first = min(ranks[key] for key in ready)
+        batches.append([key for key in ready if ranks[key] == first])
+        done.update(batches[-1])
+        waiting = [key for key in waiting if key not in done]
+    return batches
+
+
+def _in_order_of_use(
+    batches: Sequence[Sequence[_Key]], groups: Sequence[Group]
+) -> list[list[_Key]]:
+    """The batches with the nodes of each in the order in which later steps take them.
+
+    What a step takes is then one slice of what an earlier one put out, or a few, where it would
+    be a piece a node: tensors are sliced where they would be copied, and so are gradients.
+    """
+    roots = [(index, branch) for index, group in enumerate(groups) for branch in group.branches]
+    used_later = roots
+    ordered: list[list[_Key]] = []
+    for batch in reversed(batches):
+        place = {key: number for number, key in reversed(list(enumerate(used_later)))}
+        ordered.append(sorted(batch, key=place.__getitem__))
+        operands = zip(
+            *([(group, child) for child in children(node)] for group, node in ordered[-1]),
+            strict=True,
+        )
+        used_later = [key for column in operands for key in column] + used_later
+    return ordered[::-1]
+
+
+def _runs_taken_by(step: Step) -> tuple[Rows, ...]:
+    match step:
+        case AnchorStep() | UniverseStep():
+            return ()
+        case ProjectStep(operands, _) | NegateStep(operands):
+            return operands
+        case IntersectStep(operand_lists):
+            return tuple(run for operands in operand_lists for run in operands)
+    assert_never(step)
+
+
+def _pieces(sizes: Sequence[int], taken: Sequence[Rows]) -> tuple[tuple[Rows, ...], ...]:
+    """The output of each step, of so many rows, cut at the ends of all that is taken of it."""
+    cuts = [{0, size} for size in sizes]
+    for run in taken:
+        cuts[run.step] |= {run.start, run.stop}
+    return tuple(
+        tuple(Rows(step, start, stop) for start, stop in pairwise(sorted(places)))
+        for step, places in enumerate(cuts)
+    )
+
+
 def _rank(query: Query) -> tuple[int, int, int]:
     """(projection depth, operator, arity): ready nodes of equal rank are one step.
 
@@ -246,15 +318,15 @@ def _make_step(batch: Sequence[_Key], groups: Sequence[Group], placed: dict[_Key
             return UniverseStep(sum(groups[g].count for g, _ in batch))
         case Project():
             return ProjectStep(
-                tuple(placed[g, children(node)[0]] for g, node in batch),
+                join_rows([placed[g, children(node)[0]] for g, node in batch]),
                 tuple(Slot(g, node.relation_id) for g, node in batch if isinstance(node, Project)),
             )
         case Not():
-            return NegateStep(tuple(placed[g, children(node)[0]] for g, node in batch))
+            return NegateStep(join_rows([placed[g, children(node)[0]] for g, node in batch]))
         case And(operands):
             return IntersectStep(
                 tuple(
-                    tuple(placed[g, children(node)[i]] for g, node in batch)
+                    join_rows([placed[g, children(node)[i]] for g, node in batch])
                     for i in range(len(operands))
                 )
             )
