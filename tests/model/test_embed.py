@@ -44,13 +44,13 @@ def test_branches_are_reduced_group_by_group() -> None:
 def test_all_projections_of_a_depth_are_one_product() -> None:
     model = small_model("cone")
     calls: list[int] = []
-    project = model.project
+    project = model.project_by_weights
 
-    def counted(region: Region, relation_ids: Tensor) -> Region:
-        calls.append(len(relation_ids))
-        return project(region, relation_ids)
+    def counted(region: Region, relation: tuple[Tensor, ...]) -> Region:
+        calls.append(len(relation[0]))
+        return project(region, relation)
 
-    model.project = counted  # type: ignore[method-assign]
+    model.project_by_weights = counted  # type: ignore[method-assign]
     shapes = [STRUCTURES[name] for name in ("1p", "2p", "3p", "2i", "pi", "ip", "inp")]
     plan = plan_shapes([(shape, 3) for shape in shapes])
     anchors = [torch.zeros(3, shape.num_anchors, dtype=torch.long) for shape in shapes]

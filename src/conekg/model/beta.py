@@ -63,11 +63,13 @@ class Beta(QueryModel):
         """The entities' own distributions."""
         return regularize(weights).chunk(2, dim=-1)
 
-    def project(self, region: Region, relation_ids: Tensor) -> Region:
+    def relation_weights(self, relation_ids: Tensor) -> tuple[Tensor, ...]:
+        """(r,), [rows, dim]."""
+        return (embedding(relation_ids, self.relation),)
+
+    def project_by_weights(self, region: Region, relation: tuple[Tensor, ...]) -> Region:
         """reg(MLP([α; β; r]))."""
-        moved = self.projection(
-            torch.cat([*region, embedding(relation_ids, self.relation)], dim=-1)
-        )
+        moved = self.projection(torch.cat([*region, *relation], dim=-1))
         return regularize(moved).chunk(2, dim=-1)
 
     def intersect(self, operands: Region) -> Region:

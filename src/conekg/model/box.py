@@ -63,13 +63,17 @@ class Box(QueryModel):
         """Boxes of offset zero at the entities' points."""
         return weights, torch.zeros_like(weights)
 
-    def project(self, region: Region, relation_ids: Tensor) -> Region:
-        """(c + c_r, o + o_r)."""
-        center, offset = region
+    def relation_weights(self, relation_ids: Tensor) -> tuple[Tensor, ...]:
+        """(c_r, o_r), each [rows, dim]."""
         return (
-            center + embedding(relation_ids, self.relation_center),
-            offset + embedding(relation_ids, self.relation_offset),
+            embedding(relation_ids, self.relation_center),
+            embedding(relation_ids, self.relation_offset),
         )
+
+    def project_by_weights(self, region: Region, relation: tuple[Tensor, ...]) -> Region:
+        """(c + c_r, o + o_r)."""
+        (center, offset), (relation_center, relation_offset) = region, relation
+        return center + relation_center, offset + relation_offset
 
     def intersect(self, operands: Region) -> Region:
         """Attention over centres; min_i o_i ∘ σ(DeepSets(o)) for offsets."""

@@ -134,17 +134,23 @@ class Cone(QueryModel):
         axis = self.entity.new_zeros(count, self.dim)
         return axis, torch.full_like(axis, math.pi)
 
-    def project(self, region: Region, relation_ids: Tensor) -> Region:
+    def relation_weights(self, relation_ids: Tensor) -> tuple[Tensor, ...]:
+        """Raw weights (axis, aperture) of the relations, each [rows, dim]."""
+        return (
+            embedding(relation_ids, self.relation_axis),
+            embedding(relation_ids, self.relation_aperture),
+        )
+
+    def project_by_weights(self, region: Region, relation: tuple[Tensor, ...]) -> Region:
         """f_r(V) = g(MLP([axis + axis_r ; h + h_r])) (ConE, Section 4.2, Eq. 1).
 
         `rotation` departs from the paper: the network's output x corrects a turn, as RotatE's
         (Sun et al., 2019), and an opening of the cone,
         θ_ax = wrap(axis + axis_r + π tanh(λ1 x)), h = π/2 (tanh(2(2h/π − 1) + w_r/ρ + λ2 x) + 1).
         """
-        axis, half_aperture = region
-        relation_axis = self.to_angle(embedding(relation_ids, self.relation_axis))
+        (axis, half_aperture), (turn, opening) = region, relation
+        relation_axis = self.to_angle(turn)
         # The same map as for axes, as published, so a relation's aperture may be negative.
-        opening = embedding(relation_ids, self.relation_aperture)
         moved = torch.cat([axis + relation_axis, half_aperture + self.to_angle(opening)], dim=-1)
         # Angles need the full precision even where the products are taken in bfloat16.
         raw_axis, raw_aperture = self.projection(moved).to(moved.dtype).chunk(2, dim=-1)

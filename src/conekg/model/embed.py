@@ -53,14 +53,17 @@ def embed(
         ]
         return _concatenate(parts) if parts else tuple(part[:0] for part in wholes[0])
 
+    projections = [step for step in plan.steps if isinstance(step, ProjectStep)]
+    # All at once: the gradient of a table that is read several times is several tables.
+    moves = iter(_relation_weights(model, [ids(relations, s.relations) for s in projections]))
     for number, step in enumerate(plan.steps):
         match step:
             case AnchorStep(entities):
                 region = embed_entities(ids(anchors, entities))
             case UniverseStep(count):
                 region = model.universe(count)
-            case ProjectStep(operands, slots):
-                region = model.project(take(operands), ids(relations, slots))
+            case ProjectStep(operands, _):
+                region = model.project_by_weights(take(operands), next(moves))
             case IntersectStep(operand_lists):
                 stacked = zip(*(take(operands) for operands in operand_lists), strict=True)
                 region = model.intersect(tuple(torch.stack(part) for part in stacked))
@@ -87,6 +90,17 @@ def best_over_branches(plan: Plan, logits: Tensor) -> Tensor:
         for part, group in zip(torch.split(logits, sizes), plan.groups, strict=True)
     ]
     return torch.cat(parts)
+
+
+def _relation_weights(
+    model: QueryModel, relation_ids: Sequence[Tensor]
+) -> list[tuple[Tensor, ...]]:
+    """The relations' weights for each of several projections, looked up together."""
+    if not relation_ids:
+        return []
+    weights = model.relation_weights(torch.cat(list(relation_ids)))
+    sizes = [len(ids) for ids in relation_ids]
+    return list(zip(*(torch.split(part, sizes) for part in weights), strict=True))
 
 
 def _pieces(region: Region, outputs: Sequence[Rows]) -> dict[Rows, Region]:

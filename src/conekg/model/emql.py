@@ -94,14 +94,17 @@ class Emql(QueryModel):
         members = torch.ones_like(entity_ids, dtype=self.entity.dtype)[:, None]
         return embedding(entity_ids, self.entity), self.sketch(entity_ids[:, None], members)
 
-    def project(self, region: Region, relation_ids: Tensor) -> Region:
+    def relation_weights(self, relation_ids: Tensor) -> tuple[Tensor, ...]:
+        """(e_R,), [rows, dim]."""
+        return (embedding(relation_ids, self.relation),)
+
+    def project_by_weights(self, region: Region, relation: tuple[Tensor, ...]) -> Region:
         """Follow(X, R): softmax over the best facts, summed over their objects.
 
         A fact (s, r, o) has the key [e_s; e_r; e_o]; the query [a_X; e_R; 0] is compared
         with it by an inner product over √(3h).
         """
-        centroid, sketch = region
-        wanted = embedding(relation_ids, self.relation)
+        (centroid, sketch), (wanted,) = region, relation
         best = self._best_facts(centroid, wanted)
         subjects, relations, objects = self.facts.columns(best)
         scores = (

@@ -56,10 +56,14 @@ class Gqe(QueryModel):
         """The entities' own vectors."""
         return (weights,)
 
-    def project(self, region: Region, relation_ids: Tensor) -> Region:
+    def relation_weights(self, relation_ids: Tensor) -> tuple[Tensor, ...]:
+        """(r,), [rows, dim]."""
+        return (embedding(relation_ids, self.relation),)
+
+    def project_by_weights(self, region: Region, relation: tuple[Tensor, ...]) -> Region:
         """q + r."""
-        (point,) = region
-        return (point + embedding(relation_ids, self.relation),)
+        (point,), (translation,) = region, relation
+        return (point + translation,)
 
     def intersect(self, operands: Region) -> Region:
         """Σ_i softmax_i(W2 ReLU(W1 q_i)) ∘ q_i."""

@@ -71,9 +71,17 @@ class QueryModel(nn.Module, ABC):
         """The region that holds every entity, `count` rows of it."""
         raise UnsupportedOperatorError(f"{self.name} has no region for the set of all entities")
 
-    @abstractmethod
     def project(self, region: Region, relation_ids: Tensor) -> Region:
         """The regions one relation away; `relation_ids` [rows]."""
+        return self.project_by_weights(region, self.relation_weights(relation_ids))
+
+    @abstractmethod
+    def relation_weights(self, relation_ids: Tensor) -> tuple[Tensor, ...]:
+        """The relations' rows [rows, width] of each table that has some."""
+
+    @abstractmethod
+    def project_by_weights(self, region: Region, relation: tuple[Tensor, ...]) -> Region:
+        """The regions one relation away, from the relations' rows of their tables."""
 
     @abstractmethod
     def intersect(self, operands: Region) -> Region:
