@@ -1,0 +1,154 @@
+"""Short training runs of many settings in one process, compared on validation queries.
+
+How the `fast` recipe was found. A trial is the `paper` recipe with settings changed, as
+`conekg train --set` changes them; every trial is trained from the same seed and ranked on
+the same validation queries, evenly spaced ones. Test queries are never read. One JSON
+line a trial goes to `--out`, and a line a trial is printed.
+
+    python benchmarks/search_recipe.py NELL --queries queries \
+        --trials benchmarks/recipe_trials/second.toml --out results/recipe-search/second.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from conekg.errors import ConeKGError
+from conekg.evaluation.evaluate import evaluate
+from conekg.evaluation.report import Report
+from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.graph.source import open_graph
+from conekg.model.catalog import build_model
+from conekg.sampling.query_set import QuerySet, load_query_set
+from conekg.training.batches import move_to_device
+from conekg.training.loop import LossWatch, pick_device
+from conekg.training.loss import UNINFORMED_LOSS
+from conekg.training.recipe import Recipe
+from conekg.training.recipe_file import change_recipe
+from conekg.training.recipes import find_recipe
+from conekg.training.schedule import forgets_moments_at, learning_rate_at
+from conekg.training.updater import make_updater
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting to try."""
+
+    name: str
+    settings: tuple[str, ...]
+    """`key=value`, on top of those that all trials share."""
+    training_queries: str = "train"
+    """Which file of the queries' folder to train on, without its suffix."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a trial measured."""
+
+    report: Report
+    ms_per_step: float
+    seconds: float
+    """All of it: building, capturing, training."""
+    losses: tuple[dict[str, float], ...]
+    """The mean loss of each pool in each eighth of the run."""
+
+
+def read_trials(path: Path) -> list[Trial]:
+    """The trials of a TOML file: `shared = [...]`, then `[[trial]]` tables."""
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    shared = tuple(table.get("shared", ()))
+    return [
+        Trial(row["name"], shared + tuple(row.get("set", ())), row.get("queries", "train"))
+        for row in table["trial"]
+    ]
+
+
+def run_trial(
+    recipe: Recipe,
+    graph: KnowledgeGraph,
+    queries: QuerySet,
+    valid: QuerySet,
+    max_queries: int,
+    device: torch.device,
+) -> Trained:
+    """Train to the recipe's end and rank the validation queries."""
+    started, training = time.monotonic(), recipe.training
+    data = move_to_device(queries, graph.num_entities, training.trained_shapes(), device)
+    model = build_model(
+        recipe.model, graph.num_entities, graph.num_relations, recipe.config, training.seed
+    ).to(device)
+    updater = make_updater(model, data, training, device)
+    watch, losses, settled = LossWatch(UNINFORMED_LOSS), [], started
+    settling = min(20, training.steps // 2)
+    for step in range(training.steps):
+        if forgets_moments_at(training, step):
+            updater.reset_moments()
+        rate = learning_rate_at(training, step)
+        updater.step(rate)
+        if step + 1 == settling:
+            updater.take_loss()  # waits: what follows is timed without the capture
+            settled = time.monotonic()
+        elif (step + 1) % max(1, training.steps // 8) == 0:
+            losses.append(updater.take_loss())
+            watch.check(losses[-1], step + 1, rate)
+    updater.take_loss()
+    finished = time.monotonic()
+    report = evaluate(model, valid, num_entities=graph.num_entities, max_queries=max_queries)
+    per_step = (finished - settled) / max(1, training.steps - settling)
+    return Trained(report, 1e3 * per_step, finished - started, tuple(losses))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("graph")
+    parser.add_argument("--queries", type=Path, required=True, help="folder of Arrow files")
+    parser.add_argument("--trials", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--model", default="cone")
+    parser.add_argument("--max-queries", type=int, default=300, help="of each structure")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="start no trial later")
+    arguments = parser.parse_args()
+    started, device = time.monotonic(), pick_device()
+    graph = open_graph(arguments.graph)
+    valid = load_query_set(arguments.queries / "valid.arrow", graph)
+    base = find_recipe("paper", arguments.model, graph.name)
+    for trial in read_trials(arguments.trials):
+        if time.monotonic() - started > arguments.seconds:
+            print(f"{trial.name}: no time left")
+            continue
+        recipe = change_recipe(base, {}, trial.settings)
+        queries = load_query_set(arguments.queries / f"{trial.training_queries}.arrow", graph)
+        row: dict[str, object] = {
+            "trial": trial.name,
+            "settings": trial.settings,
+            "training_queries": trial.training_queries,
+            "steps": recipe.training.steps,
+        }
+        try:
+            result = run_trial(recipe, graph, queries, valid, arguments.max_queries, device)
+        except ConeKGError as error:
+            row["error"] = str(error)
+        else:
+            report = result.report
+            row |= {
+                **{name: round(100 * m.mrr, 2) for name, m in report.averages.items()},
+                "mrr": {name: round(100 * m.mrr, 1) for name, m in report.measured.items()},
+                "ms_per_step": round(result.ms_per_step, 3),
+                "seconds": round(result.seconds, 1),
+                "losses": [{k: float(f"{v:.3g}") for k, v in row.items()} for row in result.losses],
+            }
+        with arguments.out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+        left_out = ("losses", "settings")
+        print("  ".join(f"{k}={v}" for k, v in row.items() if k not in left_out), flush=True)
+
+
+if __name__ == "__main__":
+    main()
