@@ -56,6 +56,21 @@ def test_every_model_is_searched(name: str, dtype: torch.dtype) -> None:
     check(model, one_hop(model, 4), [1, 3, 5, 20], skip)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["cone", "gqe", "box", "beta"])
+@pytest.mark.parametrize("rows", [1, 9, 70])
+def test_a_gpu_finds_what_a_cpu_finds(name: str, rows: int) -> None:
+    model = build_model(name, 3000, 6, small_models.SMALL_OPTIONS[name] | {"dim": 96}, 0).eval()
+    region = one_hop(model, rows)
+    counts = [row % 12 for row in range(rows)]
+    skip = [np.arange(row, dtype=np.int32) for row in range(rows)]
+    expected = EntityIndex(model).top(region, counts, skip)
+    on_gpu = EntityIndex(model.cuda())
+    found = on_gpu.top(tuple(part.cuda() for part in region), counts, skip)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours.scores, theirs.scores, rtol=1e-4, atol=1e-4)
+
+
 def test_many_rows_are_taken_in_chunks() -> None:
     model = build_model("cone", 50, 6, ConeConfig(dim=8, hidden=8), 0).eval()
     check(model, one_hop(model, 70), [5] * 70, [NOBODY] * 70)

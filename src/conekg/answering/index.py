@@ -1,8 +1,8 @@
 """The best entities of a region among all, exactly; approximately beyond a million.
 
-Three ways lead to the same list: on a CPU a compiled scan that abandons candidates
-early, elsewhere the same idea in tensor operations, and for many regions at once on a
-GPU, or a distance that is no plain sum over dimensions, a full scan. Equal scores rank
+Several ways lead to the same list: a compiled scan on a CPU and kernels on a GPU abandon
+candidates early, as do tensor operations where neither applies; a distance that is no
+plain sum over dimensions takes a full scan. Equal scores rank
 by entity id. Very large tables take a shortlist first, whose recall is measured.
 """
 
@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conekg.answering.abandon import Geometry, ScanTable
+from conekg.answering.device_search import nearest_on_device
 from conekg.answering.shortlist import HarmonicShortlist
 from conekg.graph.adjacency import IntArray, LongArray
 from conekg.model.box import Box
 from conekg.model.cone import Cone
 from conekg.model.gqe import Gqe
 from conekg.model.interface import QueryModel, Region
-from conekg.model.scoring import ScoringTable, scoring_table
+from conekg.model.scoring import DeviceTable, ScoringTable, scoring_table
 
 SHORTLIST_FROM = 1_000_000
 """Entities from which on a ConE model's table is searched by shortlist."""
@@ -64,6 +65,7 @@ class EntityIndex:
         self._scan: ScanTable | None = None
         self._points: Tensor | None = None
         self._shortlist: HarmonicShortlist | None = None
+        self._device_table: DeviceTable | None = None
         self.recall = 1.0
         """The share of true top-10 entities that a search finds; below 1 only by shortlist."""
         large = model.num_entities >= SHORTLIST_FROM
@@ -74,6 +76,8 @@ class EntityIndex:
             points = all_points(model)
             if points.device.type == "cpu" and points.dtype == torch.float32:
                 self._scan = ScanTable(points.numpy(), geometry, _center_weight(model))
+            elif points.is_cuda and isinstance(table := self.table, DeviceTable):
+                self._device_table = table
             else:
                 self._points = points
 
@@ -118,6 +122,9 @@ class EntityIndex:
             return self._top_by_shortlist(self._shortlist, region, counts, skip)
         if self._scan is not None:
             return self._top_by_scan(self._scan, region, counts, skip)
+        if self._device_table is not None:
+            found = nearest_on_device(self._model, self._device_table, region, counts, skip)
+            return [Ranking(ids, scores) for ids, scores in found]
         if self._points is not None and len(counts) <= _ONE_BY_ONE:
             return [
                 self._top_by_abandoning(

@@ -111,10 +111,20 @@ class DeviceTable(ScoringTable):
             model.entity.detach(), geometry=code, inverse_range=inverse_range
         )
 
-    def distances(self, region: Region) -> Tensor:
-        """[rows, num_entities] from each region to every entity."""
+    def distances(self, region: Region, *, dims: int | None = None) -> Tensor:
+        """[rows, num_entities] from each region to every entity; in the first `dims` alone."""
         first, second = region[0].detach(), region[-1].detach()
-        return self._columns.distances(first, second, self._center_weight)
+        return self._columns.distances(first, second, self._center_weight, dims=dims)
+
+    def logits_within(self, region: Region, bounds: Tensor) -> Tensor:
+        """[rows, num_entities] logits of what is at most `bounds` [rows] away, else −inf.
+
+        Less work than `logits` where few entities are so near.
+        """
+        first, second = region[0].detach(), region[-1].detach()
+        distances = self._columns.distances_within(first, second, self._center_weight, bounds)
+        distances.masked_fill_(distances > bounds[:, None], torch.inf)
+        return distances.mul_(-self._scale).add_(self.gamma)
 
 
 class DivergenceTable(ScoringTable):

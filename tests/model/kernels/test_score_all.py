@@ -32,3 +32,42 @@ def test_no_rows_no_scores() -> None:
     columns = EntityColumns(torch.zeros(4, 3, device=DEVICE), geometry=0, inverse_range=1.0)
     empty = torch.zeros(0, 3, device=DEVICE)
     assert columns.distances(empty, empty, 0.0).shape == (0, 4)
+
+
+@pytest.mark.parametrize("kind", [geometry.CONE, geometry.BOX, geometry.POINT])
+@pytest.mark.parametrize("rows", [1, 11])
+def test_within_a_bound_the_same_sums_and_beyond_it_larger_ones(kind: int, rows: int) -> None:
+    num_entities, dim = 150, 40  # the last stretch of dimensions is a short one
+    table, first, second = random_inputs(kind, num_entities, rows, dim, seed=rows)
+    first, second = first.float().to(DEVICE), second.clamp(max=math.pi).float().to(DEVICE)
+    columns = EntityColumns(table.float().to(DEVICE), geometry=kind, inverse_range=1 / RANGE)
+    full = columns.distances(first, second, CENTER_WEIGHT)
+    bounds = full.kthvalue(5, dim=1).values
+    found = columns.distances_within(first, second, CENTER_WEIGHT, bounds)
+    within = full <= bounds[:, None]
+    assert torch.equal(found[within], full[within])  # bit by bit: the order of the sums is one
+    assert (found[~within] > bounds[:, None].expand_as(found)[~within]).all()
+
+
+def test_far_tiles_are_abandoned() -> None:
+    """Entities opposite to the query are given up after the first stretch of dimensions."""
+    dim, near, far = 64, 128, 128  # a tile each
+    angle = torch.cat([torch.zeros(near, dim), torch.full((far, dim), 0.9)])
+    columns = EntityColumns(angle.atanh().to(DEVICE), geometry=0, inverse_range=1.0)
+    axis = torch.zeros(1, dim, device=DEVICE)
+    bounds = torch.full((1,), 1.0, device=DEVICE)
+    found = columns.distances_within(axis, axis, 0.0, bounds)[0].cpu()
+    full = columns.distances(axis, axis, 0.0)[0].cpu()
+    assert torch.equal(found[:near], full[:near])
+    torch.testing.assert_close(found[near:], full[near:] / 2)  # 32 of 64 dimensions
+
+
+def test_the_first_dimensions_alone() -> None:
+    table, first, second = random_inputs(geometry.CONE, 40, 2, 9, seed=4)
+    first, second = first.float().to(DEVICE), second.clamp(max=math.pi).float().to(DEVICE)
+    columns = EntityColumns(table.float().to(DEVICE), geometry=0, inverse_range=1 / RANGE)
+    few = EntityColumns(table[:, :4].float().to(DEVICE), geometry=0, inverse_range=1 / RANGE)
+    assert torch.equal(
+        columns.distances(first, second, CENTER_WEIGHT, dims=4),
+        few.distances(first[:, :4], second[:, :4], CENTER_WEIGHT),
+    )

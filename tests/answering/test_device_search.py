@@ -1,0 +1,82 @@
+"""The search with a GPU's kernels against a full scan; interpreted where there is no GPU."""
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("triton")
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.answering.device_search import nearest_on_device
+from conekg.model.catalog import build_model
+from conekg.model.interface import QueryModel, Region
+from conekg.model.scoring import DeviceTable
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+NUM_ENTITIES = 40
+CONFIGS = {
+    "cone": {"dim": 6, "hidden": 4},
+    "box": {"dim": 6},
+    "gqe": {"dim": 6},
+}
+
+
+def model_with_twins(name: str) -> QueryModel:
+    """A random model in which every other entity is a copy of the one before: ties everywhere."""
+    model = build_model(name, NUM_ENTITIES, 4, CONFIGS[name], seed=1).eval()
+    with torch.no_grad():
+        model.entity[1::2] = model.entity[0::2]
+    return model.to(DEVICE)
+
+
+MODELS = {name: model_with_twins(name) for name in CONFIGS}
+TABLES = {name: DeviceTable(model) for name, model in MODELS.items()}
+
+
+def regions(model: QueryModel, rows: int) -> Region:
+    heads = torch.arange(rows, device=DEVICE) * 7 % NUM_ENTITIES
+    with torch.inference_mode():
+        return model.project(model.anchor(heads), heads % 4)
+
+
+def expected(logits: np.ndarray, count: int, skip: list[int]) -> list[int]:
+    """The best ids by their logits, then by id, written out."""
+    left = [entity for entity in range(len(logits)) if entity not in skip]
+    return sorted(left, key=lambda entity: (-logits[entity], entity))[:count]
+
+
+@given(
+    st.sampled_from(sorted(CONFIGS)),
+    st.lists(
+        st.tuples(
+            st.integers(0, NUM_ENTITIES + 2),
+            st.sets(st.integers(0, NUM_ENTITIES - 1), max_size=NUM_ENTITIES),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+)
+def test_the_same_as_a_full_scan(name: str, wishes: list[tuple[int, set[int]]]) -> None:
+    model, table = MODELS[name], TABLES[name]
+    region = regions(model, len(wishes))
+    counts = [count for count, _ in wishes]
+    skip = [np.array(sorted(ids), dtype=np.int32) for _, ids in wishes]
+    with torch.inference_mode():
+        found = nearest_on_device(model, table, region, counts, skip)
+        logits = table.logits(region).cpu().double().numpy()
+    for row, ((ids, scores), count) in enumerate(zip(found, counts, strict=True)):
+        assert ids.tolist() == expected(logits[row], count, skip[row].tolist())
+        assert scores.tolist() == logits[row][ids].tolist()
+
+
+def test_far_entities_score_nothing() -> None:
+    model, table = MODELS["cone"], TABLES["cone"]
+    region = regions(model, 2)
+    with torch.inference_mode():
+        full = table.distances(region)
+        bounds = full.kthvalue(6, dim=1).values
+        logits = table.logits_within(region, bounds)
+    assert torch.equal(logits.isfinite(), full <= bounds[:, None])
+    assert (full <= bounds[:, None]).sum() < full.numel()
