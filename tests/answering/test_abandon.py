@@ -98,19 +98,61 @@ def check_row(
 
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 def test_equal_entities_come_by_id(geometry: Geometry) -> None:
-    points, first, second = make(geometry, 40, 300, 1, seed=3, clusters=3)
+    # 43: copies of an entity stand at different places of their tiles.
+    points, first, second = make(geometry, 43, 300, 2, seed=3, clusters=3)
     table = ScanTable(np.tile(points, (3, 1)), geometry, 0.02)
-    (found,) = table.nearest(first, second, [120], [NOBODY])
-    by_kind = found.entity_ids.reshape(40, 3)
-    np.testing.assert_array_equal(by_kind % 40, by_kind[:, :1] % 40 + np.zeros((1, 3), dtype=int))
-    assert (np.diff(by_kind, axis=1) > 0).all()
+    for rows in (1, 2):
+        for found in table.nearest(first[:rows], second[:rows], [129] * rows, [NOBODY] * rows):
+            kinds = found.entity_ids.reshape(43, 3)
+            np.testing.assert_array_equal(kinds % 43, kinds[:, :1] % 43 + np.zeros((1, 3), int))
+            assert (np.diff(kinds, axis=1) > 0).all()
+
+
+@given(data=st.data())
+def test_bounds_find_what_the_full_scan_finds(data: st.DataObject) -> None:
+    """Of each cone as if it had been asked for alone, bit by bit."""
+    num_entities = data.draw(st.sampled_from([32, 100, 513, 1500]), label="entities")
+    dim = data.draw(st.sampled_from([1, 5, 130, 400]), label="dim")
+    rows = data.draw(st.integers(1, 4), label="rows")
+    clusters = data.draw(st.sampled_from([0, 1, 7]), label="clusters")
+    seed = data.draw(st.integers(0, 2**16), label="seed")
+    points, first, second = make("cone", num_entities, dim, rows, seed, clusters)
+    copied = data.draw(st.booleans(), label="every entity three times")
+    if copied:
+        points = np.tile(points, (3, 1))
+    if data.draw(st.booleans(), label="whole or empty cones"):
+        second = np.random.default_rng(seed).choice([0, np.pi, 4.0], second.shape)
+        second = second.astype(np.float32)
+    generator = np.random.default_rng(seed)
+    share = data.draw(st.sampled_from([0.0, 0.01, 0.5, 0.9, 1.0]), label="skipped")
+    skip = [np.flatnonzero(generator.random(len(points)) < share).astype(np.int32)] * rows
+    counts = [data.draw(st.integers(1, len(points) // 20 + 2)) for _ in range(rows)]
+    bounded = ScanTable(points, "cone", 0.02, bounded=True)
+    found = bounded.nearest(first, second, counts, skip, threads=data.draw(st.integers(1, 2)))
+    for row in range(rows):
+        one = slice(row, row + 1)
+        if counts[row] <= len(points) // 32 and share <= 0.5:
+            (full,) = bounded.nearest(
+                first[one], second[one], counts[one], skip[one], abandon=False
+            )
+            assert same(found[row], full)
+        check_row("cone", points, first[row], second[row], counts[row], skip[row], found[row])
+
+
+def test_bounds_leave_little_to_look_at() -> None:
+    points, first, second = make("cone", 6000, 400, 3, seed=1)
+    table = ScanTable(points, "cone", 0.02, bounded=True)
+    found = table.nearest(first, second, [10] * 3, [NOBODY] * 3)
+    assert all(0 < nearest.looked_at < 0.2 for nearest in found)
+    many = table.nearest(first, second, [3000] * 3, [NOBODY] * 3)
+    assert all(nearest.looked_at > 0.5 for nearest in many)
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 def test_most_terms_are_never_computed(geometry: Geometry) -> None:
     points, first, second = make(geometry, 2000, 640, 2, seed=5, clusters=40)
     second *= 0.2
-    table = ScanTable(points, geometry, 0.02)
+    table = ScanTable(points, geometry, 0.02, bounded=False)
     found = table.nearest(first, second, [10, 10], [NOBODY, NOBODY])
     full = table.nearest(first, second, [10, 10], [NOBODY, NOBODY], abandon=False)
     assert all(same(a, b) for a, b in zip(found, full, strict=True))

@@ -6,6 +6,8 @@ full scan, bit by bit, ties included. Eight entities at a time pass by all regio
 batch, dimensions in which entities differ most first; a region leaves a tile as soon as
 none of the eight can be among its nearest. Where nobody can be abandoned this is the full
 scan, and what remains of the looking is one comparison in some two thousand operations.
+Of cones, where the processor can, most entities are not even begun: `bound` says that they
+cannot be among the nearest, and the few that may be are scanned.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from conekg.answering.bound import CellTable, LowerBounds, largest_sum
 from conekg.graph.adjacency import IntArray, LongArray
+from conekg.model.kernels.lookup import SumArray, has_wide_lookup
 from conekg.model.kernels.scoring import cone_table, in_ranges, pack_cones, pack_one_cone
 from conekg.model.kernels.tile import (
     BOX,
@@ -46,6 +50,10 @@ _ROWS = 40
 """Regions whose coordinates stay in the second-level cache while entities pass by."""
 _FEW = 0.25
 """The share of entities that may come back below which those alone are scanned."""
+_BOUNDED_FROM = 1_024
+"""Entities from which on a table is worth bounds: below, their tables cost more than they save."""
+_WANTED_FEW = 32
+"""Bounds leave few to look at where no more than one entity of so many is wanted."""
 _CODES = {"cone": CONE, "box": BOX, "point": POINT}
 _FAR = np.float32(3e38)
 """Farther than anything; infinity is not for code compiled with fast arithmetic."""
@@ -65,16 +73,30 @@ class ScanTable:
     """The entity table, its dimensions in the order of the scan, and the scan itself.
 
     `points` [num_entities, dim] are the model's points: angles in radians for cones,
-    coordinates otherwise. A snapshot: later changes of the model do not reach it.
+    coordinates otherwise. A snapshot: later changes of the model do not reach it. `bounded`
+    asks for lower bounds, of cones only, or forbids them; by default the processor decides,
+    and the number of entities.
     """
 
-    def __init__(self, points: FloatArray, geometry: Geometry, center_weight: float) -> None:
+    def __init__(
+        self,
+        points: FloatArray,
+        geometry: Geometry,
+        center_weight: float,
+        *,
+        bounded: bool | None = None,
+    ) -> None:
         self.num_entities, self.dim = points.shape
         self.geometry: Geometry = geometry
         self.center_weight = center_weight
         self._order = np.argsort(-spread(points, geometry), kind="stable")
         ordered = np.ascontiguousarray(points[:, self._order])
         self._table = on_cache_lines(cone_table(ordered) if geometry == "cone" else ordered)
+        self._everybody = np.arange(self.num_entities)
+        if bounded is None:
+            bounded = self.num_entities >= _BOUNDED_FROM and has_wide_lookup()
+        self._cells = CellTable(ordered) if bounded and geometry == "cone" else None
+        self._most_bounded = 0 if self._cells is None else self.num_entities // _WANTED_FEW
 
     def nearest(
         self,
@@ -93,24 +115,31 @@ class ScanTable:
         left. `abandon=False` is the full scan.
         """
         region, weight = self._pack(first[:, self._order], second[:, self._order])
+        asked = _Asked(region, counts, skip)
+        scan = _Scan(_CODES[self.geometry], self._table, weight, abandon, threads)
         found: dict[int, Nearest] = {}
-        together: list[int] = []
+        scanned: list[int] = []
+        bounded: list[int] = []
         for row, ids in enumerate(skip):
             left = self.num_entities - len(ids)
             if min(left, counts[row]) <= 0:
                 nothing = np.empty(0, dtype=np.float32)
                 found[row] = Nearest(np.empty(0, dtype=np.int64), nothing, 0.0)
             elif left <= _FEW * self.num_entities:
-                scan = _Scan(_CODES[self.geometry], weight, abandon, threads)
-                found[row] = self._among_few(scan, region[row : row + 1], counts[row], ids)
+                # Where nearly all entities are skipped the others alone are gone through.
+                allowed = np.delete(self._everybody, ids)
+                (found[row],) = scan.run(allowed, asked.of([row]))
+            elif abandon and counts[row] <= self._most_bounded:
+                bounded.append(row)
             else:
-                together.append(row)
-        scan = _Scan(_CODES[self.geometry], weight, abandon, threads)
-        for part in _even_parts(together, _ROWS):
-            nearest = scan.run(
-                self._table, region[part], [counts[r] for r in part], [skip[r] for r in part]
-            )
+                scanned.append(row)
+        for part in _even_parts(scanned, _ROWS):
+            nearest = scan.run(self._everybody, asked.of(part))
             found.update(zip(part, nearest, strict=True))
+        if self._cells is not None and bounded:
+            bounds = self._cells.lower_bounds(region[bounded], weight, threads)
+            nearest = scan.run_bounded(bounds, asked.of(bounded))
+            found.update(zip(bounded, nearest, strict=True))
         return [found[row] for row in range(len(counts))]
 
     def _pack(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, float]:
@@ -122,15 +151,28 @@ class ScanTable:
             case "point":
                 return first[:, None], 0.0
 
-    def _among_few(self, scan: _Scan, region: FloatArray, count: int, skip: IntArray) -> Nearest:
-        """One row's nearest where nearly all entities are skipped."""
-        allowed = np.ones(self.num_entities, dtype=bool)
-        allowed[skip] = False
-        ids = np.flatnonzero(allowed)
-        nobody = np.empty(0, dtype=np.int32)
-        (nearest,) = scan.run(self._table[ids], region, [count], [nobody])
-        share = nearest.looked_at * len(ids) / self.num_entities
-        return Nearest(ids[nearest.entity_ids], nearest.distances, share)
+
+@dataclass(frozen=True)
+class _Asked:
+    """Regions, packed, and what is wanted of each."""
+
+    region: FloatArray
+    counts: Sequence[int]
+    skip: Sequence[IntArray]
+
+    def of(self, rows: Sequence[int]) -> _Asked:
+        """Some of them."""
+        return _Asked(
+            self.region[rows],
+            [self.counts[row] for row in rows],
+            [self.skip[row] for row in rows],
+        )
+
+    def arrays(self, most: int) -> tuple[FloatArray, LongArray, LongArray, LongArray]:
+        """Regions, counts of at most `most`, where each row's skipped ids begin, and those ids."""
+        counts = np.minimum(np.array(self.counts, dtype=np.int64), most)
+        starts = np.cumsum([0, *(len(ids) for ids in self.skip)], dtype=np.int64)
+        return self.region, counts, starts, np.concatenate(self.skip).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -138,64 +180,68 @@ class _Scan:
     """How a table is scanned."""
 
     code: int
+    table: FloatArray
     weight: float
     abandon: bool
     threads: int
 
-    def run(
-        self,
-        table: FloatArray,
-        region: FloatArray,
-        counts: Sequence[int],
-        skip: Sequence[IntArray],
-    ) -> list[Nearest]:
-        """The nearest of each packed region in one pass over the table."""
-        sizes = [len(ids) for ids in skip]
+    def run(self, ids: LongArray, asked: _Asked) -> list[Nearest]:
+        """The nearest of each region among the entities `ids`, in one pass over them."""
+        region, *wanted = asked.arrays(len(ids))
         if self.code == CONE and len(region) == 1:
             region = pack_one_cone(region)
-        parts = in_ranges(
-            _nearest,
-            len(table),
-            self.threads,
-            self.code,
-            table,
-            on_cache_lines(region),
-            np.float32(self.weight),
-            np.minimum(np.array(counts, dtype=np.int64), len(table)),
-            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            np.concatenate(skip).astype(np.int64),
-            self.abandon,
-            block_of(table.shape[1]),
-        )
-        whole = len(table) * table.shape[1]
+        how = (self.table, np.float32(self.weight), self.abandon, block_of(self.table.shape[1]))
+        arguments = (self.code, *how, ids, on_cache_lines(region), *wanted)
+        parts = in_ranges(_nearest, len(ids), self.threads, *arguments)
+        return self._rankings(parts, asked.counts)
+
+    def run_bounded(self, bounds: LowerBounds, asked: _Asked) -> list[Nearest]:
+        """The nearest of each cone among all entities, of which bounds leave few to look at."""
+        rows, most = len(asked.counts), max(asked.counts)
+        distances = np.empty((rows, most), dtype=np.float32)
+        ids = np.empty((rows, most), dtype=np.int64)
+        sizes, looked_at = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
+        out = (distances, ids, sizes, looked_at)
+        region, *wanted = asked.arrays(len(self.table))
+        how = (self.table, np.float32(self.weight), block_of(self.table.shape[1]))
+        arguments = (*how, bounds.sums, bounds.steps, pack_one_cone(region), *wanted, *out)
+        in_ranges(_nearest_by_bound, rows, self.threads, *arguments, step=1)
+        return self._rankings([out], asked.counts)
+
+    def _rankings(self, parts: Sequence[_Heaps], counts: Sequence[int]) -> list[Nearest]:
+        """The nearest of each row, in order, from heaps of several ranges of entities."""
         rankings = []
         for row, count in enumerate(counts):
             distances = np.concatenate([part[0][row, : part[2][row]] for part in parts])
             ids = np.concatenate([part[1][row, : part[2][row]] for part in parts])
             order = np.lexsort((ids, distances))[:count]
-            share = sum(int(part[3][row]) for part in parts) / whole
+            share = sum(int(part[3][row]) for part in parts) / self.table.size
             rankings.append(Nearest(ids[order], distances[order], share))
         return rankings
+
+
+_Heaps: TypeAlias = tuple[FloatArray, LongArray, LongArray, LongArray]
+"""Distances and ids [rows, most], the farthest on top, their sizes, and terms computed [rows]."""
 
 
 @compiled
 def _nearest(
     geometry: int,
     table: FloatArray,
-    region: FloatArray,
     weight: np.float32,
+    abandon: bool,
+    block: int,
+    candidates: LongArray,
+    region: FloatArray,
     counts: LongArray,
     skip_starts: LongArray,
     skip: LongArray,
-    abandon: bool,
-    block: int,
     start: int,
     stop: int,
-) -> tuple[FloatArray, LongArray, LongArray, LongArray]:
-    """The nearest entities of a range: distances and ids [rows, most] as heaps, and their sizes.
+) -> _Heaps:
+    """The nearest of each region among a range of candidates, which are in rising order.
 
-    The last of the four counts the terms that were computed for each row. A single cone is
-    packed by `pack_one_cone`.
+    A single cone is packed by `pack_one_cone`.
     """
     prefer_wide_vectors()
     rows, dim = region.shape[0], table.shape[1]
@@ -203,12 +249,14 @@ def _nearest(
     ids = np.empty((rows, counts.max()), dtype=np.int64)
     sizes, looked_at = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
     limits = np.full(rows, _FAR, dtype=np.float32)
-    first, second = make_buffer(block), make_buffer(block)
     alone = rows == 1 and geometry == CONE
+    first, second = make_buffer(block), make_buffer(block)
     sums = np.empty((rows, TILE), dtype=np.float32)
-    alive = np.empty(rows, dtype=np.int64)
-    for entity in range(start, stop, TILE):
-        width = min(TILE, stop - entity)
+    alive, tile = np.empty(rows, dtype=np.int64), np.empty(TILE, dtype=np.int64)
+    for place in range(start, stop, TILE):
+        width = min(TILE, stop - place)
+        for i in range(TILE):
+            tile[i] = candidates[min(place + i, stop - 1)]
         sums[:] = np.float32(0)
         left = rows
         for row in range(rows):
@@ -216,13 +264,13 @@ def _nearest(
         for low in range(0, dim, block):
             high = min(low + block, dim)
             if alone:
-                add_one_cone(table, entity, stop - 1, region[0], low, high, weight, sums[0])
+                add_one_cone(table, tile, region[0], low, high, weight, sums[0])
             else:
-                load_tile(geometry, table, entity, stop - 1, low, high, first, second)
+                load_tile(geometry, table, tile, low, high, first, second)
                 add_tile(geometry, first, second, region, low, high, weight, alive[:left], sums)
             kept = 0
-            for place in range(left):
-                row = alive[place]
+            for index in range(left):
+                row = alive[index]
                 looked_at[row] += width * (high - low)
                 # Above the limit is out for good: what is yet to come only adds.
                 if not abandon or _smallest(sums[row]) <= limits[row]:
@@ -231,8 +279,8 @@ def _nearest(
             left = kept
             if left == 0:
                 break
-        for place in range(left):
-            row = alive[place]
+        for index in range(left):
+            row = alive[index]
             for i in range(width):
                 distance = sums[row, i]
                 # Ids rise, so of two at the limit the one that is there already stays.
@@ -240,16 +288,95 @@ def _nearest(
                     sizes[row] == counts[row] and distance == limits[row]
                 ):
                     continue
-                if _is_among(skip[skip_starts[row] : skip_starts[row + 1]], entity + i):
+                if _is_among(skip[skip_starts[row] : skip_starts[row + 1]], tile[i]):
                     continue
                 if sizes[row] < counts[row]:
                     sizes[row] += 1
-                    _push(distances[row], ids[row], sizes[row], distance, entity + i)
+                    _push(distances[row], ids[row], sizes[row], distance, tile[i])
                 else:
-                    _replace_top(distances[row], ids[row], sizes[row], distance, entity + i)
+                    _replace_top(distances[row], ids[row], sizes[row], distance, tile[i])
                 if sizes[row] == counts[row]:
                     limits[row] = distances[row, 0]
     return distances, ids, sizes, looked_at
+
+
+@compiled
+def _nearest_by_bound(
+    table: FloatArray,
+    weight: np.float32,
+    block: int,
+    bound_sums: SumArray,
+    bound_steps: FloatArray,
+    region: FloatArray,
+    counts: LongArray,
+    skip_starts: LongArray,
+    skip: LongArray,
+    distances: FloatArray,
+    ids: LongArray,
+    sizes: LongArray,
+    looked_at: LongArray,
+    start: int,
+    stop: int,
+) -> None:
+    """Fill a range of rows of the heaps with the nearest of all entities.
+
+    As many as are wanted are looked at first, those of the smallest bounds. The nearest are
+    no farther than the farthest of these, so who has a larger bound need not be looked at.
+    Cones are packed by `pack_one_cone`, whatever their number: each looks at other entities,
+    and what it finds does not depend on who was asked with it.
+    """
+    nobody, nowhere = np.empty(0, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    candidates = np.empty(table.shape[0], dtype=np.int64)
+    cone, count = np.empty_like(region[:1]), np.empty(1, dtype=np.int64)
+    for row in range(start, stop):
+        # Copies rather than slices, which would be another type, compiled otherwise.
+        cone[0], count[0] = region[row], counts[row]
+        sums, step = bound_sums[row], bound_steps[row]
+        skipped = skip[skip_starts[row] : skip_starts[row + 1]]
+        seeds = _smallest_sums(sums, table.shape[0], count[0], skipped)
+        found = _nearest(
+            CONE, table, weight, True, block,
+            seeds, cone, count, nowhere, nobody, 0, len(seeds),
+        )  # fmt: skip
+        looked_at[row] = found[3][0]
+        most = largest_sum(found[0][0, 0], step, table.shape[1])
+        number = 0
+        for entity in range(table.shape[0]):
+            if sums[entity] <= most and not _is_among(skipped, entity):
+                candidates[number] = entity
+                number += 1
+        found = _nearest(
+            CONE, table, weight, True, block,
+            candidates, cone, count, nowhere, nobody, 0, number,
+        )  # fmt: skip
+        looked_at[row] += found[3][0]
+        sizes[row] = found[2][0]
+        distances[row, : sizes[row]] = found[0][0, : sizes[row]]
+        ids[row, : sizes[row]] = found[1][0, : sizes[row]]
+
+
+@compiled
+def _smallest_sums(sums: SumArray, number: int, count: int, skipped: LongArray) -> LongArray:
+    """The entities of the `count` smallest of `number` sums that are not skipped, in rising order.
+
+    There must be as many.
+    """
+    nearest = np.empty(count, dtype=np.float32)
+    ids = np.empty(count, dtype=np.int64)
+    size = 0
+    for entity in range(number):
+        total = float(sums[entity])
+        if size == count and total >= nearest[0]:
+            continue
+        if _is_among(skipped, entity):
+            continue
+        if size < count:
+            size += 1
+            _push(nearest, ids, size, total, entity)
+        else:
+            _replace_top(nearest, ids, size, total, entity)
+    ids.sort()
+    return ids
 
 
 @inlined

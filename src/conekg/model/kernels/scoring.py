@@ -27,6 +27,7 @@ from conekg.model.kernels.tile import (
     compiled,
     load_tile,
     make_buffer,
+    next_tile,
     on_cache_lines,
     prefer_wide_vectors,
 )
@@ -160,12 +161,15 @@ def over_threads(
 
 
 def in_ranges(
-    kernel: Callable[..., Result], num_entities: int, threads: int, *arguments: object
+    kernel: Callable[..., Result], number: int, threads: int, *arguments: object, step: int = TILE
 ) -> list[Result]:
-    """What `kernel(*arguments, start, stop)` returns, for one range of entities a thread."""
-    share = -(-num_entities // threads)
-    share += -share % TILE
-    ranges = [(start, min(start + share, num_entities)) for start in range(0, num_entities, share)]
+    """What `kernel(*arguments, start, stop)` returns, for one range of `number` items a thread.
+
+    Ranges start at multiples of `step`.
+    """
+    share = -(-number // threads)
+    share += -share % step
+    ranges = [(start, min(start + share, number)) for start in range(0, number, share)]
     waiting = [
         thread_pool(os.getpid(), threads).submit(kernel, *arguments, start, stop)
         for start, stop in ranges[1:]
@@ -193,10 +197,11 @@ def _score_one_cone(
 ) -> None:
     """One cone: the memory sets the pace, so each entity is unpacked where it is used."""
     prefer_wide_vectors()
-    sums = np.empty(TILE, dtype=np.float32)
+    sums, ids = np.empty(TILE, dtype=np.float32), np.empty(TILE, dtype=np.int64)
     for entity in range(start, stop, TILE):
         sums[:] = _ZERO
-        add_one_cone(table, entity, stop - 1, region[0], 0, table.shape[1], weight, sums)
+        next_tile(entity, stop, ids)
+        add_one_cone(table, ids, region[0], 0, table.shape[1], weight, sums)
         for i in range(min(TILE, stop - entity)):
             out[0, entity + i] = sums[i]
 
@@ -216,13 +221,15 @@ def _score_all(
     dim = table.shape[1]
     first, second = make_buffer(DIMENSIONS_AT_ONCE), make_buffer(DIMENSIONS_AT_ONCE)
     sums = np.empty((region.shape[0], TILE), dtype=np.float32)
+    ids = np.empty(TILE, dtype=np.int64)
     for first_row in range(0, region.shape[0], ROWS_AT_ONCE):
         rows = np.arange(first_row, min(first_row + ROWS_AT_ONCE, region.shape[0]))
         for entity in range(start, stop, TILE):
             sums[:] = _ZERO
+            next_tile(entity, stop, ids)
             for low in range(0, dim, DIMENSIONS_AT_ONCE):
                 high = min(low + DIMENSIONS_AT_ONCE, dim)
-                load_tile(geometry, table, entity, stop - 1, low, high, first, second)
+                load_tile(geometry, table, ids, low, high, first, second)
                 add_tile(geometry, first, second, region, low, high, weight, rows, sums)
             for r in rows:
                 for i in range(min(TILE, stop - entity)):

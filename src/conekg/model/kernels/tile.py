@@ -7,11 +7,13 @@ sum is at least zero, in every geometry, and so no partial sum ever falls.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
@@ -31,6 +33,7 @@ TILE = 8
 
 LINE = 16
 """Floats of a cache line."""
+LINE_BYTES = 64
 
 _ZERO, _ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
 
@@ -52,11 +55,17 @@ def inlined(function: _Function) -> _Function:
 
 def on_cache_lines(array: FloatArray) -> FloatArray:
     """A contiguous copy that starts on a cache line: loads that straddle two cost a tenth."""
-    memory = np.empty(array.size + LINE, dtype=np.float32)
-    start = -(memory.ctypes.data // 4) % LINE
-    copy = memory[start : start + array.size].reshape(array.shape)
+    copy: FloatArray = empty_on_cache_lines(array.shape, np.float32)
     copy[...] = array
     return copy
+
+
+def empty_on_cache_lines(shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:
+    """An uninitialised contiguous array that starts on a cache line."""
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    memory = np.empty(size + LINE_BYTES, dtype=np.uint8)
+    start = -memory.ctypes.data % LINE_BYTES
+    return memory[start : start + size].view(kind).reshape(shape)
 
 
 @intrinsic
@@ -75,6 +84,24 @@ def prefer_wide_vectors(typing_context: Any) -> Any:
     return types.none(), generate
 
 
+@intrinsic
+def fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """a · b + c, rounded once where the processor can.
+
+    Of a sum of two products the compiler would round either one twice, and which may depend
+    on an entity's place in its tile: equal entities would not be equally far then.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FloatType()
+        fuse = builder.module.declare_intrinsic(
+            "llvm.fmuladd", [kind], ir.FunctionType(kind, [kind] * 3)
+        )
+        return builder.call(fuse, arguments)
+
+    return types.float32(types.float32, types.float32, types.float32), generate
+
+
 @inlined
 def make_buffer(width: int) -> FloatArray:
     """[8, width] uninitialised, its rows on cache lines if the width is a multiple of 16."""
@@ -84,22 +111,28 @@ def make_buffer(width: int) -> FloatArray:
 
 
 @inlined
+def next_tile(entity: int, stop: int, ids: IntArray) -> None:
+    """Fill `ids` [8] with the entities from `entity` on; the last before `stop` is repeated."""
+    for i in range(TILE):
+        ids[i] = min(entity + i, stop - 1)
+
+
+@inlined
 def load_tile(
     geometry: int,
     table: FloatArray,
-    entity: int,
-    last: int,
+    ids: IntArray,
     low: int,
     high: int,
     first: FloatArray,
     second: FloatArray,
 ) -> None:
-    """Fill the buffers [8, high − low] from eight entities on; beyond `last` it is repeated.
+    """Fill the buffers [8, high − low] from the entities `ids` [8].
 
     Of cones sin(v/2) and cos(v/2), from tan(v/4); otherwise the coordinates, in `first`.
     """
     for i in range(TILE):
-        row = table[min(entity + i, last), low:high]
+        row = table[ids[i], low:high]
         if geometry == CONE:
             _unpack(row, first[i], second[i])
         else:
@@ -188,22 +221,30 @@ def _cone_distances(
         _ZERO, _ZERO, _ZERO, _ZERO, _ZERO, _ZERO, _ZERO, _ZERO,
     )  # fmt: skip
     for j in range(len(sa)):
-        x = abs(s0[j] * ca[j] - c0[j] * sa[j])
-        d0 += max(x, x * ch[j] + (sh[j] - abs(c0[j] * ca_sh[j] + s0[j] * sa_sh[j])))
-        x = abs(s1[j] * ca[j] - c1[j] * sa[j])
-        d1 += max(x, x * ch[j] + (sh[j] - abs(c1[j] * ca_sh[j] + s1[j] * sa_sh[j])))
-        x = abs(s2[j] * ca[j] - c2[j] * sa[j])
-        d2 += max(x, x * ch[j] + (sh[j] - abs(c2[j] * ca_sh[j] + s2[j] * sa_sh[j])))
-        x = abs(s3[j] * ca[j] - c3[j] * sa[j])
-        d3 += max(x, x * ch[j] + (sh[j] - abs(c3[j] * ca_sh[j] + s3[j] * sa_sh[j])))
-        x = abs(s4[j] * ca[j] - c4[j] * sa[j])
-        d4 += max(x, x * ch[j] + (sh[j] - abs(c4[j] * ca_sh[j] + s4[j] * sa_sh[j])))
-        x = abs(s5[j] * ca[j] - c5[j] * sa[j])
-        d5 += max(x, x * ch[j] + (sh[j] - abs(c5[j] * ca_sh[j] + s5[j] * sa_sh[j])))
-        x = abs(s6[j] * ca[j] - c6[j] * sa[j])
-        d6 += max(x, x * ch[j] + (sh[j] - abs(c6[j] * ca_sh[j] + s6[j] * sa_sh[j])))
-        x = abs(s7[j] * ca[j] - c7[j] * sa[j])
-        d7 += max(x, x * ch[j] + (sh[j] - abs(c7[j] * ca_sh[j] + s7[j] * sa_sh[j])))
+        x = abs(fused(s0[j], ca[j], -c0[j] * sa[j]))
+        y = abs(fused(c0[j], ca_sh[j], s0[j] * sa_sh[j]))
+        d0 += max(x, fused(x, ch[j], sh[j] - y))
+        x = abs(fused(s1[j], ca[j], -c1[j] * sa[j]))
+        y = abs(fused(c1[j], ca_sh[j], s1[j] * sa_sh[j]))
+        d1 += max(x, fused(x, ch[j], sh[j] - y))
+        x = abs(fused(s2[j], ca[j], -c2[j] * sa[j]))
+        y = abs(fused(c2[j], ca_sh[j], s2[j] * sa_sh[j]))
+        d2 += max(x, fused(x, ch[j], sh[j] - y))
+        x = abs(fused(s3[j], ca[j], -c3[j] * sa[j]))
+        y = abs(fused(c3[j], ca_sh[j], s3[j] * sa_sh[j]))
+        d3 += max(x, fused(x, ch[j], sh[j] - y))
+        x = abs(fused(s4[j], ca[j], -c4[j] * sa[j]))
+        y = abs(fused(c4[j], ca_sh[j], s4[j] * sa_sh[j]))
+        d4 += max(x, fused(x, ch[j], sh[j] - y))
+        x = abs(fused(s5[j], ca[j], -c5[j] * sa[j]))
+        y = abs(fused(c5[j], ca_sh[j], s5[j] * sa_sh[j]))
+        d5 += max(x, fused(x, ch[j], sh[j] - y))
+        x = abs(fused(s6[j], ca[j], -c6[j] * sa[j]))
+        y = abs(fused(c6[j], ca_sh[j], s6[j] * sa_sh[j]))
+        d6 += max(x, fused(x, ch[j], sh[j] - y))
+        x = abs(fused(s7[j], ca[j], -c7[j] * sa[j]))
+        y = abs(fused(c7[j], ca_sh[j], s7[j] * sa_sh[j]))
+        d7 += max(x, fused(x, ch[j], sh[j] - y))
     return (
         weight * d0, weight * d1, weight * d2, weight * d3,
         weight * d4, weight * d5, weight * d6, weight * d7,
@@ -213,49 +254,47 @@ def _cone_distances(
 @inlined
 def add_one_cone(
     table: FloatArray,
-    entity: int,
-    last: int,
+    ids: IntArray,
     cone: FloatArray,
     low: int,
     high: int,
     weight: np.float32,
     sums: FloatArray,
 ) -> None:
-    """Add to `sums` [8] what some dimensions of eight entities are away from a single cone.
+    """Add to `sums` [8] what some dimensions of the entities `ids` [8] are away from one cone.
 
     `cone` [6, dim] is from `scoring.pack_one_cone`. Nothing is kept, as it is used but once.
     Four rows of the table are read at a time: one alone does not keep the memory busy.
-    Beyond `last` it is repeated.
     """
     sa, ca2, sa_sh2 = cone[0, low:high], cone[1, low:high], cone[2, low:high]
     ca_sh, ch, sh = cone[3, low:high], cone[4, low:high], cone[5, low:high]
     for half in range(0, TILE, 4):
-        t0 = table[min(entity + half, last), low:high]
-        t1 = table[min(entity + half + 1, last), low:high]
-        t2 = table[min(entity + half + 2, last), low:high]
-        t3 = table[min(entity + half + 3, last), low:high]
+        t0 = table[ids[half], low:high]
+        t1 = table[ids[half + 1], low:high]
+        t2 = table[ids[half + 2], low:high]
+        t3 = table[ids[half + 3], low:high]
         d0, d1, d2, d3 = _ZERO, _ZERO, _ZERO, _ZERO
         for j in range(high - low):
             # cos(v/2) times 1 + t², as sin(v/2) is 2t; the rest as in `_cone_distances`.
             cosine = _ONE - t0[j] * t0[j]
             shrink = _ONE / (_TWO - cosine)
-            x = abs(t0[j] * ca2[j] - cosine * sa[j])
-            y = abs(t0[j] * sa_sh2[j] + cosine * ca_sh[j])
+            x = abs(fused(t0[j], ca2[j], -cosine * sa[j]))
+            y = abs(fused(t0[j], sa_sh2[j], cosine * ca_sh[j]))
             d0 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
             cosine = _ONE - t1[j] * t1[j]
             shrink = _ONE / (_TWO - cosine)
-            x = abs(t1[j] * ca2[j] - cosine * sa[j])
-            y = abs(t1[j] * sa_sh2[j] + cosine * ca_sh[j])
+            x = abs(fused(t1[j], ca2[j], -cosine * sa[j]))
+            y = abs(fused(t1[j], sa_sh2[j], cosine * ca_sh[j]))
             d1 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
             cosine = _ONE - t2[j] * t2[j]
             shrink = _ONE / (_TWO - cosine)
-            x = abs(t2[j] * ca2[j] - cosine * sa[j])
-            y = abs(t2[j] * sa_sh2[j] + cosine * ca_sh[j])
+            x = abs(fused(t2[j], ca2[j], -cosine * sa[j]))
+            y = abs(fused(t2[j], sa_sh2[j], cosine * ca_sh[j]))
             d2 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
             cosine = _ONE - t3[j] * t3[j]
             shrink = _ONE / (_TWO - cosine)
-            x = abs(t3[j] * ca2[j] - cosine * sa[j])
-            y = abs(t3[j] * sa_sh2[j] + cosine * ca_sh[j])
+            x = abs(fused(t3[j], ca2[j], -cosine * sa[j]))
+            y = abs(fused(t3[j], sa_sh2[j], cosine * ca_sh[j]))
             d3 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
         sums[half] += weight * d0
         sums[half + 1] += weight * d1
