@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from conekg.model.embed import embed
 from conekg.model.interface import QueryModel, Region
@@ -24,7 +26,8 @@ from conekg.query.plan import AnchorStep, Plan, plan_shapes
 from conekg.training.batches import DeviceData, seed_at
 from conekg.training.entity_kernels import Moments, kernels_of
 from conekg.training.loss import subsampling_weights
-from conekg.training.precision import matrix_precision
+from conekg.training.merge_gradients import MergeGradients
+from conekg.training.precision import ReducedWeights, matrix_precision
 from conekg.training.recipe import TrainingRecipe
 
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8
@@ -32,6 +35,10 @@ _BETAS, _EPSILON = (0.9, 0.999), 1e-8
 _WARM_UP_STEPS = 3
 """Steps run uncaptured first, so that libraries allocate and kernels compile outside the graph."""
 _DROPOUT_STREAM = 1
+COMPILER_OPTIONS: dict[str, str | int | bool | Callable[..., Any]] = {
+    "joint_custom_post_pass": MergeGradients()
+}
+"""What `torch.compile` is told beside its defaults."""
 
 
 class FusedUpdater:
@@ -44,7 +51,11 @@ class FusedUpdater:
         self._kernels = kernels
         self._recipe = recipe
         self._device = data.device
-        self._beside = SideStream(data.device)
+        # Gradients belong to the stream that they first ran on: one for all uncaptured steps
+        # and for the capture.
+        self._main = SideStream(data.device)
+        # With priority, so that it starts even while a kernel of the main one fills the device.
+        self._beside = SideStream(data.device, priority=-1)
         self._pools: dict[str, Pool] = {}
         self._plans: dict[str, Plan] = {}
         for name in dict.fromkeys(recipe.cycle):
@@ -53,6 +64,8 @@ class FusedUpdater:
             self._plans[name] = plan_shapes(
                 [(data.blocks[shape].shape, count) for shape, count in composition.items()]
             )
+        is_reduced = recipe.precision == "bfloat16" and self._device.type == "cuda"
+        self._reduced = ReducedWeights(model, torch.bfloat16) if is_reduced else None
         self._embed = {name: self._embedding_function(plan) for name, plan in self._plans.items()}
         self._counters = torch.zeros(2, dtype=torch.int64, device=self._device)
         self._learning_rate = torch.zeros(1, device=self._device)
@@ -83,20 +96,19 @@ class FusedUpdater:
 
     def _embedding_function(self, plan: Plan) -> Callable[[Tensor, Tensor, Tensor], Region]:
         """Regions [batch, dim] from anchor rows and ids, compiled where the recipe says so."""
-        model = self._model
+        operators = Operators(self._model, plan)
+        reduced = self._reduced
 
         def run(rows: Tensor, anchors: Tensor, relations: Tensor) -> Region:
-            region = embed(
-                model,
-                plan,
-                slice_groups(anchors, plan),
-                slice_groups(relations, plan),
-                anchor=lambda _: model.anchor_of_weights(rows),
-            )
-            return tuple(part.contiguous() for part in region)
+            if reduced is None:
+                region: Region = operators(rows, anchors, relations)
+            else:
+                weights = {f"model.{name}": part for name, part in reduced.stand_ins().items()}
+                region = functional_call(operators, weights, (rows, anchors, relations))
+            return region
 
         if self._recipe.compile_operators and self._device.type == "cuda":
-            return torch.compile(run, dynamic=False)
+            return torch.compile(run, dynamic=False, options=COMPILER_OPTIONS)
         return run
 
     def step(self, learning_rate: float) -> None:
@@ -107,15 +119,15 @@ class FusedUpdater:
         elif self._device.type != "cuda":
             self._run_cycle()
         elif self._uncaptured < _WARM_UP_STEPS:
-            stream = torch.cuda.Stream()
-            stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):
+            with self._main.fork():
+                if self._reduced is not None:  # who knows what moved the weights before
+                    self._reduced.renew()
                 self._run_cycle()
-            torch.cuda.current_stream().wait_stream(stream)
+            self._main.join()
             self._uncaptured += 1
         else:
             self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
+            with torch.cuda.graph(self._graph, stream=self._main.stream):
                 self._run_cycle()
             self._graph.replay()
         self._steps += 1
@@ -166,6 +178,8 @@ class FusedUpdater:
         assert rows.grad is not None
         with self._beside.fork():
             self._optimizer.step()
+            if self._reduced is not None:
+                self._reduced.renew(moved_only=True)
         advance(self._counters, self._learning_rate, self._adam.constants)
         self._kernels.update(contrasted, occurrences, rows.grad.contiguous(), self._adam)
         self._losses[name] += contrasted.result.loss
@@ -230,30 +244,48 @@ class FusedUpdater:
             torch.cuda.manual_seed(seed_at(self._recipe.seed, self._steps, 0, _DROPOUT_STREAM))
 
 
+class Operators(nn.Module):
+    """A model's operators on the batches of one plan, as a module, so that weights can differ."""
+
+    def __init__(self, model: QueryModel, plan: Plan) -> None:
+        super().__init__()
+        self.model = model
+        self._plan = plan
+
+    def forward(self, rows: Tensor, anchors: Tensor, relations: Tensor) -> Region:
+        """Regions [batch, dim] from the anchors' rows of the entity table, and ids."""
+        region = embed(
+            self.model,
+            self._plan,
+            slice_groups(anchors, self._plan),
+            slice_groups(relations, self._plan),
+            anchor=lambda _: self.model.anchor_of_weights(rows),
+        )
+        return tuple(part.contiguous() for part in region)
+
+
 class SideStream:
-    """Work that may run beside the main stream's, within a captured graph too.
+    """Work that may run beside the current stream's, within a captured graph too."""
 
-    It has priority, so that it starts even while a kernel of the main stream fills the device.
-    """
-
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, priority: int = 0) -> None:
         on_gpu = device.type == "cuda"
-        self._stream = torch.cuda.Stream(device, priority=-1) if on_gpu else None
+        self.stream = torch.cuda.Stream(device, priority=priority) if on_gpu else None
+        """None where there are no streams, and all work is done in order."""
 
     @contextmanager
     def fork(self) -> Iterator[None]:
-        """Issue what is inside beside whatever the main stream gets until `join`."""
-        if self._stream is None:
+        """Issue what is inside beside whatever the current stream gets until `join`."""
+        if self.stream is None:
             yield
             return
-        self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream):
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.stream):
             yield
 
     def join(self) -> None:
-        """Let the main stream wait for what was issued beside it."""
-        if self._stream is not None:
-            torch.cuda.current_stream().wait_stream(self._stream)
+        """Let the current stream wait for what was issued beside it."""
+        if self.stream is not None:
+            torch.cuda.current_stream().wait_stream(self.stream)
 
 
 def pack_pool(data: DeviceData, composition: dict[str, int]) -> Pool:

@@ -1,0 +1,45 @@
+"""Weights in reduced precision: read by products, never by who owns them."""
+
+from __future__ import annotations
+
+import torch
+from torch.func import functional_call
+
+from conekg.model.layers import perceptron
+from conekg.training.precision import ReducedWeights
+
+
+def test_stand_ins_compute_in_their_own_precision_and_send_gradients_to_the_weights() -> None:
+    network = perceptron((6, 8, 3), torch.Generator().manual_seed(0))
+    reduced = ReducedWeights(network, torch.bfloat16)
+    inputs = torch.randn(5, 6, generator=torch.Generator().manual_seed(1))
+    result = functional_call(network, reduced.stand_ins(), (inputs.bfloat16(),))
+    assert result.dtype == torch.bfloat16
+    exact = network(inputs)
+    torch.testing.assert_close(result.float(), exact, atol=0.05, rtol=0.05)
+    result.float().square().sum().backward()
+    ours = {name: weight.grad for name, weight in network.named_parameters()}
+    network.zero_grad()
+    exact.square().sum().backward()
+    for name, weight in network.named_parameters():
+        grad = ours[name]
+        assert grad is not None
+        assert grad.dtype == torch.float32
+        assert weight.grad is not None
+        assert weight.grad.abs().max() > 0
+        torch.testing.assert_close(grad, weight.grad, atol=0.1, rtol=0.1, msg=name)
+
+
+def test_copies_follow_the_weights_when_renewed() -> None:
+    network = perceptron((2, 2), torch.Generator().manual_seed(0))
+    reduced = ReducedWeights(network, torch.bfloat16)
+    with torch.no_grad():
+        network[0].weight.fill_(1.5)
+        network[0].bias.fill_(2.5)
+    assert not (reduced.stand_ins()["0.weight"] == 1.5).any()
+    network[0].weight.grad = torch.zeros(2, 2)
+    reduced.renew(moved_only=True)
+    assert (reduced.stand_ins()["0.weight"] == 1.5).all()
+    assert not (reduced.stand_ins()["0.bias"] == 2.5).any()
+    reduced.renew()
+    assert (reduced.stand_ins()["0.bias"] == 2.5).all()
