@@ -5,13 +5,13 @@ import pytest
 from conekg.errors import ConfigError
 from conekg.experiments import speed as experiment
 from conekg.experiments.speed import equal_recipe, speed
+from conekg.training import timing
 from conekg.training.updater import EagerUpdater
 
 
 def test_every_model_is_timed_at_equal_size(trained, reproduce, monkeypatch):
     clock = iter(range(1000))
-    monkeypatch.setattr(experiment.time, "perf_counter", lambda: next(clock) * 0.25)
-    monkeypatch.setattr(experiment, "REPEATS", 2)
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(clock) * 0.25)
     (table,) = reproduce("speed", trained["cone"].folder, "--steps", 2)
     ours = [row for row in table["rows"] if row["kind"] == "ours"]
     assert [row["label"] for row in ours] == [
@@ -38,7 +38,6 @@ def test_the_means_are_those_that_training_picks(trained, options, monkeypatch):
         return kind(model, data, recipe)
 
     monkeypatch.setattr(experiment, "make_updater", pick)
-    monkeypatch.setattr(experiment, "REPEATS", 1)
     (table,) = speed([trained["cone"]], replace(options, steps=1))
     (note,) = [note for note in table.notes if note.startswith("What is timed")]
     assert "GQE, Query2Box, ConE by fused kernels in a captured graph (FusedUpdater)" in note

@@ -6,8 +6,6 @@ The clock includes drawing the batches; it is this machine's, the paper's is an 
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -25,13 +23,8 @@ from conekg.training.batches import move_to_device
 from conekg.training.recipe import Recipe
 from conekg.training.recipes import find_recipe
 from conekg.training.run import Run
+from conekg.training.timing import REPEATS, WARM_UP_STEPS, seconds_per_step
 from conekg.training.updater import Updater, make_updater
-
-WARM_UP_STEPS = 3
-"""Steps before the clock starts: compilation, caches, captured graphs."""
-
-REPEATS = 5
-"""How many times the steps are timed; the median counts."""
 
 _UPDATERS = {
     "EagerUpdater": "PyTorch, operation by operation (EagerUpdater)",
@@ -111,21 +104,6 @@ def new_updater(run: Run, recipe: Recipe, model: QueryModel, options: Options) -
     shapes = recipe.training.trained_shapes()
     data = move_to_device(run.queries("train"), run.graph.num_entities, shapes, options.device)
     return make_updater(model, data, recipe.training, options.device)
-
-
-def seconds_per_step(updater: Updater, learning_rate: float, steps: int) -> float:
-    """The median time of a training step, warmed up."""
-    for _ in range(WARM_UP_STEPS):
-        updater.step(learning_rate)
-    updater.take_loss()  # waits for the device
-    times = []
-    for _ in range(REPEATS):
-        started = time.perf_counter()
-        for _ in range(steps):
-            updater.step(learning_rate)
-        updater.take_loss()
-        times.append((time.perf_counter() - started) / steps)
-    return statistics.median(times)
 
 
 def _config_of_width(config: ModelConfig, name: str, width: int, hidden: int | None) -> ModelConfig:
