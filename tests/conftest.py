@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 
 from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
@@ -19,20 +20,28 @@ if not HAS_GPU:
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m gpu` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip, visibly, what needs a GPU where there is none."""
-    if not HAS_GPU:
-        for item in items:
-            if "gpu" in item.keywords:
-                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+    """Skip, visibly, what needs a GPU where there is none.
+
+    Modules that name a `DEVICE` run their kernels there: where it is a GPU, `-m gpu` means them.
+    """
+    for item in items:
+        if not HAS_GPU and "gpu" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+        elif getattr(getattr(item, "module", None), "DEVICE", None) == torch.device("cuda"):
+            item.add_marker(pytest.mark.gpu)
 
 
 _RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("local", max_examples=50, deadline=None, suppress_health_check=_RELAXED)
 settings.register_profile("ci", parent=settings.get_profile("local"), max_examples=100)
+# Every example may compile kernels of its own.
+settings.register_profile("gpu", parent=settings.get_profile("local"), max_examples=10)
 settings.register_profile("thorough", parent=settings.get_profile("local"), max_examples=3000)
 settings.load_profile(
-    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") == "true" else "local")
+    os.environ.get("HYPOTHESIS_PROFILE")
+    or ("ci" if os.environ.get("CI") == "true" else "gpu" if HAS_GPU else "local")
 )
 
 

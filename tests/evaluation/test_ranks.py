@@ -122,20 +122,34 @@ def test_the_gpu_counts_as_the_cpu_does(ties):
     assert torch.equal(on_gpu.cpu(), on_cpu)
 
 
-@pytest.mark.parametrize("name", ["cone", "box", "gqe"])
-def test_the_kernel_of_a_gpu_ranks_as_the_loops_of_a_cpu_do(name):
-    """On a GPU the compiled kernel, elsewhere Triton's interpreter of it."""
+def ranks_by_loops_and_by_kernel(name, num_entities, dim):
+    """Ranks of six hard answers by the loops of a CPU, and by a GPU's kernel or, elsewhere, by
+    Triton's interpreter of it."""
     pytest.importorskip("triton")
-    model = build_model(name, 50, 4, {"dim": 12}, seed=1)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = build_model(name, num_entities, 4, {"dim": dim}, seed=1)
     with torch.no_grad():
         region = model.project(model.anchor(torch.arange(6)), torch.tensor([0, 1, 2, 3, 0, 1]))
         by_loops = CompiledTable(model).logits(region)
-        there = build_model(name, 50, 4, {"dim": 12}, seed=1).to(device)
+        there = build_model(name, num_entities, 4, {"dim": dim}, seed=1).to(device)
         by_kernel = DeviceTable(there).logits(tuple(part.to(device) for part in region))
-    hard = torch.arange(7), torch.arange(6) * 8 + 1
+    hard = torch.arange(7), torch.arange(6) * (num_entities // 6) + 1
     easy = torch.tensor([0, 2, 2, 2, 3, 3, 3]), torch.tensor([7, 40, 2])
     expected = filtered_ranks(by_loops, *hard, *easy, "mean")
     actual = filtered_ranks(by_kernel, *(ids.to(device) for ids in (*hard, *easy)), "mean")
-    assert torch.equal(actual.cpu(), expected)
     assert len(set(expected.tolist())) > 2, "equal ranks everywhere would prove nothing"
+    return expected, actual.cpu()
+
+
+@pytest.mark.parametrize("name", ["cone", "box", "gqe"])
+def test_the_kernel_of_a_gpu_ranks_as_the_loops_of_a_cpu_do(name):
+    expected, actual = ranks_by_loops_and_by_kernel(name, 50, 12)
+    assert torch.equal(actual, expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["cone", "box", "gqe"])
+def test_a_gpu_ranks_a_larger_table_as_a_cpu_does(name):
+    """Rounding may swap neighbours among thousands, no more than one or two."""
+    expected, actual = ranks_by_loops_and_by_kernel(name, 6000, 100)
+    torch.testing.assert_close(actual, expected, atol=2.0, rtol=0.0)

@@ -107,6 +107,7 @@ def contrast(
         PIECES=row_pieces(dim),
         BLOCK_CANDIDATES=triton.next_power_of_2(num_candidates),
         num_warps=num_warps,
+        enable_fp_fusion=True,
     )
     totals = sums.sum(dim=0)
     return Contrast(totals[:2], grad_first, grad_second, totals[2], coefficients, prepared)

@@ -36,6 +36,7 @@ def divergence_features(entities: Tensor) -> tuple[Tensor, Tensor]:
         LARGEST,
         BLOCK_DIM=triton.next_power_of_2(width // 2),
         num_warps=4,
+        enable_fp_fusion=True,
     )
     return features, constants
 
@@ -73,6 +74,7 @@ def update_distributions(
         LARGEST,
         BLOCK_DIM=triton.next_power_of_2(width // 2),
         num_warps=4,
+        enable_fp_fusion=True,
     )
 
 

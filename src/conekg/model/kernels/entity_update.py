@@ -83,6 +83,7 @@ def update_entities(
         GEOMETRY=geometry,
         PIECES=row_pieces(dim),
         num_warps=num_warps,
+        enable_fp_fusion=True,
     )
 
 

@@ -62,6 +62,7 @@ class EntityColumns:
             BLOCK_ROWS=block_rows,
             BLOCK_ENTITIES=block_entities,
             num_warps=4,
+            enable_fp_fusion=True,
         )
         return out
 
@@ -94,6 +95,7 @@ class EntityColumns:
             BLOCK_ENTITIES=block_entities,
             STRIDE=32,
             num_warps=4,
+            enable_fp_fusion=True,
         )
         return out
 
