@@ -6,7 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from conekg.symbolic.bitmaps import SLACK, count_ones, filter_marked, trailing_zeros, write_bits
+from conekg.symbolic.bitmaps import (
+    SLACK,
+    add_marks,
+    clear,
+    count_ones,
+    filter_marked,
+    mark,
+    read_marks,
+    select_marks,
+    trailing_zeros,
+    unmark,
+    write_bits,
+)
 
 words = st.integers(0, 2**64 - 1) | st.sets(st.integers(0, 63), max_size=6).map(
     lambda bits: sum(1 << bit for bit in bits)
@@ -33,15 +45,53 @@ def test_bits_are_written_in_order_after_what_is_there(bits: int, count: int) ->
     assert out[:count].tolist() == [-1] * count
 
 
-@pytest.mark.parametrize("keep", [True, False])
-@given(
-    left=st.sets(st.integers(0, 199)),
-    right=st.sets(st.integers(0, 199), max_size=3) | st.sets(st.integers(0, 199)),
-)
-def test_marks_filter_and_are_cleared(keep: bool, left: set[int], right: set[int]) -> None:
+some_entities = st.sets(st.integers(0, 199), max_size=3) | st.sets(st.integers(0, 199))
+
+
+def as_array(entities: set[int]) -> np.ndarray:
+    return np.array(sorted(entities), dtype=np.int32)
+
+
+def as_marks(entities: set[int]) -> np.ndarray:
     marks = np.zeros(4, dtype=np.uint64)
-    arrays = [np.array(sorted(side), dtype=np.int32) for side in (left, right)]
-    out = np.empty(len(left) + 1, dtype=np.int32)
-    count = filter_marked(marks, *arrays, keep, out)
-    assert out[:count].tolist() == sorted(left & right if keep else left - right)
+    mark(marks, as_array(entities))
+    return marks
+
+
+def marked(words: np.ndarray) -> set[int]:
+    return {place for place in range(64 * len(words)) if int(words[place // 64]) >> place % 64 & 1}
+
+
+@given(some_entities, some_entities)
+def test_bitmaps_hold_sets(left: set[int], right: set[int]) -> None:
+    marks = as_marks(left)
+    assert marked(marks) == left
+    add_marks(marks, as_marks(right))
+    assert marked(marks) == left | right
+    unmark(marks, as_array(right))
+    assert marked(marks) == left - right
+    clear(marks)
     assert not marks.any()
+
+
+@given(some_entities)
+def test_reading_lists_the_marks_in_order_and_clears_them(entities: set[int]) -> None:
+    marks, out = as_marks(entities), np.empty(200 + SLACK, dtype=np.int32)
+    count = read_marks(marks, out)
+    assert out[:count].tolist() == sorted(entities)
+    assert not marks.any()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@given(left=some_entities, right=some_entities)
+def test_a_list_or_a_bitmap_is_filtered_by_a_bitmap(
+    keep: bool, left: set[int], right: set[int]
+) -> None:
+    expected = left & right if keep else left - right
+    marks, out = as_marks(right), np.empty(len(left) + 1, dtype=np.int32)
+    count = filter_marked(marks, as_array(left), keep, out)
+    assert out[:count].tolist() == sorted(expected)
+    assert marked(marks) == right
+    words = as_marks(left)
+    select_marks(words, marks, keep)
+    assert marked(words) == expected

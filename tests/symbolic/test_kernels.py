@@ -20,7 +20,7 @@ def test_a_workspace_is_clean_after_every_query() -> None:
     edges = generator.integers(0, (500, 4, 500), size=(3_000, 3)).astype(np.int32)
     adjacency = build_adjacency(edges, 500, 4)
     graph = graph_arrays(adjacency)
-    for name in ("3p", "pin", "up"):
+    for name in ("3p", "pin", "up", "up-DM", "3in"):
         shape = STRUCTURES[name]
         work = make_workspace(500, compile_shape(shape).stack_size)
         for _ in range(50):
@@ -30,6 +30,7 @@ def test_a_workspace_is_clean_after_every_query() -> None:
             assert found.tolist() == answer(adjacency, shape.ground(anchors, relations)).tolist()
             assert not work.words.any()
             assert not work.summary.any()
+            assert (work.steps == 1).all()
             assert sorted(work.stack[:, 0]) == list(range(len(work.stack)))
 
 
@@ -55,5 +56,10 @@ def test_sets_of_every_proportion_combine_as_the_oracle_says(size: int, seed: in
         Project(Or((left, Anchor(5))), 1),
         Project(Not(left), 1),
         Project(Universe(), 0),
+        And((Project(left, 1), Project(right, 1))),
+        And((Project(Or((left, Anchor(5))), 1), Not(Project(right, 1)))),
+        Or((Project(Or((left, right)), 1), Project(Anchor(7), 1))),
+        Or((left, Not(Project(Or((left, right)), 1)))),
+        Project(Not(Project(Or((left, right)), 1)), 0),
     ):
         assert answer(adjacency, query).tolist() == sorted(oracle.answer(query))

@@ -29,7 +29,9 @@ def test_a_workspace_has_a_row_a_set_and_a_spare() -> None:
     work = make_workspace(65, 3)
     assert work.rows.shape == (4, 65 + SLACK)
     assert work.stack[:, 0].tolist() == [0, 1, 2, 3]
-    assert (len(work.words), len(work.summary)) == (2, 1)
+    assert work.words.shape == (4, 2)
+    assert len(work.summary) == 1
+    assert (work.steps == 1).all()
 
 
 @njit

@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conekg.symbolic.sorted_arrays import gallop, grown, intersect, lower_bound, subtract, unite
+from conekg.symbolic.sorted_arrays import (
+    gallop,
+    grown,
+    intersect,
+    list_others,
+    lower_bound,
+    subtract,
+    unite,
+)
 
 small_sets = st.sets(st.integers(0, 40), max_size=12)
 # Drawn by a seed: hypothesis itself takes long over hundreds of numbers.
@@ -34,6 +42,13 @@ def test_sorted_arrays_combine_as_sets_do(kernel, meaning, left, right) -> None:
     out = np.full(len(left) + len(right) + 1, -7, dtype=np.int32)
     count = kernel(as_array(left), as_array(right), out)
     assert out[:count].tolist() == sorted(meaning(left, right))
+
+
+@given(any_set)
+def test_the_others_are_all_that_a_set_has_not(values) -> None:
+    out = np.empty(401, dtype=np.int32)
+    count = list_others(as_array(values), 401, out)
+    assert out[:count].tolist() == sorted(set(range(401)) - values)
 
 
 @given(any_set, st.integers(-1, 401), st.integers(0, 300))

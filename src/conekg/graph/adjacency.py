@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conekg.graph.head_index import HeadIndex, build_head_index
+from conekg.graph.tail_index import TailIndex, build_tail_index
 
 IntArray = NDArray[np.int32]
 LongArray = NDArray[np.int64]
@@ -53,6 +54,11 @@ class Adjacency:
     def head_index(self) -> HeadIndex:
         """Where each head's pair is, made on first use; empty for large sparse graphs."""
         return build_head_index(self.relation_offsets, self.pair_heads, self.num_entities)
+
+    @cached_property
+    def tail_index(self) -> TailIndex:
+        """The pairs with many tails as bitmaps, made on first use."""
+        return build_tail_index(self.pair_offsets, self.tails, self.num_entities)
 
     def neighbors(self, head_id: int, relation_id: int) -> IntArray:
         """The tails of all `relation_id` edges that leave `head_id`, sorted; a view."""

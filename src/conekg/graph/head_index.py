@@ -33,19 +33,27 @@ def build_head_index(
 ) -> HeadIndex:
     """The index of pairs that are sorted by relation, then head; empty where too large."""
     num_relations, width = len(relation_offsets) - 1, (num_entities + 63) // 64
-    size = num_relations * width
-    if size > min(_WORDS_A_PAIR * len(pair_heads), _MOST_WORDS):
+    if num_relations * width > min(_WORDS_A_PAIR * len(pair_heads), _MOST_WORDS):
         return HeadIndex(np.zeros((0, 0), dtype=np.uint64), np.zeros((0, 0), dtype=np.int32))
     relations = np.repeat(np.arange(num_relations), np.diff(relation_offsets))
     places = relations * width + (pair_heads >> 6)
     starts = np.flatnonzero(np.diff(places, prepend=-1))
-    words = np.zeros(size, dtype=np.uint64)
-    words[places[starts]] = np.bitwise_or.reduceat(
-        np.uint64(1) << (pair_heads & 63).astype(np.uint64), starts
-    )
-    firsts = np.zeros(size, dtype=np.int32)
-    firsts[places[starts]] = starts
+    firsts = np.zeros((num_relations, width), dtype=np.int32)
+    firsts.reshape(-1)[places[starts]] = starts
+    words = mark_rows(relations, pair_heads, firsts.shape)
     for array in (words, firsts):
         array.flags.writeable = False
-    shape = (num_relations, width)
-    return HeadIndex(words.reshape(shape), firsts.reshape(shape))
+    return HeadIndex(words, firsts)
+
+
+def mark_rows(
+    rows: NDArray[np.int64], entity_ids: NDArray[np.int32], shape: tuple[int, int]
+) -> NDArray[np.uint64]:
+    """Bitmaps, one bit an entity, of sets that are given in order of row, then entity."""
+    words = np.zeros(shape, dtype=np.uint64)
+    places = rows * shape[1] + (entity_ids >> 6)
+    starts = np.flatnonzero(np.diff(places, prepend=-1))
+    words.reshape(-1)[places[starts]] = np.bitwise_or.reduceat(
+        np.uint64(1) << (entity_ids & 63).astype(np.uint64), starts
+    )
+    return words

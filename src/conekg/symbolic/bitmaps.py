@@ -1,8 +1,8 @@
 """Sets of entities as bitmaps: marking, testing, and reading the marks in order.
 
-A bitmap is scratch memory, one bit an entity, all zero between operations: what marks
-it clears it. Numbers are unsigned throughout, since an index that may be negative
-costs a test each time.
+A bitmap has one bit an entity; those of a worker are all zero where no set is kept in
+them: what marks them clears them. Numbers are unsigned throughout, since an index that
+may be negative costs a test each time.
 """
 
 from __future__ import annotations
@@ -63,25 +63,62 @@ def write_bits(bits: np.uint64, base: np.uint64, out: IntArray, count: np.uint64
 
 
 @njit(cache=True, nogil=True)
-def filter_marked(
-    words: WordArray, left: IntArray, right: IntArray, keep: bool, out: IntArray
-) -> int:
-    """Write what `left` has in common with `right`, or has not, to `out`; its length.
-
-    By marks in a bitmap: twice as quick as a merge once there is something to merge.
-    """
+def mark(words: WordArray, values: IntArray) -> None:
+    """Set the bits of some entities."""
     one, six, low = np.uint64(1), np.uint64(6), np.uint64(63)
-    for value in right:
+    for value in values:
         words[np.uint64(value) >> six] |= one << (np.uint64(value) & low)
-    count = 0
-    for value in left:
-        is_member = (words[np.uint64(value) >> six] >> (np.uint64(value) & low)) & one
+
+
+@njit(cache=True, nogil=True)
+def unmark(words: WordArray, values: IntArray) -> None:
+    """Clear the bits of some entities."""
+    one, six, low = np.uint64(1), np.uint64(6), np.uint64(63)
+    for value in values:
+        words[np.uint64(value) >> six] &= ~(one << (np.uint64(value) & low))
+
+
+@njit(cache=True, nogil=True)
+def add_marks(words: WordArray, others: WordArray) -> None:
+    """Set the bits that another bitmap has."""
+    for word in range(np.uint64(len(words))):
+        words[word] |= others[word]
+
+
+@njit(cache=True, nogil=True)
+def select_marks(words: WordArray, others: WordArray, keep: bool) -> None:
+    """Leave of a bitmap the bits that another one has, or has not."""
+    flip = np.uint64(0) if keep else ~np.uint64(0)
+    for word in range(np.uint64(len(words))):
+        words[word] &= others[word] ^ flip
+
+
+@njit(cache=True, nogil=True)
+def clear(words: WordArray) -> None:
+    """Clear all bits."""
+    for word in range(np.uint64(len(words))):
+        words[word] = 0
+
+
+@njit(cache=True, nogil=True)
+def read_marks(words: WordArray, out: IntArray) -> np.int64:
+    """Write the marked entities to `out`, in order, and clear the marks; how many."""
+    six = np.uint64(6)
+    count = np.uint64(0)
+    for word in range(np.uint64(len(words))):
+        count = write_bits(words[word], word << six, out, count)
+        words[word] = 0
+    return np.int64(count)
+
+
+@njit(cache=True, nogil=True)
+def filter_marked(words: WordArray, values: IntArray, keep: bool, out: IntArray) -> np.int64:
+    """Write the values that are marked, or those that are not, to `out`; how many."""
+    one, six, low = np.uint64(1), np.uint64(6), np.uint64(63)
+    flip = np.uint64(not keep)
+    count = np.uint64(0)
+    for value in values:
+        entity = np.uint64(value)
         out[count] = value
-        count += (is_member != 0) == keep
-    if len(right) > len(words):
-        for place in range(len(words)):
-            words[place] = 0
-    else:
-        for value in right:
-            words[np.uint64(value) >> six] = 0
-    return count
+        count += ((words[entity >> six] >> (entity & low)) & one) ^ flip
+    return np.int64(count)

@@ -1,9 +1,9 @@
 """The compiled core of the exact engine: programs run on a stack of sets.
 
-A set on the stack is a sorted array and a flag that says whether the set is that
-array or everything but it, so that a negation costs nothing and an intersection
-with one is a difference. The tails of a single (relation, head) pair are used
-where they lie, without a copy.
+A set on the stack is a sorted array or a bitmap, and a flag that says whether the set is
+that or everything but it, so that a negation costs nothing and an intersection with one
+is a difference. The tails of a single (relation, head) pair are used where they lie,
+without a copy, and a bitmap is listed only when its entities are asked for in order.
 """
 
 from __future__ import annotations
@@ -12,124 +12,308 @@ import numpy as np
 from numba import njit
 
 from conekg.graph.adjacency import IntArray, LongArray
-from conekg.symbolic.bitmaps import filter_marked
+from conekg.graph.tail_index import WIDE
+from conekg.symbolic.bitmaps import (
+    SLACK,
+    WordArray,
+    add_marks,
+    clear,
+    filter_marked,
+    mark,
+    read_marks,
+    select_marks,
+    unmark,
+)
 from conekg.symbolic.memory import GraphArrays, Workspace, borrowed
 from conekg.symbolic.program import (
-    INTERSECT,
     NEGATE,
     PROJECT,
     PUSH_ANCHOR,
     PUSH_UNIVERSE,
     UNITE,
 )
-from conekg.symbolic.projection import select_pairs, unite_tails
-from conekg.symbolic.sorted_arrays import GALLOP, grown, intersect, subtract, unite
+from conekg.symbolic.projection import (
+    count_edges,
+    mark_tails,
+    marked_pairs,
+    select_pairs,
+    unite_tails,
+)
+from conekg.symbolic.sorted_arrays import (
+    GALLOP,
+    append,
+    grown,
+    intersect,
+    list_others,
+    subtract,
+    unite,
+)
 
 # Columns of `Workspace.stack`.
 _ROW = 0
-_IS_VIEW = 1
-_START = 2
+_FORM = 1
+_PAIR = 2
 _LENGTH = 3
 _IS_COMPLEMENT = 4
+
+# Forms of a set: listed in its own row, a pair's tails where they lie, or marked in its own
+# bitmap and not listed yet.
+_LISTED = 0
+_VIEW = 1
+_MARKED = 2
 
 # Sets shorter than this are merged; marking them would not pay.
 _MERGE = 16
 
+# A projection with fewer tails than one for this many words is listed at once.
+_SPARSE = 4
+
+# The pairs of a marked set are found by words; those of a listed one that has a bitmap too, once
+# it has this many times more heads than there are words.
+_LOOK_UP = 3
+
 # --- the stack -------------------------------------------------------------------------------
-
-
-@njit(cache=True, nogil=True, inline="always")
-def stored(graph: GraphArrays, work: Workspace, place: int) -> IntArray:
-    """The sorted array of the set at a place of the stack, its complement flag aside."""
-    start, length = work.stack[place, _START], work.stack[place, _LENGTH]
-    if work.stack[place, _IS_VIEW]:
-        return graph.tails[start : start + length]
-    return work.rows[work.stack[place, _ROW], :length]
-
-
-@njit(cache=True, nogil=True, inline="always")
-def is_complement(work: Workspace, place: int) -> bool:
-    """Whether the set at a place is everything but its stored array."""
-    return work.stack[place, _IS_COMPLEMENT] != 0
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _put(work: Workspace, place: int, length: int, complement: int) -> None:
-    """Declare what this place's own row now holds."""
-    work.stack[place, _IS_VIEW] = 0
-    work.stack[place, _START] = 0
-    work.stack[place, _LENGTH] = length
-    work.stack[place, _IS_COMPLEMENT] = complement
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _keep_spare(work: Workspace, place: int, length: int, complement: int) -> None:
-    """Let the spare row be this place's own, and its former row the spare."""
-    spare = work.stack.shape[0] - 1
-    own = work.stack[place, _ROW]
-    work.stack[place, _ROW] = work.stack[spare, _ROW]
-    work.stack[spare, _ROW] = own
-    _put(work, place, length, complement)
+#
+# What takes all arrays of a graph or a workspace is inlined, since handing them over costs more
+# than most operations do; the rest takes the few arrays it needs, which is quicker to compile.
 
 
 @njit(cache=True, nogil=True)
+def _put(stack: LongArray, place: int, form: int, length: int) -> None:
+    """Declare what a place now holds, not a complement."""
+    stack[place, _FORM] = form
+    stack[place, _LENGTH] = length
+    stack[place, _IS_COMPLEMENT] = 0
+
+
+@njit(cache=True, nogil=True)
+def _swap(stack: LongArray, place: int, other: int) -> None:
+    """Let two places change their sets."""
+    for column in range(stack.shape[1]):
+        stack[place, column], stack[other, column] = stack[other, column], stack[place, column]
+
+
+@njit(cache=True, nogil=True)
+def _has_marks(stack: LongArray, place: int, width: int) -> bool:
+    """Whether the set at a place is in a bitmap, its own or the tail index's."""
+    form = stack[place, _FORM]
+    return form == _MARKED or (form == _VIEW and stack[place, _LENGTH] * WIDE > width)
+
+
+@njit(cache=True, nogil=True)
+def _forget(stack: LongArray, place: int, words: WordArray) -> None:
+    """Clear the marks of a set that is needed no more."""
+    if stack[place, _FORM] == _MARKED:
+        clear(words[stack[place, _ROW]])
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _listed(graph: GraphArrays, work: Workspace, place: int) -> IntArray:
+    """The sorted array of the set at a place, its complement flag aside."""
+    return _as_list(work.stack, place, work.rows, work.words, graph.pair_offsets, graph.tails)
+
+
+@njit(cache=True, nogil=True)
+def _as_list(
+    stack: LongArray,
+    place: int,
+    rows: IntArray,
+    words: WordArray,
+    pair_offsets: LongArray,
+    tails: IntArray,
+) -> IntArray:
+    row = stack[place, _ROW]
+    if stack[place, _FORM] == _MARKED:
+        stack[place, _LENGTH] = read_marks(words[row], rows[row])
+        stack[place, _FORM] = _LISTED
+    length = stack[place, _LENGTH]
+    if stack[place, _FORM] == _VIEW:
+        start = pair_offsets[stack[place, _PAIR]]
+        return tails[start : start + length]
+    return rows[row, :length]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _marks(graph: GraphArrays, work: Workspace, place: int) -> WordArray:
+    """The bitmap of a set that has one, its complement flag aside."""
+    return _as_marks(work.stack, place, work.words, graph.tail_words, graph.tail_rows)
+
+
+@njit(cache=True, nogil=True)
+def _as_marks(
+    stack: LongArray, place: int, words: WordArray, tail_words: WordArray, tail_rows: IntArray
+) -> WordArray:
+    if stack[place, _FORM] == _MARKED:
+        return words[stack[place, _ROW]]
+    return tail_words[tail_rows[stack[place, _PAIR]]]
+
+
+# --- operators -------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True, inline="always")
 def _combine(graph: GraphArrays, work: Workspace, place: int, is_union: bool) -> None:
     """Replace the sets at `place` and `place + 1` by their intersection or union."""
-    left, right = stored(graph, work, place), stored(graph, work, place + 1)
-    out = work.rows[work.stack[work.stack.shape[0] - 1, _ROW]]
+    stack, width = work.stack, work.words.shape[1]
     # a | b = !(!a & !b): a union is an intersection with all three flags turned.
-    not_left = is_complement(work, place) != is_union
-    not_right = is_complement(work, place + 1) != is_union
+    not_left = (stack[place, _IS_COMPLEMENT] != 0) != is_union
+    not_right = (stack[place + 1, _IS_COMPLEMENT] != 0) != is_union
     if not_left and not_right:
-        _keep_spare(work, place, unite(left, right, out), not is_union)
-        return
-    if not_left:
-        left, right = right, left
-    shorter, longer = min(len(left), len(right)), max(len(left), len(right))
-    if shorter >= _MERGE and shorter * GALLOP >= longer:
-        length = filter_marked(work.words, left, right, not (not_left or not_right), out)
-    elif not_left or not_right:
-        length = subtract(left, right, out)
+        _unite(graph, work, place)
+        stack[place, _IS_COMPLEMENT] = not is_union
     else:
-        length = intersect(left, right, out)
-    _keep_spare(work, place, length, is_union)
+        keep = not (not_left or not_right)
+        # Of two sets one of which is in a bitmap, the other's entities are looked up in it.
+        if not_left or (
+            keep and _has_marks(stack, place, width) and not _has_marks(stack, place + 1, width)
+        ):
+            _swap(stack, place, place + 1)
+        _select(graph, work, place, keep)
+        stack[place, _IS_COMPLEMENT] = is_union
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _unite(graph: GraphArrays, work: Workspace, place: int) -> None:
+    """Add to the set at `place` what the next one has, complement flags aside."""
+    stack, other, spare = work.stack, place + 1, work.stack.shape[0] - 1
+    width = work.words.shape[1]
+    if _has_marks(stack, place, width) or _has_marks(stack, other, width):
+        if stack[other, _FORM] == _MARKED:
+            _swap(stack, place, other)
+        words = work.words[stack[place, _ROW]]
+        for operand in (place, other):
+            if _has_marks(stack, operand, width):
+                add_marks(words, _marks(graph, work, operand))
+            else:
+                mark(words, _listed(graph, work, operand))
+        _forget(stack, other, work.words)
+        _put(stack, place, _MARKED, 0)
+    else:
+        left, right = _listed(graph, work, place), _listed(graph, work, other)
+        length = unite(left, right, work.rows[stack[spare, _ROW]])
+        _swap(stack, place, spare)
+        _put(stack, place, _LISTED, length)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _select(graph: GraphArrays, work: Workspace, place: int, keep: bool) -> None:
+    """Leave of the set at `place` what the next one has, or has not."""
+    stack, other, spare = work.stack, place + 1, work.stack.shape[0] - 1
+    has_marks = _has_marks(stack, other, work.words.shape[1])
+    if stack[place, _FORM] == _MARKED:
+        words = work.words[stack[place, _ROW]]
+        if has_marks:
+            select_marks(words, _marks(graph, work, other), keep)
+        else:
+            unmark(words, _listed(graph, work, other))
+    else:
+        left, row = _listed(graph, work, place), stack[spare, _ROW]
+        if has_marks:
+            length = filter_marked(_marks(graph, work, other), left, keep, work.rows[row])
+        else:
+            right = _listed(graph, work, other)
+            length = _select_listed(left, right, keep, work.words[row], work.rows[row])
+        _swap(stack, place, spare)
+        _put(stack, place, _LISTED, length)
+    _forget(stack, other, work.words)
 
 
 @njit(cache=True, nogil=True)
+def _select_listed(
+    left: IntArray, right: IntArray, keep: bool, words: WordArray, out: IntArray
+) -> int:
+    """Write what `left` has in common with `right`, or has not, to `out`; its length."""
+    shorter, longer = min(len(left), len(right)), max(len(left), len(right))
+    if shorter >= _MERGE and shorter * GALLOP >= longer:
+        # Twice as quick as a merge once there is something to merge.
+        mark(words, right)
+        length = filter_marked(words, left, keep, out)
+        unmark(words, right)
+        return length
+    return intersect(left, right, out) if keep else subtract(left, right, out)
+
+
+@njit(cache=True, nogil=True, inline="always")
 def _project(graph: GraphArrays, work: Workspace, place: int, relation: int) -> None:
     """Replace the set at `place` by its image under a relation."""
-    spare = work.rows[work.stack[work.stack.shape[0] - 1, _ROW]]
-    heads = stored(graph, work, place)
-    count = select_pairs(graph, work, heads, is_complement(work, place), relation, spare)
-    if count == 1:
-        start, stop = graph.pair_offsets[spare[0]], graph.pair_offsets[spare[0] + 1]
-        _put(work, place, stop - start, 0)
-        work.stack[place, _IS_VIEW] = 1
-        work.stack[place, _START] = start
+    stack, width, spare = work.stack, work.words.shape[1], work.stack.shape[0] - 1
+    words, out = work.words[stack[place, _ROW]], work.rows[stack[spare, _ROW]]
+    complement = stack[place, _IS_COMPLEMENT] != 0
+    if (
+        graph.head_words.shape[0] > 0
+        and _has_marks(stack, place, width)
+        and (stack[place, _FORM] == _MARKED or stack[place, _LENGTH] > _LOOK_UP * width)
+    ):
+        marks = _marks(graph, work, place)
+        count = marked_pairs(graph.head_words, graph.head_firsts, marks, complement, relation, out)
+        _forget(stack, place, work.words)
     else:
-        out = work.rows[work.stack[place, _ROW]]
-        _put(work, place, unite_tails(graph, work, spare[:count], out), 0)
+        heads = _listed(graph, work, place)
+        count = select_pairs(graph, words, heads, complement, relation, out)
+    pairs = out[:count]
+    if count == 1:
+        stack[place, _PAIR] = pairs[0]
+        length = graph.pair_offsets[pairs[0] + 1] - graph.pair_offsets[pairs[0]]
+        _put(stack, place, _VIEW, length)
+    elif count * _SPARSE < width and count_edges(graph.pair_offsets, pairs) * _SPARSE < width:
+        row = work.rows[stack[place, _ROW]]
+        length = unite_tails(graph.pair_offsets, graph.tails, words, work.summary, pairs, row)
+        _put(stack, place, _LISTED, length)
+    else:
+        mark_tails(
+            graph.pair_offsets,
+            graph.tails,
+            graph.tail_words,
+            graph.tail_rows,
+            pairs,
+            work.steps,
+            words,
+        )
+        _put(stack, place, _MARKED, 0)
 
 
 # --- programs --------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True, inline="always")
+def _run(
+    graph: GraphArrays,
+    work: Workspace,
+    instructions: IntArray,
+    anchors: IntArray,
+    relations: IntArray,
+) -> None:
+    """Leave the set that answers a query at the bottom of the stack."""
+    top = -1
+    for step in range(instructions.shape[0]):
+        opcode, slot = instructions[step, 0], instructions[step, 1]
+        if opcode == PUSH_ANCHOR:
+            top += 1
+            work.rows[work.stack[top, _ROW], 0] = anchors[slot]
+            _put(work.stack, top, _LISTED, 1)
+        elif opcode == PUSH_UNIVERSE:
+            top += 1
+            _put(work.stack, top, _LISTED, 0)
+            work.stack[top, _IS_COMPLEMENT] = 1
+        elif opcode == PROJECT:
+            _project(graph, work, top, relations[slot])
+        elif opcode == NEGATE:
+            work.stack[top, _IS_COMPLEMENT] ^= 1
+        else:  # INTERSECT or UNITE
+            top -= 1
+            _combine(graph, work, top, opcode == UNITE)
+
+
+@njit(cache=True, nogil=True, inline="always")
 def _settled(graph: GraphArrays, work: Workspace) -> IntArray:
     """The sorted entities of the set at the bottom of the stack, a complement written out."""
-    if is_complement(work, 0):
-        left_out = stored(graph, work, 0)
-        out = work.rows[work.stack[work.stack.shape[0] - 1, _ROW]]
-        count = 0
-        i = 0
-        for entity in range(graph.num_entities):
-            if i < len(left_out) and left_out[i] == entity:
-                i += 1
-            else:
-                out[count] = entity
-                count += 1
-        _keep_spare(work, 0, count, 0)
-    return stored(graph, work, 0)
+    stack, spare = work.stack, work.stack.shape[0] - 1
+    if stack[0, _IS_COMPLEMENT]:
+        out = work.rows[stack[spare, _ROW]]
+        count = list_others(_listed(graph, work, 0), graph.num_entities, out)
+        _swap(stack, 0, spare)
+        _put(stack, 0, _LISTED, count)
+    return _listed(graph, work, 0)
 
 
 @njit(cache=True, nogil=True)
@@ -141,24 +325,7 @@ def evaluate(
     relations: IntArray,
 ) -> IntArray:
     """The sorted entities that answer a query; they stay as they are until the next one."""
-    top = -1
-    for step in range(instructions.shape[0]):
-        opcode, slot = instructions[step, 0], instructions[step, 1]
-        if opcode == PUSH_ANCHOR:
-            top += 1
-            work.rows[work.stack[top, _ROW], 0] = anchors[slot]
-            _put(work, top, 1, 0)
-        elif opcode == PUSH_UNIVERSE:
-            top += 1
-            _put(work, top, 0, 1)
-        elif opcode == PROJECT:
-            _project(graph, work, top, relations[slot])
-        elif opcode == NEGATE:
-            work.stack[top, _IS_COMPLEMENT] ^= 1
-        else:
-            assert opcode in (INTERSECT, UNITE)
-            top -= 1
-            _combine(graph, work, top, opcode == UNITE)
+    _run(graph, work, instructions, anchors, relations)
     return _settled(graph, work)
 
 
@@ -176,9 +343,14 @@ def answer_rows(
     instructions, anchors, relations = borrowed((instructions, anchors, relations))
     offsets = np.zeros(anchors.shape[0] + 1, dtype=np.int64)
     for row in range(anchors.shape[0]):
-        found = evaluate(graph, work, instructions, anchors[row], relations[row])
+        _run(graph, work, instructions, anchors[row], relations[row])
         start = offsets[row]
-        buffer = grown(buffer, start, len(found))
-        buffer[start : start + len(found)] = found
-        offsets[row + 1] = start + len(found)
+        buffer = grown(buffer, start, graph.num_entities + SLACK)
+        out = buffer[start:]
+        if work.stack[0, _FORM] == _MARKED and not work.stack[0, _IS_COMPLEMENT]:
+            count = read_marks(work.words[work.stack[0, _ROW]], out)
+        else:
+            found = _settled(graph, work)
+            count = append(found, 0, len(found), out, 0)
+        offsets[row + 1] = start + count
     return offsets, buffer

@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from conekg.graph.adjacency import Adjacency, IntArray, LongArray
 from conekg.symbolic.bitmaps import SLACK, WordArray
 
+_STEPS = 4096
+"""Tails read in one go; what they need stays in the nearest cache."""
+
 
 class GraphArrays(NamedTuple):
     """The arrays of an adjacency as compiled code takes them, all read-only."""
@@ -31,6 +34,8 @@ class GraphArrays(NamedTuple):
     entity_pairs: IntArray
     head_words: WordArray
     head_firsts: IntArray
+    tail_words: WordArray
+    tail_rows: IntArray
 
 
 class Workspace(NamedTuple):
@@ -38,12 +43,14 @@ class Workspace(NamedTuple):
 
     rows: IntArray
     """[stack_size + 1, num_entities + SLACK] one row a set on the stack, and a spare."""
-    stack: LongArray
-    """[stack_size + 1, 5] row, is it a view into the tails, start, length, is it a complement."""
     words: WordArray
-    """One bit an entity; all zero between operations."""
+    """[stack_size + 1, words] a bitmap beside each row; all zero where no set is in it."""
+    stack: LongArray
+    """[stack_size + 1, 5] row, form, start, length, is it a complement; see `kernels`."""
     summary: WordArray
     """One bit a word, set where the word is not zero, so that sparse sets scan quickly."""
+    steps: LongArray
+    """From each tail to the next while pairs are read; all one between operations."""
 
 
 def graph_arrays(adjacency: Adjacency) -> GraphArrays:
@@ -68,6 +75,8 @@ def graph_arrays(adjacency: Adjacency) -> GraphArrays:
         frozen(adjacency.entity_pairs, np.int32),
         frozen(adjacency.head_index.words, np.uint64),
         frozen(adjacency.head_index.firsts, np.int32),
+        frozen(adjacency.tail_index.words, np.uint64),
+        frozen(adjacency.tail_index.rows, np.int32),
     )
 
 
@@ -78,9 +87,10 @@ def make_workspace(num_entities: int, stack_size: int) -> Workspace:
     stack[:, 0] = np.arange(stack_size + 1)
     return Workspace(
         np.empty((stack_size + 1, num_entities + SLACK), dtype=np.int32),
+        np.zeros((stack_size + 1, num_words), dtype=np.uint64),
         stack,
-        np.zeros(num_words, dtype=np.uint64),
         np.zeros((num_words + 63) // 64, dtype=np.uint64),
+        np.ones(_STEPS + num_words, dtype=np.int64),
     )
 
 

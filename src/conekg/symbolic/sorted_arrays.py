@@ -81,16 +81,16 @@ def subtract(left: IntArray, right: IntArray, out: IntArray) -> int:
     if len(right) * GALLOP < len(left):
         for value in right:
             stop = gallop(left, i, value)
-            count = _append(left, i, stop, out, count)
+            count = append(left, i, stop, out, count)
             i = stop + (stop < len(left) and left[stop] == value)
-        return _append(left, i, len(left), out, count)
+        return append(left, i, len(left), out, count)
     while i < len(left) and j < len(right):
         a, b = left[i], right[j]
         out[count] = a
         count += a < b
         i += a <= b
         j += b <= a
-    return _append(left, i, len(left), out, count)
+    return append(left, i, len(left), out, count)
 
 
 @njit(cache=True, nogil=True)
@@ -102,23 +102,36 @@ def unite(left: IntArray, right: IntArray, out: IntArray) -> int:
     if len(left) * GALLOP < len(right):
         for value in left:
             stop = gallop(right, j, value)
-            count = _append(right, j, stop, out, count)
+            count = append(right, j, stop, out, count)
             out[count] = value
             count += 1
             j = stop + (stop < len(right) and right[stop] == value)
-        return _append(right, j, len(right), out, count)
+        return append(right, j, len(right), out, count)
     while i < len(left) and j < len(right):
         a, b = left[i], right[j]
         out[count] = min(a, b)
         count += 1
         i += a <= b
         j += b <= a
-    count = _append(left, i, len(left), out, count)
-    return _append(right, j, len(right), out, count)
+    count = append(left, i, len(left), out, count)
+    return append(right, j, len(right), out, count)
 
 
 @njit(cache=True, nogil=True)
-def _append(values: IntArray, start: int, stop: int, out: IntArray, count: int) -> int:
+def list_others(values: IntArray, stop: int, out: IntArray) -> int:
+    """Write the numbers from 0 to `stop - 1` that are not in a set to `out`; how many."""
+    count = i = 0
+    for number in range(stop):
+        if i < len(values) and values[i] == number:
+            i += 1
+        else:
+            out[count] = number
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def append(values: IntArray, start: int, stop: int, out: IntArray, count: int) -> int:
     """Write `values[start:stop]` to `out` from `count` on; the new count."""
     for place in range(start, stop):
         out[count + place - start] = values[place]
@@ -131,5 +144,5 @@ def grown(values: IntArray, used: int, needed: int) -> IntArray:
     if used + needed <= len(values):
         return values
     longer = np.empty(max(2 * len(values), used + needed), dtype=np.int32)
-    longer[:used] = values[:used]
+    append(values, 0, used, longer, 0)
     return longer
