@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -58,6 +60,28 @@ def test_all_projections_of_a_depth_are_one_product() -> None:
     embed(model, plan, anchors, relations)
     # First hops: 1 + 1 + 1 + 2 + 2 + 2 + 2; second: 2p 3p pi ip inp; third: 3p.
     assert calls == [3 * 11, 3 * 5, 3 * 1]
+
+
+def test_intersections_of_a_depth_run_their_networks_once() -> None:
+    model = small_model("cone")
+    calls: list[list[int]] = []
+    intersect = model.intersect_each
+
+    def counted(operands: Sequence[Region]) -> list[Region]:
+        calls.append([len(axis) for axis, _ in operands])
+        return intersect(operands)
+
+    model.intersect_each = counted  # type: ignore[method-assign]
+    shapes = [STRUCTURES[name] for name in ("2i", "3i", "3in", "pin", "ip")]
+    plan = plan_shapes([(shape, 2) for shape in shapes])
+    anchors = [torch.arange(2 * s.num_anchors).reshape(2, -1) for s in shapes]
+    relations = [torch.zeros(2, s.num_relations, dtype=torch.long) for s in shapes]
+    together = embed(model, plan, anchors, relations)
+    # 2i, ip with 3i, 3in; then pin, whose first operand is two hops deep.
+    assert calls == [[2, 3], [2]]
+    model.intersect_each = lambda operands: [intersect([o])[0] for o in operands]  # type: ignore[method-assign]
+    for ours, theirs in zip(together, embed(model, plan, anchors, relations), strict=True):
+        torch.testing.assert_close(ours, theirs)
 
 
 def test_shared_parts_are_embedded_once() -> None:

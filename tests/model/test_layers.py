@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from conekg.model.layers import DeepSet, linear, perceptron, uniform_table
+from conekg.model.layers import DeepSet, apply_to_each, linear, perceptron, uniform_table
 
 
 def test_linear_layers_start_as_published() -> None:
@@ -39,6 +39,15 @@ def test_a_deep_set_ignores_order_but_not_content() -> None:
     members = torch.randn(4, 5, 3, generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close(function(members), function(members.flip(0)))
     assert not torch.allclose(function(members), function(members[:2]))
+
+
+def test_a_network_runs_once_for_several_inputs() -> None:
+    network = perceptron((3, 4, 2), torch.Generator().manual_seed(0))
+    parts = [torch.randn(2, 5, 3), torch.randn(3, 1, 3), torch.randn(4, 0, 3)]
+    together = apply_to_each(network, parts)
+    assert [tuple(part.shape) for part in together] == [(2, 5, 2), (3, 1, 2), (4, 0, 2)]
+    for ours, part in zip(together, parts, strict=True):
+        torch.testing.assert_close(ours, network(part))
 
 
 def test_the_global_random_state_is_left_alone() -> None:

@@ -7,6 +7,7 @@ into sparse ones.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,7 +17,7 @@ from torch.nn.functional import embedding
 
 from conekg.model.config import require, require_dimensions
 from conekg.model.interface import QueryModel, Region
-from conekg.model.layers import perceptron, uniform_table
+from conekg.model.layers import apply_to_each, perceptron, uniform_table
 
 SMALLEST, LARGEST = 0.05, 1e9
 """Bounds of α and β, as published."""
@@ -74,9 +75,18 @@ class Beta(QueryModel):
 
     def intersect(self, operands: Region) -> Region:
         """Weighted means of α and of β with the same attention weights."""
-        alpha, beta = operands
-        weights = torch.softmax(self.attention(torch.cat([alpha, beta], dim=-1)), dim=0)
-        return (weights * alpha).sum(dim=0), (weights * beta).sum(dim=0)
+        return self.intersect_each([operands])[0]
+
+    def intersect_each(self, operands: Sequence[Region]) -> list[Region]:
+        """The same for stacks of different numbers of distributions."""
+        inputs = [torch.cat(region, dim=-1) for region in operands]
+        weights = [
+            torch.softmax(attention, dim=0) for attention in apply_to_each(self.attention, inputs)
+        ]
+        return [
+            ((weight * alpha).sum(dim=0), (weight * beta).sum(dim=0))
+            for (alpha, beta), weight in zip(operands, weights, strict=True)
+        ]
 
     def negate(self, region: Region) -> Region:
         """(1/α, 1/β)."""

@@ -9,6 +9,7 @@ where the formulas follow the authors' code rather than the paper.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
@@ -19,7 +20,7 @@ from torch.nn.functional import embedding
 from conekg.model.config import require, require_dimensions
 from conekg.model.interface import QueryModel, Region
 from conekg.model.kernels.candidates import cone_candidate_distance
-from conekg.model.layers import DeepSet, perceptron, uniform_table
+from conekg.model.layers import DeepSet, apply_to_each, perceptron, uniform_table
 
 Arctangent: TypeAlias = Literal["exact", "published"]
 Projection: TypeAlias = Literal["published", "rotation"]
@@ -166,22 +167,30 @@ class Cone(QueryModel):
 
     def intersect(self, operands: Region) -> Region:
         """(SemanticAverage, CardMin) of cones [operands, rows, dim] (ConE, Section 4.2)."""
-        axis, half_aperture = operands
-        # Lower and upper bound of every sector, [θ_ax − θ_ap/2 ; θ_ax + θ_ap/2].
-        bounds = torch.cat([axis - half_aperture, axis + half_aperture], dim=-1)
-        return self._semantic_average(axis, bounds), self._card_min(half_aperture, bounds)
+        return self.intersect_each([operands])[0]
 
-    def _semantic_average(self, axis: Tensor, bounds: Tensor) -> Tensor:
+    def intersect_each(self, operands: Sequence[Region]) -> list[Region]:
+        """The same for stacks of different numbers of cones."""
+        # Lower and upper bound of every sector, [θ_ax − θ_ap/2 ; θ_ax + θ_ap/2].
+        bounds = [torch.cat([axis - half, axis + half], dim=-1) for axis, half in operands]
+        attention = apply_to_each(self.attention, bounds)
+        gates = self.gate.of_each(bounds)
+        return [
+            (self._semantic_average(axis, weight), self._card_min(half, gate))
+            for (axis, half), weight, gate in zip(operands, attention, gates, strict=True)
+        ]
+
+    def _semantic_average(self, axis: Tensor, attention: Tensor) -> Tensor:
         """[rows, dim] the direction of the weighted mean of the axes' unit vectors."""
-        weights = torch.softmax(self.attention(bounds).to(bounds.dtype), dim=0)
+        weights = torch.softmax(attention.to(axis.dtype), dim=0)
         x = (weights * torch.cos(axis)).sum(dim=0)
         y = (weights * torch.sin(axis)).sum(dim=0)
         return published_angle(x, y) if self.config.arctangent == "published" else angle(x, y)
 
-    def _card_min(self, half_aperture: Tensor, bounds: Tensor) -> Tensor:
+    def _card_min(self, half_aperture: Tensor, gate: Tensor) -> Tensor:
         """[rows, dim] min_i h_i · σ(DeepSets(bounds)): never wider than any operand."""
         narrowest = self._drop(half_aperture).amin(dim=0)
-        return narrowest * torch.sigmoid(self.gate(bounds).to(bounds.dtype))
+        return narrowest * torch.sigmoid(gate.to(half_aperture.dtype))
 
     def _drop(self, half_aperture: Tensor) -> Tensor:
         """Half apertures with dropout when training: zeroed, or grown by 1 / (1 − p)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
 import torch
@@ -17,6 +17,7 @@ from conekg.query.plan import (
     ProjectStep,
     Rows,
     Slot,
+    Step,
     UniverseStep,
     join_rows,
 )
@@ -53,26 +54,31 @@ def embed(
         ]
         return _concatenate(parts) if parts else tuple(part[:0] for part in wholes[0])
 
+    def stack(step: Step) -> Region:
+        assert isinstance(step, IntersectStep)
+        parts = zip(*(take(operands) for operands in step.operands), strict=True)
+        return tuple(torch.stack(part) for part in parts)
+
     projections = [step for step in plan.steps if isinstance(step, ProjectStep)]
     # All at once: the gradient of a table that is read several times is several tables.
     moves = iter(_relation_weights(model, [ids(relations, s.relations) for s in projections]))
-    for number, step in enumerate(plan.steps):
-        match step:
+    for numbers in _side_by_side(plan):
+        match plan.steps[numbers[0]]:
             case AnchorStep(entities):
-                region = embed_entities(ids(anchors, entities))
+                regions = [embed_entities(ids(anchors, entities))]
             case UniverseStep(count):
-                region = model.universe(count)
+                regions = [model.universe(count)]
             case ProjectStep(operands, _):
-                region = model.project_by_weights(take(operands), next(moves))
-            case IntersectStep(operand_lists):
-                stacked = zip(*(take(operands) for operands in operand_lists), strict=True)
-                region = model.intersect(tuple(torch.stack(part) for part in stacked))
+                regions = [model.project_by_weights(take(operands), next(moves))]
+            case IntersectStep():
+                regions = model.intersect_each([stack(plan.steps[number]) for number in numbers])
             case NegateStep(operands):
-                region = model.negate(take(operands))
+                regions = [model.negate(take(operands))]
             case _:
-                assert_never(step)
-        pieces.update(_pieces(region, plan.outputs[number]))
-        wholes.append(region)
+                assert_never(plan.steps[numbers[0]])
+        for number, region in zip(numbers, regions, strict=True):
+            pieces.update(_pieces(region, plan.outputs[number]))
+        wholes += regions
     return take(join_rows([rows for branches in plan.roots for rows in branches]))
 
 
@@ -90,6 +96,25 @@ def best_over_branches(plan: Plan, logits: Tensor) -> Tensor:
         for part, group in zip(torch.split(logits, sizes), plan.groups, strict=True)
     ]
     return torch.cat(parts)
+
+
+def _side_by_side(plan: Plan) -> Iterator[list[int]]:
+    """The numbers of the steps in order; intersections that do not build on each other together."""
+    together: list[int] = []
+    for number, step in enumerate(plan.steps):
+        taken = step.operands if isinstance(step, IntersectStep) else None
+        is_next = taken is not None and not any(
+            run.step in together for operands in taken for run in operands
+        )
+        if together and not is_next:
+            yield together
+            together = []
+        together.append(number)
+        if taken is None:
+            yield together
+            together = []
+    if together:
+        yield together
 
 
 def _relation_weights(

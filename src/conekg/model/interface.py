@@ -9,7 +9,7 @@ query, and `embed` alone walks plans, so a model never sees a tree.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeAlias
 
 import torch
@@ -86,6 +86,10 @@ class QueryModel(nn.Module, ABC):
     @abstractmethod
     def intersect(self, operands: Region) -> Region:
         """The intersections of regions stacked along a leading axis [operands, rows, dim]."""
+
+    def intersect_each(self, operands: Sequence[Region]) -> list[Region]:
+        """`intersect` for several numbers of operands; a model's networks can run once for all."""
+        return [self.intersect(region) for region in operands]
 
     def negate(self, region: Region) -> Region:
         """The complements of the regions."""

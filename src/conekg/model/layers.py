@@ -7,6 +7,7 @@ seed determines a model whatever else ran before.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
@@ -39,6 +40,18 @@ def perceptron(widths: tuple[int, ...], generator: torch.Generator) -> nn.Sequen
     return nn.Sequential(*layers[:-1])
 
 
+def apply_to_each(network: Callable[[Tensor], Tensor], parts: Sequence[Tensor]) -> list[Tensor]:
+    """What a network makes of each part [..., inputs], by one run over the rows of all."""
+    if len(parts) == 1:
+        return [network(parts[0])]
+    results = network(torch.cat([part.flatten(0, -2) for part in parts]))
+    pieces = torch.split(results, [part.shape[:-1].numel() for part in parts])
+    return [
+        piece.reshape(*part.shape[:-1], results.shape[-1])
+        for piece, part in zip(pieces, parts, strict=True)
+    ]
+
+
 class DeepSet(nn.Module):
     """A function of a set that ignores its order: `outer(mean ReLU(inner(x)))`."""
 
@@ -49,5 +62,9 @@ class DeepSet(nn.Module):
 
     def forward(self, members: Tensor) -> Tensor:
         """[rows, outputs] from members [operands, rows, inputs]."""
-        result: Tensor = self.outer(torch.relu(self.inner(members)).mean(dim=0))
-        return result
+        return self.of_each([members])[0]
+
+    def of_each(self, sets: Sequence[Tensor]) -> list[Tensor]:
+        """The same for several, whose numbers of members differ, by one run of each layer."""
+        inner = apply_to_each(self.inner, sets)
+        return apply_to_each(self.outer, [torch.relu(hidden).mean(dim=0) for hidden in inner])
