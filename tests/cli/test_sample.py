@@ -88,6 +88,8 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
         (("--preset", "nell"), "unknown preset 'nell'"),
         (("--cap", "many"), "--cap is 'many'; a number from 1, or none"),
         (("--train-cap", "0"), "--train-cap is '0'"),
+        (("--cap", "²"), "--cap is '²'"),
+        (("--shapes", "2p,1p,e.r"), "shape 1p is asked for 2 times"),
     ],
 )
 def test_wrong_options_get_one_message_and_exit_2(
@@ -98,6 +100,19 @@ def test_wrong_options_get_one_message_and_exit_2(
     assert told in result.stderr
     assert "Traceback" not in result.output
     assert not (tmp_path / "q.arrow").exists()
+
+
+def test_a_path_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    result = run("--out", tmp_path, "--split", "test")
+    assert result.exit_code == 2
+    assert "one split goes to a file" in result.stderr
+    file = tmp_path / "q.arrow"
+    file.write_text("mine")
+    result = run("--out", file)
+    assert result.exit_code == 2
+    assert "all splits go to a folder" in result.stderr
+    assert "sampling" not in result.stderr
+    assert file.read_text() == "mine"
 
 
 def test_a_misspelt_preset_gets_a_suggestion(tmp_path: Path) -> None:

@@ -29,6 +29,14 @@ def turtle(tmp_path: Path) -> Path:
     return path
 
 
+def test_a_file_of_literals_only_says_what_was_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "ages.nt"
+    path.write_text('<http://a> <http://age> "7" .\n')
+    with pytest.raises(DataError, match="no triples in the file") as caught:
+        read_triples(path)
+    assert "1 triples with a literal left out" in str(caught.value)
+
+
 def test_edges_labels_and_literals_are_told_apart(turtle: Path) -> None:
     rdf = read_rdf(turtle)
     heads, relations, tails = rdf.columns

@@ -74,6 +74,13 @@ def test_what_is_no_graph_gets_help(tmp_path: Path) -> None:
         open_graph(tmp_path)
 
 
+def test_two_files_of_one_split_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text(FACTS)
+    (tmp_path / "train.csv").write_text("a,r,b\n")
+    with pytest.raises(DataError, match=r"2 files hold train triples: train.tsv, train.csv"):
+        open_graph(tmp_path)
+
+
 def test_options_that_would_change_nothing_are_refused(
     film_graph: KnowledgeGraph, tmp_path: Path
 ) -> None:

@@ -51,9 +51,10 @@ def test_every_format_tells_the_same(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
 def test_gzip_is_read(name: str, tmp_path: Path) -> None:
     plain = WRITERS[name](tmp_path / name, ROWS)
-    packed = tmp_path / f"{name}.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    assert told(read_triples(packed)) == ROWS
+    for ending in (".gz", ".GZ"):
+        packed = tmp_path / f"{name}{ending}"
+        packed.write_bytes(gzip.compress(plain.read_bytes()))
+        assert told(read_triples(packed)) == ROWS
 
 
 names = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=5)
@@ -127,6 +128,26 @@ def test_null_in_parquet_is_refused_with_its_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("heads", "message"),
+    [
+        (["a", ""], "column 'head' is empty in row 2"),
+        ([b"a", b"\xff"], "column 'head' holds binary, which cannot be read as names"),
+        ([["a"], ["b"]], "column 'head' holds list"),
+        ([{"x": 1}, {"x": 2}], "column 'head' holds struct"),
+    ],
+)
+def test_parquet_columns_that_hold_no_names_are_refused(
+    heads: list[object], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table({"head": heads, "relation": ["r", "r"], "tail": ["b", "c"]})
+    pq.write_table(table, path)
+    with pytest.raises(DataError, match=message) as caught:
+        read_triples(path)
+    assert caught.value.path == str(path)
+
+
+@pytest.mark.parametrize(
     ("name", "content", "line", "message"),
     [
         ("a.tsv", b"", None, "the file is empty"),
@@ -140,6 +161,7 @@ def test_null_in_parquet_is_refused_with_its_row(tmp_path: Path) -> None:
         ("a.tsv", b"a\tr\tb\na\t^r\tb\n", 2, "starts with '\\^'"),
         ("a.tsv.gz", gzip.compress(b"a\tr\tb\n" * 99, mtime=0)[:-9], None, "cannot be read"),
         ("a.parquet", b"not parquet", None, "cannot be read as Parquet"),
+        ("a.csv", b"a,r," + b"b" * 140_000, 1, "cannot be read as CSV: field larger"),
         ("a.xlsx", b"PK", None, "files ending in '.xlsx' are not read"),
     ],
 )

@@ -73,6 +73,7 @@ def sample(
     """Sample queries with easy and hard answers, by the protocol of the BetaE benchmarks."""
     from conekg.sampling.sample import sample_query_set  # numba takes a while to load
 
+    _check_out(out, split)
     wanted = None if shapes is None else [_shape(text) for text in shapes.split(",")]
     opened = open_graph(graph)
     protocol = _protocol(opened, preset, cap, train_cap)
@@ -99,6 +100,20 @@ def sample(
         _warn_of_shortfall(sampled)
     if as_json:
         print_json({"graph": opened.fingerprint, "seed": seed, "sets": reports})
+
+
+def _check_out(out: Path, split: SplitChoice) -> None:
+    """Refuse a path that cannot be written, before the work and not after it."""
+    if split is SplitChoice.all and out.exists() and not out.is_dir():
+        raise ConfigError(
+            f"--out is {str(out)!r}, a file; all splits go to a folder, a file each", key="out"
+        )
+    if split is not SplitChoice.all and out.is_dir():
+        raise ConfigError(
+            f"--out is {str(out)!r}, a folder; one split goes to a file, as "
+            f"{str(out / split.value) + '.arrow'!r}",
+            key="out",
+        )
 
 
 def _shape(text: str) -> Shape:
@@ -140,7 +155,7 @@ def _protocol(
 def _number_or_none(text: str, option: str) -> int | None:
     if text == "none":
         return None
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise ConfigError(f"--{option} is {text!r}; a number from 1, or none", key=option)
     return int(text)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from conekg.errors import ConeKGError, DataError
-from conekg.graph.text_file import bare_suffix
+from conekg.graph.text_file import bare_suffix, is_gzipped
 
 RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 
@@ -37,7 +37,7 @@ def read_rdf(path: Path) -> RdfColumns:
     found = RdfColumns()
     ranks: dict[str, int] = {}
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with gzip.open(path) if is_gzipped(path) else path.open("rb") as file:
             for triple in oxigraph.parse(file, format=formats[bare_suffix(path)]):
                 _take(triple, found, ranks, oxigraph)
     except SyntaxError as error:

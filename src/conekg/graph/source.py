@@ -167,11 +167,16 @@ def _refuse_idle(options: ReadOptions, what: str, *used: str) -> None:
 
 
 def _split_file(folder: Path, split: Split) -> Path | None:
-    for suffix in SUFFIXES:
-        for ending in (suffix, f"{suffix}.gz"):
-            if (path := folder / f"{split}{ending}").is_file():
-                return path
-    return None
+    """The file of a split, if there is one; of two, neither can be meant."""
+    endings = [ending for suffix in SUFFIXES for ending in (suffix, f"{suffix}.gz")]
+    found = [path for ending in endings if (path := folder / f"{split}{ending}").is_file()]
+    if len(found) > 1:
+        raise DataError(
+            f"{len(found)} files hold {split} triples: {', '.join(p.name for p in found)}",
+            path=str(folder),
+            hint="leave one of them in the folder, or name the files on the command line",
+        )
+    return found[0] if found else None
 
 
 def _labels(options: ReadOptions, folder: Path | None) -> Labels:

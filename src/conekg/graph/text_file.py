@@ -28,10 +28,15 @@ def bare_suffix(path: Path) -> str:
     return Path(name).suffix
 
 
+def is_gzipped(path: Path) -> bool:
+    """Whether a file's name says that it is packed."""
+    return path.name.lower().endswith(".gz")
+
+
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
     """Each line that is not blank, without its line end, with its number from 1."""
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with gzip.open(path) if is_gzipped(path) else path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 line = line.rstrip(b"\r\n")
                 if number == 1:
@@ -60,7 +65,15 @@ def fields_of(path: Path, delimiter: str, columns: int | None) -> Iterator[tuple
                 line=number,
                 hint="convert the file to UTF-8",
             ) from error
-        fields = text.split("\t") if delimiter == "\t" else next(csv.reader([text]))
+        try:
+            fields = text.split("\t") if delimiter == "\t" else next(csv.reader([text]))
+        except csv.Error as error:
+            raise DataError(
+                f"cannot be read as CSV: {error}",
+                path=str(path),
+                line=number,
+                hint="is a quote left open?",
+            ) from error
         if columns is not None:
             _check_fields(fields, columns, delimiter, path, number)
         yield number, fields

@@ -18,7 +18,7 @@ import pyarrow.parquet
 
 from conekg.errors import DataError
 from conekg.graph.rdf import read_rdf
-from conekg.graph.text_file import DELIMITERS, bare_suffix, fields_of, line_of_row
+from conekg.graph.text_file import DELIMITERS, bare_suffix, fields_of, is_gzipped, line_of_row
 
 COLUMNS = ("head", "relation", "tail")
 HEADERS = {COLUMNS, ("subject", "predicate", "object"), ("source", "relation", "target")}
@@ -76,7 +76,7 @@ def _read_text(path: Path, delimiter: str) -> TripleTable:
     header_line = _header_line(path, delimiter)
     try:
         table = pyarrow.csv.read_csv(
-            path,
+            pa.input_stream(str(path), compression="gzip" if is_gzipped(path) else None),
             read_options=pyarrow.csv.ReadOptions(
                 column_names=list(COLUMNS), skip_rows=header_line, block_size=_BLOCK_BYTES
             ),
@@ -127,7 +127,17 @@ def _read_parquet(path: Path) -> TripleTable:
         if column.null_count:
             row = pc.index(column.is_null(), True).as_py()
             raise DataError(f"column {name!r} is null in row {row + 1}", path=str(path))
-        columns.append(_encode(column.cast(pa.large_string())))
+        try:
+            texts = column.cast(pa.large_string())
+        except pa.ArrowException as error:
+            raise DataError(
+                f"column {name!r} holds {column.type}, which cannot be read as names: {error}",
+                path=str(path),
+                hint="accepted are text in UTF-8 and numbers",
+            ) from error
+        if (row := pc.index(texts, "").as_py()) >= 0:
+            raise DataError(f"column {name!r} is empty in row {row + 1}", path=str(path))
+        columns.append(_encode(texts))
     return _checked(TripleTable(path, tuple(columns)))
 
 
@@ -163,7 +173,8 @@ def _one_dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
 
 def _checked(table: TripleTable) -> TripleTable:
     if not len(table):
-        raise DataError("no triples in the file", path=str(table.path))
+        hint = "; ".join(table.notes) or None
+        raise DataError("no triples in the file", path=str(table.path), hint=hint)
     reserved = [n for n in table.columns[1].dictionary.to_pylist() if n.startswith("^")]
     if reserved:
         relations = table.columns[1]

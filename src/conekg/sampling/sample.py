@@ -81,6 +81,9 @@ def sample_query_set(
     """
     if count is not None and count < 1:
         raise ConfigError(f"count is {count}; at least 1 query a shape is needed", key="count")
+    for shape, times in Counter(shapes or ()).items():
+        if times > 1:
+            raise ConfigError(f"shape {shape.name} is asked for {times} times", key="shapes")
     resolved = protocol.for_graph(graph)
     sampled = []
     for shape in resolved.shapes(split) if shapes is None else shapes:
