@@ -189,3 +189,43 @@ def test_closing_finishes_what_was_accepted_and_refuses_what_comes_after():
 
     assert run(main()) == [2 * n for n in range(7)]
     assert 99 not in [job for batch in doubler.batches for job in batch]
+
+
+def test_two_threads_work_on_two_batches_at_once():
+    meeting = threading.Barrier(2, timeout=10)
+
+    def meet(jobs):
+        meeting.wait()  # breaks unless another batch is worked on at the same time
+        return [2 * job for job in jobs]
+
+    async def main():
+        batcher = Batcher(meet, max_batch=2, threads=2)
+        batcher.start()
+        results = await asyncio.gather(*(batcher.submit(n) for n in range(8)))
+        await batcher.close()
+        return results
+
+    assert run(main()) == [2 * n for n in range(8)]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_closing_finishes_what_was_accepted_on_every_thread(threads):
+    doubler = Doubler()
+
+    async def main():
+        batcher = Batcher(doubler, max_batch=3, threads=threads)
+        batcher.start()
+        doubler.open.clear()
+        waiting = [asyncio.create_task(batcher.submit(n)) for n in range(20)]
+        await asyncio.sleep(0.02)
+        closing = asyncio.create_task(batcher.close())
+        await asyncio.sleep(0.02)
+        with pytest.raises(ServerStoppingError):
+            await batcher.submit(99)
+        doubler.open.set()
+        results = await asyncio.gather(*waiting)
+        await closing
+        return results
+
+    assert run(main()) == [2 * n for n in range(20)]
+    assert len(doubler.threads) <= threads

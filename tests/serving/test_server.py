@@ -95,7 +95,7 @@ def test_overload_is_told_and_the_accepted_are_answered(start_server, held, ask_
 
 
 def test_waiting_questions_are_scored_together(start_server, held, ask_many):
-    with start_server(held) as served:
+    with start_server(held, Limits(scoring_threads=1)) as served:
         first = ask_many(served.url, ["France.borders"])
         assert held.started.wait(30)
         texts = ["Germany.borders", "Italy.borders.capital", "Spain.speaks & !English"] * 3

@@ -34,9 +34,10 @@ from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.model.interface import QueryModel
 from conekg.model.support import check_supported
 from conekg.query.parse import parse_query
+from conekg.query.plan import branches_of
 from conekg.query.render import render_query
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP, union_free_branches
-from conekg.query.shape import slots_of
+from conekg.query.rewrite import DEFAULT_BRANCH_CAP
+from conekg.query.shape import shape_of, slots_of
 from conekg.query.tree import Query, has_negation
 from conekg.training.run import open_run
 
@@ -110,7 +111,7 @@ class Answerer:
         if isinstance(query, str):
             query = parse_query(query, vocabulary)
         self._check_ids(query)
-        union_free_branches(query, question.union, self.max_branches)
+        branches_of(shape_of(query), question.union, self.max_branches)
         check_supported(self.model, [query], question.union)
         return Understood(
             question=question,

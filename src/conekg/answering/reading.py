@@ -8,12 +8,14 @@ are not produced by Y". What the words lose in precision the canonical text keep
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import assert_never
 
 from conekg.answering.relation_phrase import Phrase, one_hop
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.rewrite import push_negation, simplify
-from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
+from conekg.query.shape import Shape, shape_of, slots_of
+from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold, subtrees
 
 
 def read_query(query: Query, vocabulary: Vocabulary) -> str:
@@ -39,8 +41,23 @@ def read_query(query: Query, vocabulary: Vocabulary) -> str:
                 return _union(parts)
         assert_never(node)
 
-    # Read with negations pushed inward: "neither a nor b" is easier than "not (a or b)".
-    return fold(simplify(push_negation(query)), read).noun
+    return fold(_as_read(query), read).noun
+
+
+def _as_read(query: Query) -> Query:
+    """The query with negations pushed inward: "neither a nor b" is easier than "not (a or b)"."""
+    entity_ids, _ = slots_of(query)
+    if _is_read_as_it_is(shape_of(query)) and len(set(entity_ids)) == len(entity_ids):
+        return query
+    return simplify(push_negation(query))
+
+
+@lru_cache(maxsize=1024)
+def _is_read_as_it_is(shape: Shape) -> bool:
+    """Whether queries of a shape are as simple as can be, unless an entity occurs in them twice."""
+    template = shape.template
+    # Two sets that begin with everything may be equal without an entity that occurs twice.
+    return Universe() not in subtrees(template) and simplify(push_negation(template)) == template
 
 
 def _entity(label: str) -> Phrase:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from conekg.graph.vocabulary import Vocabulary
@@ -134,7 +135,7 @@ def one_hop(vocabulary: Vocabulary, relation_id: int, operand: str, *, single: b
     name = vocabulary.relations.name(relation_id >> 1)
     label = vocabulary.relations.label(relation_id >> 1)
     # Labels of path-like names repeat the whole path; its last part reads better.
-    relation = _understand(_words(name if "/" in name else label))
+    relation = _understand(name if "/" in name else label)
     backwards = bool(relation_id & 1)
     things = _head_type(name) if backwards else "things"
     match relation.kind:
@@ -148,7 +149,9 @@ def one_hop(vocabulary: Vocabulary, relation_id: int, operand: str, *, single: b
             return _quoted(relation.words, backwards, operand, things)
 
 
-def _understand(words: list[str]) -> _Relation:
+@lru_cache(maxsize=4096)
+def _understand(name: str) -> _Relation:
+    words = _words(name)
     lead, rest = words[0], words[1:]
     if lead in ("is", "are", "was") and rest:
         lead, rest = rest[0], rest[1:]
@@ -256,6 +259,7 @@ def _head_type(name: str) -> str:
     return _plural(segments[-2].replace("_", " ")) if len(segments) >= 3 else "things"
 
 
+@lru_cache(maxsize=4096)
 def _plural(noun: str) -> str:
     """The plural of a noun, of the word before "of" where there is one."""
     head, of, tail = noun.partition(" of ")

@@ -7,10 +7,12 @@ model is asked to embed: De Morgan's law brings negations into a union.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from conekg.errors import UnsupportedOperatorError
 from conekg.model.interface import QueryModel
-from conekg.query.rewrite import UnionForm, union_free_branches
+from conekg.query.plan import branches_of
+from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.shape import Shape, shape_of
 from conekg.query.tree import Not, Query, Universe, subtrees
 
@@ -26,14 +28,20 @@ def missing_operators(
     model: QueryModel | type[QueryModel], query: Query | Shape, union: UnionForm = "dnf"
 ) -> tuple[str, ...]:
     """What the query needs and the model lacks, in words."""
-    tree = query.template if isinstance(query, Shape) else query
-    nodes = [node for branch in union_free_branches(tree, union) for node in subtrees(branch)]
+    kinds = _kinds_of_nodes(query if isinstance(query, Shape) else shape_of(query), union)
     missing = []
-    if not model.can_negate and any(isinstance(node, Not) for node in nodes):
+    if not model.can_negate and Not in kinds:
         missing.append("negation")
-    if not model.can_embed_universe and any(isinstance(node, Universe) for node in nodes):
+    if not model.can_embed_universe and Universe in kinds:
         missing.append("the set of all entities")
     return tuple(missing)
+
+
+@lru_cache(maxsize=1024)
+def _kinds_of_nodes(shape: Shape, union: UnionForm) -> frozenset[type[Query]]:
+    """What nodes the branches of a shape are made of."""
+    branches = branches_of(shape, union, DEFAULT_BRANCH_CAP)
+    return frozenset(type(node) for branch in branches for node in subtrees(branch))
 
 
 def check_supported(

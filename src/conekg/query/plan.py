@@ -125,13 +125,15 @@ def plan_shapes(
     return _plan_shapes(tuple(shapes), union, cap)
 
 
+@lru_cache(maxsize=1024)
+def branches_of(shape: Shape, union: UnionForm, cap: int) -> tuple[Query, ...]:
+    """The union-free branches of a shape's template; `QueryTooLargeError` beyond the cap."""
+    return union_free_branches(shape.template, union, cap)
+
+
 @lru_cache(maxsize=512)
 def _plan_shapes(shapes: tuple[tuple[Shape, int], ...], union: UnionForm, cap: int) -> Plan:
-    return make_plan(
-        tuple(
-            Group(union_free_branches(shape.template, union, cap), count) for shape, count in shapes
-        )
-    )
+    return make_plan(tuple(Group(branches_of(shape, union, cap), count) for shape, count in shapes))
 
 
 @lru_cache(maxsize=512)

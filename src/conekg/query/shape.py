@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import count
 from typing import assert_never
 
@@ -47,8 +47,9 @@ class Shape:
         )
 
 
+@lru_cache(maxsize=1024)
 def shape_of(query: Query) -> Shape:
-    """The shape of a query.
+    """The shape of a query; of those last asked for it is remembered.
 
     >>> shape_of(Project(Anchor(7), 3)).name
     '1p'

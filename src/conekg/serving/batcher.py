@@ -1,10 +1,10 @@
-"""Micro-batching: many waiting requests, one thread that works on them.
+"""Micro-batching: many waiting requests, a thread or two that work on them.
 
-While the thread works on a batch the next requests gather; when it returns they
+While the threads work on batches the next requests gather; when one returns they
 go together, and a busy server's batches grow by themselves. Only then, after a batch
 of several, does anybody wait for a timer: a moment for those who were just answered
-to ask again. One thread because scoring uses all cores already: two would only take
-turns.
+to ask again. With two threads one batch is worked on while the other's answers are
+written and its clients ask again, so that no core waits for the network.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Waiting(Generic[Job, Result]):
 
 
 class Batcher(Generic[Job, Result]):
-    """Runs jobs in batches on one thread.
+    """Runs jobs in batches on `threads` threads of its own, one batch a thread.
 
     `run_batch` gets at most `max_batch` jobs and returns one result or one exception a job,
     in order. After a batch of several the next is given up to `gather_s` to become as large;
@@ -46,6 +46,7 @@ class Batcher(Generic[Job, Result]):
         on_batch: Callable[[int, float], None] = lambda size, seconds: None,
         *,
         gather_s: float = 0.0,
+        threads: int = 1,
         name: str = "conekg-scoring",
     ) -> None:
         self._run_batch = run_batch
@@ -54,49 +55,58 @@ class Batcher(Generic[Job, Result]):
         self._gather_s = gather_s
         self._last_size = 1
         self._queue: asyncio.Queue[_Waiting[Job, Result] | None] = asyncio.Queue()
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
-        self._loop_task: asyncio.Task[None] | None = None
+        self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix=name)
+        self._num_threads = threads
+        self._taking = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
         self._closing = False
 
     def start(self) -> None:
         """Begin taking jobs; needs a running event loop."""
-        self._loop_task = asyncio.get_running_loop().create_task(self._serve())
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._serve()) for _ in range(self._num_threads)]
 
     async def close(self) -> None:
         """Finish every accepted job, then stop."""
         self._closing = True
         self._queue.put_nowait(None)
-        if self._loop_task is not None:
-            await self._loop_task
-        self._thread.shutdown()
+        await asyncio.gather(*self._tasks)
+        self._threads.shutdown()
 
     async def submit(self, job: Job) -> Result:
         """The result of a job, or its exception raised."""
-        if self._closing or self._loop_task is None:
+        if self._closing or not self._tasks:
             raise ServerStoppingError("the server is shutting down")
         waiting: _Waiting[Job, Result] = _Waiting(job, asyncio.get_running_loop().create_future())
         self._queue.put_nowait(waiting)
         return await waiting.done
 
     async def _serve(self) -> None:
-        stopping = False
-        while not (stopping and self._queue.empty()):
-            batch: list[_Waiting[Job, Result]] = []
-            first = await self._queue.get()
-            await self._gather()
-            stopping |= first is None
-            if first is not None:
-                batch.append(first)
-            while len(batch) < self._max_batch and not self._queue.empty():
-                following = self._queue.get_nowait()
-                stopping |= following is None
-                if following is not None:
-                    batch.append(following)
+        while True:
+            async with self._taking:  # one batch forms at a time, or each would take its half
+                batch = await self._take()
+            if batch is None:
+                return
             # A client that gave up while waiting costs nothing more.
             batch = [waiting for waiting in batch if not waiting.done.done()]
             if batch:
                 self._last_size = len(batch)
                 await self._score(batch)
+
+    async def _take(self) -> list[_Waiting[Job, Result]] | None:
+        """The next batch; `None` when nothing will come any more."""
+        first = await self._queue.get()
+        await self._gather()
+        batch: list[_Waiting[Job, Result]] = []
+        following = first
+        while following is not None:
+            batch.append(following)
+            if len(batch) == self._max_batch or self._queue.empty():
+                return batch
+            following = self._queue.get_nowait()
+        # The end stays in the queue, for whoever looks next: nothing comes after it.
+        self._queue.put_nowait(None)
+        return batch or None
 
     async def _gather(self) -> None:
         """Wait a little for as many jobs as went together last, if those were several."""
@@ -114,7 +124,7 @@ class Batcher(Generic[Job, Result]):
         results: Sequence[Result | Exception]
         try:
             results = await asyncio.get_running_loop().run_in_executor(
-                self._thread, self._run_batch, jobs
+                self._threads, self._run_batch, jobs
             )
         except Exception as error:  # noqa: BLE001  (each waiting client hears of it)
             results = [error] * len(batch)

@@ -24,6 +24,7 @@ from starlette.exceptions import HTTPException
 
 from conekg.answering.engine import Answerer
 from conekg.query.tree import Anchor, Project
+from conekg.serving.body_route import BodyRoute
 from conekg.serving.errors import describe_invalid, describe_status, error_response
 from conekg.serving.gate import Gate
 from conekg.serving.limits import Limits
@@ -119,11 +120,14 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
     router = APIRouter(prefix="/api", tags=["questions"], responses=ERRORS, dependencies=locks)
 
     # Written here: the framework would check the response, copy it and then write it.
-    @router.post("/ask", response_model=AskResponse)
     async def ask(request: AskRequest) -> Response:
         """Ranked answers of a query."""
         answer = await service.ask(request)
         return Response(answer.model_dump_json(), media_type="application/json")
+
+    router.add_api_route(
+        "/ask", ask, methods=["POST"], response_model=AskResponse, route_class_override=BodyRoute
+    )
 
     @router.post("/explain")
     async def explain(request: ExplainRequest) -> ExplainResponse:

@@ -41,6 +41,8 @@ class Limits:
     """Queries scored together; larger batches answer more a second and keep each waiting."""
     gather_s: float = 0.005
     """Seconds a batch waits to become as large as the one before it, if that was of several."""
+    scoring_threads: int = 2
+    """Batches scored at once, each by its share of the cores; no more than there are cores."""
     explanations: int = 16
     """Explanations and pictures of cones being worked on at once, waiting included; one more is
     answered 503 with Retry-After."""

@@ -1,4 +1,4 @@
-"""The work that needs the model: questions in batches on one thread, explanations on another.
+"""The work that needs the model: questions in batches, explanations on a thread of their own.
 
 The event loop only parses, waits and writes. Two things must not happen: that one client's
 question fails another's, so a failing batch is asked again one by one; and that a question
@@ -8,8 +8,11 @@ waits for somebody's explanation, which may take as long as many questions.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar, cast
+
+import torch
 
 from conekg.answering.answer import Answer, Question
 from conekg.answering.engine import Understood
@@ -35,8 +38,14 @@ class Scorer:
         self._answerer = answerer
         self._limits = limits
         self._explaining = 0
+        self._num_threads = min(limits.scoring_threads, num_cores())
+        self._torch_threads = torch.get_num_threads()
         self._asks: Batcher[Understood, Answer] = Batcher(
-            self._ask_all, limits.batch_queries, metrics.observe_batch, gather_s=limits.gather_s
+            self._ask_all,
+            limits.batch_queries,
+            metrics.observe_batch,
+            gather_s=limits.gather_s,
+            threads=self._num_threads,
         )
         self._calls: Batcher[Callable[[], object], object] = Batcher(
             lambda jobs: [_attempt(job) for job in jobs], 1, name="conekg-explaining"
@@ -44,12 +53,16 @@ class Scorer:
 
     def start(self) -> None:
         """Begin taking work; needs a running event loop."""
+        # Batches that are scored at once share the cores: more threads would only take turns.
+        share = max(1, num_cores() // self._num_threads)
+        torch.set_num_threads(min(share, self._torch_threads))
         self._asks.start()
         self._calls.start()
 
     async def close(self) -> None:
         """Finish all accepted work, then stop."""
         await asyncio.gather(self._asks.close(), self._calls.close())
+        torch.set_num_threads(self._torch_threads)
 
     async def ask(self, question: Understood) -> Answer:
         """The answer of one question, scored together with others that wait."""
@@ -86,6 +99,13 @@ class Scorer:
         if len(questions) == 1:
             return [answers]
         return [self._ask_all([question])[0] for question in questions]
+
+
+def num_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _attempt(run: Callable[[], Value]) -> Value | Exception:

@@ -15,11 +15,12 @@ from conekg.answering.reading import read_query
 from conekg.errors import ConfigError, QueryError
 from conekg.graph.knowledge_graph import Split
 from conekg.query.parse import parse_query
+from conekg.query.plan import branches_of
 from conekg.query.render import name_of, render_formula, render_query
 from conekg.query.rewrite import union_free_branches
 from conekg.query.shape import shape_of
 from conekg.query.tokens import is_bare_name, quote
-from conekg.query.tree import Query, has_union
+from conekg.query.tree import Query
 from conekg.serving.limits import Limits
 from conekg.serving.schemas import (
     AskRequest,
@@ -171,8 +172,7 @@ class Service:
 
     def _understand(self, question: Question) -> Understood:
         assert not isinstance(question.query, str), "queries are parsed under the server's limits"
-        if has_union(question.query):
-            union_free_branches(question.query, question.union, cap=self._limits.query_branches)
+        branches_of(shape_of(question.query), question.union, self._limits.query_branches)
         return self._answerer.understand(question)
 
     def _entity_id(self, name: str) -> int:

@@ -6,10 +6,12 @@ text, so that the rules of quoting live in `query` alone.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import assert_never
 
 from conekg.errors import QueryError, QueryTooLargeError
 from conekg.graph.vocabulary import Vocabulary
+from conekg.query.shape import Shape, shape_of
 from conekg.query.tree import (
     Anchor,
     And,
@@ -80,19 +82,24 @@ def tree_of_query(query: Query, vocabulary: Vocabulary) -> Tree:
 
 def check_size(query: Query, limits: Limits) -> int:
     """The depth of a query; `QueryTooLargeError` where it is deeper or larger than allowed."""
-    nodes = len(subtrees(query))
+    nodes, levels = _size_of(shape_of(query))
     if nodes > limits.query_nodes:
         raise QueryTooLargeError(
             f"the query has {nodes} nodes; this server takes {limits.query_nodes}",
             hint="ask for its parts one at a time",
         )
-    levels = depth(query)
     if levels > limits.query_depth:
         raise QueryTooLargeError(
             f"the query is {levels} levels deep; this server takes {limits.query_depth}",
             hint="ask for its parts one at a time",
         )
     return levels
+
+
+@lru_cache(maxsize=1024)
+def _size_of(shape: Shape) -> tuple[int, int]:
+    """How many nodes queries of a shape have, and how deep they are."""
+    return len(subtrees(shape.template)), depth(shape.template)
 
 
 def check_text(text: str, limits: Limits) -> str:
