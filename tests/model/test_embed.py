@@ -84,6 +84,19 @@ def test_intersections_of_a_depth_run_their_networks_once() -> None:
         torch.testing.assert_close(ours, theirs)
 
 
+def test_a_batch_may_be_empty() -> None:
+    model = small_model("cone")
+    assert embed(model, plan_shapes([]), [], []) == ()
+    none = torch.zeros(0, 2, dtype=torch.long)
+    plan = plan_shapes([(STRUCTURES["2i"], 0), (STRUCTURES["1p"], 2), (STRUCTURES["2in"], 0)])
+    region = embed(model, plan, [none, ids([1], [2]), none], [none, ids([0], [1]), none])
+    expected = model.project(model.anchor(torch.tensor([1, 2])), torch.tensor([0, 1]))
+    for ours, theirs in zip(region, expected, strict=True):
+        torch.testing.assert_close(ours, theirs)
+    region = embed(model, plan_shapes([(STRUCTURES["2in"], 0)]), [none], [none])
+    assert [tuple(part.shape) for part in region] == [(0, model.dim)] * 2
+
+
 def test_shared_parts_are_embedded_once() -> None:
     model = small_model("box")
     seen: list[int] = []

@@ -52,7 +52,8 @@ def embed(
             for piece in plan.outputs[run.step]
             if run.start <= piece.start and piece.stop <= run.stop
         ]
-        return _concatenate(parts) if parts else tuple(part[:0] for part in wholes[0])
+        # No rows at all: of a batch of queries none, of a batch without groups not even a shape.
+        return _concatenate(parts) if parts else tuple(p[:0] for p in (wholes or [()])[0])
 
     def stack(step: Step) -> Region:
         assert isinstance(step, IntersectStep)
