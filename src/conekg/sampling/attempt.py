@@ -42,7 +42,7 @@ from conekg.symbolic.memory import (
     make_workspace,
 )
 from conekg.symbolic.program import compile_shape
-from conekg.symbolic.sorted_arrays import grown, subtract
+from conekg.symbolic.sorted_arrays import append, grown, subtract
 from conekg.symbolic.workers import PerThread, map_in_order
 
 ACCEPTED: Final = GROUNDED
@@ -214,12 +214,10 @@ def _run_attempts(
         if outcome == ACCEPTED:
             start = hard_offsets[kept]
             hard = grown(hard, start, num_hard)
-            hard[start : start + num_hard] = found[:num_hard]
-            hard_offsets[kept + 1] = start + num_hard
+            hard_offsets[kept + 1] = append(found, 0, num_hard, hard, start)
             start = easy_offsets[kept]
             easy = grown(easy, start, len(known))
-            easy[start : start + len(known)] = known
-            easy_offsets[kept + 1] = start + len(known)
+            easy_offsets[kept + 1] = append(known, 0, len(known), easy, start)
             kept += 1
     return (
         outcomes,

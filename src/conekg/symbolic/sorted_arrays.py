@@ -132,7 +132,10 @@ def list_others(values: IntArray, stop: int, out: IntArray) -> int:
 
 @njit(cache=True, nogil=True)
 def append(values: IntArray, start: int, stop: int, out: IntArray, count: int) -> int:
-    """Write `values[start:stop]` to `out` from `count` on; the new count."""
+    """Write `values[start:stop]` to `out` from `count` on; the new count.
+
+    A loop, not an assignment of slices, whose checks take seconds to compile.
+    """
     for place in range(start, stop):
         out[count + place - start] = values[place]
     return count + stop - start
