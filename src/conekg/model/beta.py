@@ -70,8 +70,9 @@ class Beta(QueryModel):
 
     def project_by_weights(self, region: Region, relation: tuple[Tensor, ...]) -> Region:
         """reg(MLP([α; β; r]))."""
-        moved = self.projection(torch.cat([*region, *relation], dim=-1))
-        return regularize(moved).chunk(2, dim=-1)
+        inputs = torch.cat([*region, *relation], dim=-1)
+        # Distributions need the full precision even where the products are taken in bfloat16.
+        return regularize(self.projection(inputs).to(inputs.dtype)).chunk(2, dim=-1)
 
     def intersect(self, operands: Region) -> Region:
         """Weighted means of α and of β with the same attention weights."""
@@ -81,7 +82,8 @@ class Beta(QueryModel):
         """The same for stacks of different numbers of distributions."""
         inputs = [torch.cat(region, dim=-1) for region in operands]
         weights = [
-            torch.softmax(attention, dim=0) for attention in apply_to_each(self.attention, inputs)
+            torch.softmax(attention.to(stack.dtype), dim=0)
+            for attention, stack in zip(apply_to_each(self.attention, inputs), inputs, strict=True)
         ]
         return [
             ((weight * alpha).sum(dim=0), (weight * beta).sum(dim=0))

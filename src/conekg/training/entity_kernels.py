@@ -32,7 +32,7 @@ class Contrasted:
 
     result: Contrast
     outputs: tuple[Tensor, ...]
-    """What the operators put out, and so where gradients enter."""
+    """What the operators put out, and learnt scales: where gradients enter."""
     gradients: tuple[Tensor, ...]
     """By each output."""
 
@@ -93,7 +93,7 @@ class DistanceKernels:
         self._constant_scale = torch.ones(1, device=model.entity.device)
 
     def contrast(self, region: Region, drawn: Drawn, temperature: float) -> Contrasted:
-        """See `EntityKernels`; a learnt distance scale gets its gradient here."""
+        """See `EntityKernels`; a learnt distance scale is one more output."""
         scale = self._model.distance_scale
         result = contrast(
             self._model.entity.detach(),
@@ -109,9 +109,10 @@ class DistanceKernels:
             center_weight=self._center_weight,
             temperature=temperature,
         )
-        if isinstance(scale, Tensor):
-            scale.grad = result.grad_scale.reshape(1)
         gradients = (result.grad_first, result.grad_second)[: len(region)]
+        if isinstance(scale, Tensor):
+            by_scale = result.grad_scale.reshape(1)
+            return Contrasted(result, (*region, scale), (*gradients, by_scale))
         return Contrasted(result, tuple(region), gradients)
 
     def update(

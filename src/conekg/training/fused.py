@@ -167,21 +167,27 @@ class FusedUpdater:
         """Embed a batch and move every parameter once."""
         # A leaf of its own: the table's gradient is never made, only these rows'.
         rows = self._model.entity.detach()[anchor_ids].requires_grad_()
-        for parameter in self._rest.values():
-            parameter.grad = None
         with matrix_precision(self._recipe.precision, self._device):
             region = self._embed[name](rows, batch.anchors, batch.relations)
             # Also before the counters move, from which later batches are drawn.
             self._beside.join()
             contrasted = self._kernels.contrast(region, batch, self._recipe.adversarial_temperature)
-            torch.autograd.backward(contrasted.outputs, contrasted.gradients)
-        assert rows.grad is not None
+            # Asked for, not left in `.grad` by autograd, whose nodes for that outlive an update
+            # and belong to the stream they were made on. None: the batch has no use for it.
+            anchor_grads, *grads = torch.autograd.grad(
+                contrasted.outputs,
+                [rows, *self._rest.values()],
+                contrasted.gradients,
+                allow_unused=True,
+            )
+        for parameter, gradient in zip(self._rest.values(), grads, strict=True):
+            parameter.grad = gradient
         with self._beside.fork():
             self._optimizer.step()
             if self._reduced is not None:
                 self._reduced.renew(moved_only=True)
         advance(self._counters, self._learning_rate, self._adam.constants)
-        self._kernels.update(contrasted, occurrences, rows.grad.contiguous(), self._adam)
+        self._kernels.update(contrasted, occurrences, anchor_grads.contiguous(), self._adam)
         self._losses[name] += contrasted.result.loss
         self._beside.join()
 
