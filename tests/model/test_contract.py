@@ -247,3 +247,17 @@ def test_models_train_and_score_in_single_precision(name: str) -> None:
     rough: Tensor = score_queries(model.eval(), batch)
     torch.testing.assert_close(rough.double(), score_queries(exact, batch), atol=1e-4, rtol=1e-4)
     assert embed_queries(model, batch)[0].dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", sorted(set(MODELS) - {"emql"}))
+def test_regions_stay_float32_beside_bfloat16_products(name: str) -> None:
+    """Kernels read regions as they are, and eight bits are too few for angles and counts."""
+    model = rough_model(name)
+    ids = torch.arange(4)
+    with torch.autocast("cpu", torch.bfloat16):
+        regions = [model.project(model.anchor(ids), ids)]
+        regions.append(model.project(regions[-1], ids))
+        regions.append(model.intersect(tuple(torch.stack([part, part]) for part in regions[-1])))
+        if model.can_negate:
+            regions.append(model.negate(regions[-1]))
+    assert {part.dtype for region in regions for part in region} == {torch.float32}

@@ -20,7 +20,7 @@ from conekg.model.emql import EmqlConfig
 from conekg.model.gqe import GqeConfig
 from conekg.query.shape import STRUCTURES
 from conekg.query.tree import has_negation
-from conekg.training.recipe import Pool, Recipe, TrainingRecipe
+from conekg.training.recipe import OTHER_POOL, Pool, Recipe, TrainingRecipe
 
 RECIPES = ("paper", "fast", "small")
 """Names that `find_recipe` knows."""
@@ -95,16 +95,34 @@ def _paper(model: str, data_set: str) -> tuple[ModelConfig, TrainingRecipe]:
 
 
 def _fast(model: str, graph_name: str) -> tuple[ModelConfig, TrainingRecipe]:
-    """The paper's model with a fifth of its steps, honest negatives, fewer bits in products."""
+    """For ConE what was best in a few minutes on validation queries; others as the paper, shorter.
+
+    `benchmarks/search_recipe.py` compared the settings, `docs/results.md` has what it found:
+    rotation, a small margin, filtered negatives that count more the likelier the model
+    thinks them, links twice as often as longer paths. Wants more training queries than the
+    published sets have, several hundred thousand a shape.
+    """
     config, training = _paper(model, data_set_of(graph_name) or "fb15k-237")
-    if isinstance(config, ConeConfig):
-        config = replace(config, arctangent="exact")
-    return config, replace(
+    fast = replace(
         training,
         steps=training.steps // 5,
         negative_sampling="uniform-filtered",
-        precision="bfloat16",
         validate_every=10_000,
+    )
+    if not isinstance(config, ConeConfig):
+        return config, fast
+    turning = replace(
+        config, gamma=8.0, projection="rotation", initial_scale=1.2, arctangent="exact"
+    )
+    return turning, replace(
+        fast,
+        steps=70_000,
+        adversarial_temperature=0.5,
+        pools=(Pool("path", (("1p", 2.0), ("2p", 1.0), ("3p", 1.0))), OTHER_POOL),
+        learning_rate=1.2e-4,
+        drops_at=(0.6, 0.8, 0.9),
+        drop_factor=3.0,
+        fresh_moments=False,
     )
 
 
