@@ -208,6 +208,21 @@ def test_two_threads_work_on_two_batches_at_once():
     assert run(main()) == [2 * n for n in range(8)]
 
 
+def test_a_batch_takes_a_threads_share_of_all_there_is():
+    """Eight that come together to two idle threads are worked on by both, four each."""
+    doubler = Doubler()
+
+    async def main():
+        batcher = Batcher(doubler, max_batch=64, threads=2)
+        waiting_at_once = [batcher.submit(n) for n in range(8)]
+        batcher.start()
+        await asyncio.gather(*waiting_at_once)
+        await batcher.close()
+
+    run(main())
+    assert sorted(len(batch) for batch in doubler.batches) == [4, 4]
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_closing_finishes_what_was_accepted_on_every_thread(threads):
     doubler = Doubler()

@@ -23,7 +23,8 @@ from conekg.graph.text_array import as_texts
 PLURALS = {"entity": "entities", "relation": "relations"}
 """What the command line calls many of a kind."""
 RECENT_NAMES = 1 << 16
-"""Names whose ids are remembered at most: a look-up costs a hundred times as much."""
+"""Names whose ids are remembered at most, and ids whose names are: a look-up costs ten to a
+hundred times as much."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class NameTable:
     ) -> None:
         self.kind = kind
         self._recent: dict[str, int] = {}
+        self._recent_names: dict[int, str] = {}
         self._names = as_texts(names)
         self._labels = None if labels is None else _meaningful(as_texts(labels), self._names)
         if self._labels is not None and len(self._labels) != len(self._names):
@@ -125,11 +127,19 @@ class NameTable:
 
     def name(self, index: int) -> str:
         """The unique name of an id."""
-        return str(self._names[index].as_py())
+        found = self._recent_names.get(index)
+        if found is None:
+            found = str(self._names[index].as_py())
+            if len(self._recent_names) >= RECENT_NAMES:
+                self._recent_names.clear()
+            self._recent_names[index] = found
+        return found
 
     def label(self, index: int) -> str:
         """The readable label of an id; its name where it has no label."""
-        label = None if self._labels is None else self._labels[index].as_py()
+        if self._labels is None:
+            return self.name(index)
+        label = self._labels[index].as_py()
         return self.name(index) if label is None else str(label)
 
     def find(self, text: str) -> int | None:

@@ -33,6 +33,9 @@ class _Waiting(Generic[Job, Result]):
 class Batcher(Generic[Job, Result]):
     """Runs jobs in batches on `threads` threads of its own, one batch a thread.
 
+    A batch takes no more than a thread's share of all jobs there are, waiting or worked on:
+    who took them all would leave the other threads idle, now and every time after.
+
     `run_batch` gets at most `max_batch` jobs and returns one result or one exception a job,
     in order. After a batch of several the next is given up to `gather_s` to become as large;
     without that the first clients to come back would make a small batch of their own each
@@ -54,6 +57,7 @@ class Batcher(Generic[Job, Result]):
         self._on_batch = on_batch
         self._gather_s = gather_s
         self._last_size = 1
+        self._being_run = 0
         self._queue: asyncio.Queue[_Waiting[Job, Result] | None] = asyncio.Queue()
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix=name)
         self._num_threads = threads
@@ -97,11 +101,13 @@ class Batcher(Generic[Job, Result]):
         """The next batch; `None` when nothing will come any more."""
         first = await self._queue.get()
         await self._gather()
+        everything = 1 + self._queue.qsize() + self._being_run
+        most = min(self._max_batch, -(-everything // self._num_threads))
         batch: list[_Waiting[Job, Result]] = []
         following = first
         while following is not None:
             batch.append(following)
-            if len(batch) == self._max_batch or self._queue.empty():
+            if len(batch) == most or self._queue.empty():
                 return batch
             following = self._queue.get_nowait()
         # The end stays in the queue, for whoever looks next: nothing comes after it.
@@ -120,6 +126,7 @@ class Batcher(Generic[Job, Result]):
 
     async def _score(self, batch: list[_Waiting[Job, Result]]) -> None:
         jobs = [waiting.job for waiting in batch]
+        self._being_run += len(jobs)
         start = time.perf_counter()
         results: Sequence[Result | Exception]
         try:
@@ -128,6 +135,7 @@ class Batcher(Generic[Job, Result]):
             )
         except Exception as error:  # noqa: BLE001  (each waiting client hears of it)
             results = [error] * len(batch)
+        self._being_run -= len(jobs)
         self._on_batch(len(batch), time.perf_counter() - start)
         for waiting, result in zip(batch, results, strict=True):
             if waiting.done.done():
