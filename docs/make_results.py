@@ -5,6 +5,8 @@
 With --check nothing is written; the exit code is 1 when the page is not what the files say.
 A file `results/RUN.json` is a trained and evaluated run; `results/experiments/RUN/NAME.json` is
 what `conekg reproduce NAME` wrote for it, with the command, and `why`, in words, where it is off.
+`results/recipe-search/NAME.jsonl` is what `benchmarks/search_recipe.py` wrote, told of in
+`about.json` beside it.
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ def page() -> str:
     for folder in sorted((RESULTS / "experiments").iterdir()):
         if folder.name not in recorded:
             parts.append(experiments_only_section(folder, said))
+    parts.append(search_section(RESULTS / "recipe-search"))
     return "\n".join(parts)
 
 
@@ -91,6 +94,29 @@ def experiments_only_section(folder: Path, said: set[str]) -> str:
     about = read(folder / "about.json")
     parts = [f"## {title_of(about)}", about["notes"], commands(about["command"])]
     return "\n\n".join([*parts, *experiment_sections(folder, said)]) + "\n"
+
+
+def search_section(folder: Path) -> str:
+    """How the `fast` recipe was found: every trial of every round, whether it helped or not."""
+    about = read(folder / "about.json")
+    parts = ["## How the `fast` recipe was found", about["notes"]]
+    for name, told in about["rounds"].items():
+        trials = [json.loads(line) for line in (folder / f"{name}.jsonl").open(encoding="utf-8")]
+        columns = ("avg_p", "avg_n", "1p", "2p", "3i", "2u", "2in")
+        lines = [
+            (trial["trial"], cells(trial | trial["mrr"], columns, 1))
+            if "mrr" in trial
+            else (trial["trial"], [trial["error"].partition(":")[0], *["–"] * 6])
+            for trial in trials
+        ]
+        parts += [
+            f"### {told['title']}",
+            markdown_table("validation MRR", columns, lines),
+            told["notes"],
+            commands(told["command"]),
+            f"Source: `results/recipe-search/{name}.jsonl`.",
+        ]
+    return "\n\n".join(parts) + "\n"
 
 
 def title_of(run: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from conekg.answering.engine import Answerer
-from conekg.answering.fit import FitEvents, choose_recipe, fit, start_run
+from conekg.answering.fit import FitEvents, choose_recipe, fit, sample_queries, start_run
 from conekg.errors import CheckpointError, ConfigError
 from conekg.sampling.protocol import PRESETS
 from tiny import tiny_graph, tiny_queries, tiny_recipe
@@ -92,6 +92,22 @@ def test_the_recipe_fits_graph_and_machine():
     assert "training edges" in heard.choices[1][1]
     assert choose_recipe(graph, "cone", "paper", CPU, heard).name == "paper"
     assert "FB15k-237" in heard.choices[-1][0]
+
+
+def test_a_recipe_may_want_more_training_queries_and_that_is_told(monkeypatch):
+    monkeypatch.setitem(PRESETS, "small", FEW)  # which takes less patience
+    heard = Heard()
+    graph = tiny_graph()
+    usual = sample_queries(graph, FEW, 0, heard)
+    more = sample_queries(graph, FEW.with_more_training(2), 0, heard)
+    assert len(more["train"].block("1p")) == len(usual["train"].block("1p"))
+    assert len(more["train"]) > len(usual["train"])
+    assert len(more["valid"]) == len(usual["valid"])
+    assert not any("query_times" in why for _, why in heard.choices)
+    sample_queries(graph, FEW, 0, heard, times=2)
+    assert any("query_times" in why for _, why in heard.choices)
+    sample_queries(graph, None, 0, heard, times=2)
+    assert any("2 times the training queries" in why for _, why in heard.choices)
 
 
 def test_shapes_without_queries_are_left_out_and_told(tmp_path):

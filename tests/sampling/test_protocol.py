@@ -44,6 +44,15 @@ def test_given_counts_stay_as_they_are(random_graph: KnowledgeGraph) -> None:
     assert PRESETS["nell995"].for_graph(random_graph) == PRESETS["nell995"]
 
 
+def test_more_training_queries_are_as_many_of_every_shape() -> None:
+    more = PRESETS["nell995"].with_more_training(4)
+    assert more.count("train", STRUCTURES["3p"]) == 4 * 107_982
+    assert more.count("train", STRUCTURES["inp"]) == 4 * 107_982
+    assert more.count("train", STRUCTURES["1p"]) is None
+    assert more.count("test", STRUCTURES["inp"]) == 4_000
+    assert more.answer_cap("train", STRUCTURES["inp"]) == 80
+
+
 @pytest.mark.parametrize(
     ("folder", "name"), [("FB15k-237", "fb15k-237"), ("NELL", "nell995"), ("FB15k", "fb15k")]
 )

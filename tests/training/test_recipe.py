@@ -54,6 +54,7 @@ def test_shares_are_kept_to_within_one_query(shares):
         ({"pools": (PATH_POOL, PATH_POOL)}, "training.pools"),
         ({"seed": -1}, "training.seed"),
         ({"validate_every": 0}, "training.validate_every"),
+        ({"query_times": 0}, "training.query_times"),
         ({"validate_queries": 0}, "training.validate_queries"),
     ],
 )

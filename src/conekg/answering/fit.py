@@ -99,7 +99,8 @@ def fit(
         graph = source if isinstance(source, KnowledgeGraph) else open_graph(source)
         chosen = choose_recipe(graph, model, recipe, device, events)
         chosen = change_recipe(chosen, config or {}, settings)
-        queries = sample_queries(graph, protocol, chosen.training.seed, events)
+        times = chosen.training.query_times
+        queries = sample_queries(graph, protocol, chosen.training.seed, events, times)
         run = start_run(folder, graph, chosen, queries, events)
     outcome = train_run(run, device=device, max_minutes=max_minutes, events=events)
     if not outcome.finished:
@@ -136,17 +137,34 @@ def choose_recipe(
 
 
 def sample_queries(
-    graph: KnowledgeGraph, protocol: SamplingProtocol | None, seed: int, events: FitEvents
+    graph: KnowledgeGraph,
+    protocol: SamplingProtocol | None,
+    seed: int,
+    events: FitEvents,
+    times: int | None = None,
 ) -> dict[Split, QuerySet]:
-    """Training, validation and test queries of the graph."""
+    """Training, validation and test queries of the graph.
+
+    `times` is the recipe's `query_times`; a protocol that is given is taken as it is, and
+    that is told.
+    """
     if protocol is None:
         data_set = data_set_of(graph.name)
         protocol = PRESETS[data_set or "small"].for_graph(graph)
+        why = "these are the published counts" if data_set else "in proportion to the graph's links"
+        if times is not None:
+            protocol = protocol.with_more_training(times)
+            why = f"the recipe wants {times} times the training queries"
         events.chose(
             f"{protocol.train_count:,} training queries a shape "
             f"({protocol.train_negation_count:,} with negation) and "
             f"{protocol.evaluation_count:,} for validation and test",
-            "these are the published counts" if data_set else "in proportion to the graph's links",
+            why,
+        )
+    elif times is not None:
+        events.chose(
+            f"the numbers of training queries of the protocol {protocol.name!r}",
+            "it was given; training.query_times is for runs that choose their own",
         )
     queries: dict[Split, QuerySet] = {}
     for split in SPLITS:

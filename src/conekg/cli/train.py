@@ -110,11 +110,16 @@ def train(
             if show_recipe:
                 typer.echo(dump_recipe(chosen), nl=False)
                 return
-            sets = (
-                open_all_queries(queries, facts)
-                if queries is not None
-                else sample_queries(facts, None, chosen.training.seed, events)
-            )
+            times = chosen.training.query_times
+            if queries is None:
+                sets = sample_queries(facts, None, chosen.training.seed, events, times)
+            else:
+                sets = open_all_queries(queries, facts)
+                if times is not None:
+                    events.chose(
+                        f"the training queries in {queries} as they are",
+                        "training.query_times is for queries sampled here",
+                    )
             if "train" not in sets:
                 raise ConfigError(f"{queries} holds no training queries", key="queries")
             run = start_run(out, facts, chosen, sets, events)

@@ -123,6 +123,9 @@ class TrainingRecipe:
     compile_operators: bool = False
     """Whether a GPU run compiles the model's operators first: about a minute at the start, a
     step nearly half as long afterwards. A CPU run takes no notice."""
+    query_times: int | None = None
+    """Where a run samples its own training queries: of every shape so many times as many as the
+    sampling protocol has of shapes without negation. Left out: the protocol's numbers."""
     seed: int = 0
     """Determines the initial parameters, every batch and every dropout mask."""
     log_every: int = 100
@@ -142,6 +145,12 @@ class TrainingRecipe:
             self.validate_every is None or self.validate_every >= 1,
             "validate_every",
             self.validate_every,
+            "a whole number above 0, or left out",
+        )
+        _require(
+            self.query_times is None or self.query_times >= 1,
+            "query_times",
+            self.query_times,
             "a whole number above 0, or left out",
         )
         _require(0 < self.learning_rate < 1, "learning_rate", self.learning_rate, "between 0 and 1")

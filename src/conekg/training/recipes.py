@@ -99,8 +99,7 @@ def _fast(model: str, graph_name: str) -> tuple[ModelConfig, TrainingRecipe]:
 
     `benchmarks/search_recipe.py` compared the settings, `docs/results.md` has what it found:
     rotation, a small margin, filtered negatives that count more the likelier the model
-    thinks them, links twice as often as longer paths. Wants more training queries than the
-    published sets have, several hundred thousand a shape.
+    thinks them, links twice as often as longer paths, four times the training queries.
     """
     config, training = _paper(model, data_set_of(graph_name) or "fb15k-237")
     fast = replace(
@@ -117,6 +116,7 @@ def _fast(model: str, graph_name: str) -> tuple[ModelConfig, TrainingRecipe]:
     return turning, replace(
         fast,
         steps=70_000,
+        query_times=4,
         adversarial_temperature=0.5,
         pools=(Pool("path", (("1p", 2.0), ("2p", 1.0), ("3p", 1.0))), OTHER_POOL),
         learning_rate=1.2e-4,
