@@ -21,12 +21,13 @@ import numpy as np
 import torch
 
 from conekg.answering.abandon import ScanTable
+from conekg.answering.device_search import nearest_on_device
 from conekg.answering.index import EntityIndex, all_points, best, measure_recall
 from conekg.answering.shortlist import HarmonicShortlist
 from conekg.model.catalog import build_model
 from conekg.model.cone import Cone, ConeConfig
 from conekg.model.interface import Region
-from conekg.model.scoring import scoring_table
+from conekg.model.scoring import DeviceTable, scoring_table
 from conekg.training.run import open_run
 
 NOBODY = np.empty(0, dtype=np.int32)
@@ -110,6 +111,9 @@ def compare(name: str, model: Cone, region: Region, repeats: int) -> None:
         return [best(row, 10, NOBODY).entity_ids.tolist() for row in table.logits(region)]
 
     def early() -> list[list[int]]:
+        if isinstance(table, DeviceTable):  # which the index leaves alone in small tables
+            found = nearest_on_device(model, table, region, counts, skip, abandon=True)
+            return [ids.tolist() for ids, _ in found]
         return [ranking.entity_ids.tolist() for ranking in index.top(region, counts, skip)]
 
     with torch.inference_mode():

@@ -49,6 +49,7 @@ def expected(logits: np.ndarray, count: int, skip: list[int]) -> list[int]:
 
 @given(
     st.sampled_from(sorted(CONFIGS)),
+    st.booleans(),
     st.lists(
         st.tuples(
             st.integers(0, NUM_ENTITIES + 2),
@@ -58,13 +59,15 @@ def expected(logits: np.ndarray, count: int, skip: list[int]) -> list[int]:
         max_size=4,
     ),
 )
-def test_the_same_as_a_full_scan(name: str, wishes: list[tuple[int, set[int]]]) -> None:
+def test_the_same_as_a_full_scan(
+    name: str, abandon: bool, wishes: list[tuple[int, set[int]]]
+) -> None:
     model, table = MODELS[name], TABLES[name]
     region = regions(model, len(wishes))
     counts = [count for count, _ in wishes]
     skip = [np.array(sorted(ids), dtype=np.int32) for _, ids in wishes]
     with torch.inference_mode():
-        found = nearest_on_device(model, table, region, counts, skip)
+        found = nearest_on_device(model, table, region, counts, skip, abandon=abandon)
         logits = table.logits(region).cpu().double().numpy()
     for row, ((ids, scores), count) in enumerate(zip(found, counts, strict=True)):
         assert ids.tolist() == expected(logits[row], count, skip[row].tolist())
