@@ -265,6 +265,7 @@ def test_the_layout_of_weights_changes_no_answer() -> None:
     region = model.project(model.anchor(torch.arange(5)), torch.arange(5) % 4)
     assert lay_out_for_few_rows(model) is model
     assert not model.projection[0].weight.is_contiguous()
-    again = model.project(model.anchor(torch.arange(5)), torch.arange(5) % 4)
+    with torch.inference_mode():  # where products of few rows are our own
+        again = model.project(model.anchor(torch.arange(5)), torch.arange(5) % 4)
     for before, after in zip(region, again, strict=True):
         torch.testing.assert_close(before, after)

@@ -1,0 +1,74 @@
+"""Products of few rows against the library's."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.model.kernels import few_rows
+from conekg.model.kernels.few_rows import (
+    MOST_ROWS,
+    FewRowsLinear,
+    few_rows_linear,
+    has_wide_vectors,
+    multiply,
+    pack,
+)
+
+
+@given(st.integers(1, MOST_ROWS), st.integers(1, 40), st.integers(1, 70), st.integers(0, 9))
+def test_products_are_the_library_s(rows: int, inputs: int, outputs: int, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    x = draw.normal(size=(rows, inputs)).astype(np.float32)
+    weight = draw.normal(size=(outputs, inputs)).astype(np.float32)
+    panels = pack(weight)
+    start = np.zeros(len(panels) * 32, dtype=np.float32)
+    start[:outputs] = draw.normal(size=outputs)
+    found = multiply(x, panels, start)[:rows, :outputs]
+    expected = x.astype(np.float64) @ weight.T.astype(np.float64) + start[:outputs]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 6), (MOST_ROWS + 1,), (0,), (3, 0)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_layer_of_any_leading_shape(shape: tuple[int, ...], bias: bool) -> None:
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(50, 36, bias=bias)
+    fast = FewRowsLinear(layer)
+    inputs = torch.randn(*shape, 50)
+    with torch.inference_mode():
+        found = fast(inputs)
+        torch.testing.assert_close(found, layer(inputs), rtol=1e-5, atol=1e-5)
+        apart = fast(torch.randn(*shape, 100)[..., ::2])  # not contiguous
+    assert found.shape == apart.shape == (*shape, 36)
+    assert fast.state_dict().keys() == layer.state_dict().keys()
+
+
+def test_the_rows_of_a_batch_do_not_change_each_other() -> None:
+    """An answer must not depend on what others ask at the same time by more than rounding."""
+    torch.manual_seed(1)
+    fast = FewRowsLinear(torch.nn.Linear(64, 64))
+    inputs = torch.randn(30, 64)
+    with torch.inference_mode():
+        together = fast(inputs)
+        for row in range(29):
+            assert torch.equal(fast(inputs[row : row + 2])[0], together[row])
+
+
+def test_gradients_take_the_usual_way() -> None:
+    layer = torch.nn.Linear(8, 4)
+    fast = FewRowsLinear(layer)
+    inputs = torch.randn(3, 8, requires_grad=True)
+    fast(inputs).sum().backward()
+    assert inputs.grad is not None
+    assert layer.weight.grad is not None
+
+
+def test_other_layers_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    double = torch.nn.Linear(4, 4).double()
+    assert few_rows_linear(double) is double
+    single = torch.nn.Linear(4, 4)
+    assert isinstance(few_rows_linear(single), FewRowsLinear) == has_wide_vectors()
+    monkeypatch.setattr(few_rows, "has_wide_vectors", lambda: False)
+    assert few_rows_linear(single) is single
