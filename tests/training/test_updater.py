@@ -1,0 +1,58 @@
+"""Which threads an update uses; what it does to parameters is tested with the loop and the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+
+from conekg.model.catalog import build_model
+from conekg.training.batches import move_to_device
+from conekg.training.updater import WORTH_A_THREAD, EagerUpdater, one_thread
+from tiny import tiny_graph, tiny_queries, tiny_recipe
+
+
+@pytest.fixture(autouse=True)
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_one_thread_inside_and_as_many_as_before_outside() -> None:
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("is_small", [True, False])
+def test_a_second_thread_only_where_there_is_work_for_it(
+    monkeypatch: pytest.MonkeyPatch, is_small: bool
+) -> None:
+    recipe = tiny_recipe()
+    size = recipe.training.batch_size * recipe.config.dim
+    assert size < WORTH_A_THREAD
+    if not is_small:
+        monkeypatch.setattr("conekg.training.updater.WORTH_A_THREAD", size)
+    graph = tiny_graph()
+    model = build_model(
+        recipe.model, graph.num_entities, graph.num_relations, recipe.config, seed=0
+    )
+    seen: list[int] = []
+    anchor = model.anchor
+    monkeypatch.setattr(
+        model, "anchor", lambda ids: seen.append(torch.get_num_threads()) or anchor(ids)
+    )
+    training = replace(recipe.training, steps=1)
+    data = move_to_device(
+        tiny_queries()["train"],
+        graph.num_entities,
+        training.trained_shapes(),
+        torch.device("cpu"),
+    )
+    EagerUpdater(model, data, training).step(1e-3)
+    assert set(seen) == {1 if is_small else 2}
+    assert torch.get_num_threads() == 2
