@@ -24,8 +24,8 @@ from conekg.training.recipe import TrainingRecipe
 
 WORTH_A_THREAD = 1 << 17
 """Coordinates of a batch (queries times dimensions) below which a second thread waits more than
-it works: batches of 512 at d = 128 took no longer with one of two idle cores, and less than half
-as long with one of two cores that had other work."""
+it works: at 512 times 128 one thread took less time than two that sleep while they wait, as the
+commands have them, on idle cores and on busy ones."""
 _BATCHES, _DROPOUT = 0, 1
 """Streams of random numbers within an update."""
 
