@@ -252,11 +252,13 @@ def _nearest(
     alone = rows == 1 and geometry == CONE
     first, second = make_buffer(block), make_buffer(block)
     sums = np.empty((rows, TILE), dtype=np.float32)
-    alive, tile = np.empty(rows, dtype=np.int64), np.empty(TILE, dtype=np.int64)
+    alive = np.empty(rows, dtype=np.int64)
+    tile, ahead = np.empty(TILE, dtype=np.int64), np.empty(TILE, dtype=np.int64)
     for place in range(start, stop, TILE):
         width = min(TILE, stop - place)
         for i in range(TILE):
             tile[i] = candidates[min(place + i, stop - 1)]
+            ahead[i] = candidates[min(place + TILE + i, stop - 1)]
         sums[:] = np.float32(0)
         left = rows
         for row in range(rows):
@@ -264,7 +266,7 @@ def _nearest(
         for low in range(0, dim, block):
             high = min(low + block, dim)
             if alone:
-                add_one_cone(table, tile, region[0], low, high, weight, sums[0])
+                add_one_cone(table, tile, ahead, region[0], low, high, weight, sums[0])
             else:
                 load_tile(geometry, table, tile, low, high, first, second)
                 add_tile(geometry, first, second, region, low, high, weight, alive[:left], sums)

@@ -25,6 +25,7 @@ from conekg.model.kernels.tile import (
     add_one_cone,
     add_tile,
     compiled,
+    fetch_tile,
     load_tile,
     make_buffer,
     next_tile,
@@ -38,6 +39,8 @@ DIMENSIONS_AT_ONCE = 416
 """Dimensions for which a tile of entities and one region fit the first-level cache."""
 ROWS_AT_ONCE = 32
 """Regions whose coordinates stay in the second-level cache while entities pass by."""
+ROWS_TO_A_FETCH = 4
+"""Regions after which a little more of the next entities is fetched."""
 LEAST_WEIGHT = 1e-20
 """What a centre weight of zero becomes, which packed cones are divided by; it adds nothing."""
 
@@ -197,11 +200,13 @@ def _score_one_cone(
 ) -> None:
     """One cone: the memory sets the pace, so each entity is unpacked where it is used."""
     prefer_wide_vectors()
-    sums, ids = np.empty(TILE, dtype=np.float32), np.empty(TILE, dtype=np.int64)
+    sums = np.empty(TILE, dtype=np.float32)
+    ids, ahead = np.empty(TILE, dtype=np.int64), np.empty(TILE, dtype=np.int64)
     for entity in range(start, stop, TILE):
         sums[:] = _ZERO
         next_tile(entity, stop, ids)
-        add_one_cone(table, ids, region[0], 0, table.shape[1], weight, sums)
+        next_tile(entity + TILE, stop, ahead)
+        add_one_cone(table, ids, ahead, region[0], 0, table.shape[1], weight, sums)
         for i in range(min(TILE, stop - entity)):
             out[0, entity + i] = sums[i]
 
@@ -221,16 +226,23 @@ def _score_all(
     dim = table.shape[1]
     first, second = make_buffer(DIMENSIONS_AT_ONCE), make_buffer(DIMENSIONS_AT_ONCE)
     sums = np.empty((region.shape[0], TILE), dtype=np.float32)
-    ids = np.empty(TILE, dtype=np.int64)
+    ids, ahead = np.empty(TILE, dtype=np.int64), np.empty(TILE, dtype=np.int64)
     for first_row in range(0, region.shape[0], ROWS_AT_ONCE):
         rows = np.arange(first_row, min(first_row + ROWS_AT_ONCE, region.shape[0]))
         for entity in range(start, stop, TILE):
             sums[:] = _ZERO
             next_tile(entity, stop, ids)
+            next_tile(entity + TILE, stop, ahead)
             for low in range(0, dim, DIMENSIONS_AT_ONCE):
                 high = min(low + DIMENSIONS_AT_ONCE, dim)
                 load_tile(geometry, table, ids, low, high, first, second)
-                add_tile(geometry, first, second, region, low, high, weight, rows, sums)
+                fetched, parts = low, -(-len(rows) // ROWS_TO_A_FETCH)
+                for part in range(parts):
+                    some = rows[part * ROWS_TO_A_FETCH : (part + 1) * ROWS_TO_A_FETCH]
+                    add_tile(geometry, first, second, region, low, high, weight, some, sums)
+                    until = low + (high - low) * (part + 1) // parts
+                    fetch_tile(table, ahead, fetched, until)
+                    fetched = until
             for r in rows:
                 for i in range(min(TILE, stop - entity)):
                     out[r, entity + i] = sums[r, i]

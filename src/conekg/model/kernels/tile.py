@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -34,6 +34,9 @@ TILE = 8
 LINE = 16
 """Floats of a cache line."""
 LINE_BYTES = 64
+
+PIECE = 64
+"""Dimensions of one cone that are worked on while those of the next entities are fetched."""
 
 _ZERO, _ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
 
@@ -100,6 +103,38 @@ def fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
         return builder.call(fuse, arguments)
 
     return types.float32(types.float32, types.float32, types.float32), generate
+
+
+@intrinsic
+def _fetch(typing_context: Any, table: Any, row: Any, column: Any) -> Any:
+    """Ask the memory for the line that holds `table[row, column]`, and do not wait for it."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.args[0]
+        array = context.make_array(kind)(context, builder, arguments[0])
+        place = cgutils.get_item_pointer(context, builder, kind, array, arguments[1:])
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        prefetch = builder.module.declare_intrinsic(
+            "llvm.prefetch", [pointer], ir.FunctionType(ir.VoidType(), [pointer] + [number] * 3)
+        )
+        read, second_level, data = number(0), number(2), number(1)
+        builder.call(prefetch, [builder.bitcast(place, pointer), read, second_level, data])
+        return context.get_dummy_value()
+
+    return types.none(table, row, column), generate
+
+
+@inlined
+def fetch_tile(table: FloatArray, ids: IntArray, low: int, high: int) -> None:
+    """Ask the memory for some dimensions of entities that are wanted next.
+
+    Work and waiting overlap then. The processor fetches ahead by itself only within a page
+    of memory, which is hardly longer than a row. A few lines at a time: what exceeds the
+    dozen that a core can wait for makes it wait.
+    """
+    for j in range(low, high, LINE):
+        for i in range(len(ids)):
+            _fetch(table, ids[i], j)
 
 
 @inlined
@@ -255,6 +290,7 @@ def _cone_distances(
 def add_one_cone(
     table: FloatArray,
     ids: IntArray,
+    ahead: IntArray,
     cone: FloatArray,
     low: int,
     high: int,
@@ -264,38 +300,42 @@ def add_one_cone(
     """Add to `sums` [8] what some dimensions of the entities `ids` [8] are away from one cone.
 
     `cone` [6, dim] is from `scoring.pack_one_cone`. Nothing is kept, as it is used but once.
-    Four rows of the table are read at a time: one alone does not keep the memory busy.
+    Four rows of the table are read at a time, one alone does not keep the memory busy, and
+    meanwhile the same dimensions of the entities `ahead` [8] are fetched.
     """
-    sa, ca2, sa_sh2 = cone[0, low:high], cone[1, low:high], cone[2, low:high]
-    ca_sh, ch, sh = cone[3, low:high], cone[4, low:high], cone[5, low:high]
     for half in range(0, TILE, 4):
-        t0 = table[ids[half], low:high]
-        t1 = table[ids[half + 1], low:high]
-        t2 = table[ids[half + 2], low:high]
-        t3 = table[ids[half + 3], low:high]
         d0, d1, d2, d3 = _ZERO, _ZERO, _ZERO, _ZERO
-        for j in range(high - low):
-            # cos(v/2) times 1 + t², as sin(v/2) is 2t; the rest as in `_cone_distances`.
-            cosine = _ONE - t0[j] * t0[j]
-            shrink = _ONE / (_TWO - cosine)
-            x = abs(fused(t0[j], ca2[j], -cosine * sa[j]))
-            y = abs(fused(t0[j], sa_sh2[j], cosine * ca_sh[j]))
-            d0 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
-            cosine = _ONE - t1[j] * t1[j]
-            shrink = _ONE / (_TWO - cosine)
-            x = abs(fused(t1[j], ca2[j], -cosine * sa[j]))
-            y = abs(fused(t1[j], sa_sh2[j], cosine * ca_sh[j]))
-            d1 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
-            cosine = _ONE - t2[j] * t2[j]
-            shrink = _ONE / (_TWO - cosine)
-            x = abs(fused(t2[j], ca2[j], -cosine * sa[j]))
-            y = abs(fused(t2[j], sa_sh2[j], cosine * ca_sh[j]))
-            d2 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
-            cosine = _ONE - t3[j] * t3[j]
-            shrink = _ONE / (_TWO - cosine)
-            x = abs(fused(t3[j], ca2[j], -cosine * sa[j]))
-            y = abs(fused(t3[j], sa_sh2[j], cosine * ca_sh[j]))
-            d3 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
+        for start in range(low, high, PIECE):
+            stop = min(start + PIECE, high)
+            fetch_tile(table, ahead[half : half + 4], start, stop)
+            sa, ca2, sa_sh2 = cone[0, start:stop], cone[1, start:stop], cone[2, start:stop]
+            ca_sh, ch, sh = cone[3, start:stop], cone[4, start:stop], cone[5, start:stop]
+            t0 = table[ids[half], start:stop]
+            t1 = table[ids[half + 1], start:stop]
+            t2 = table[ids[half + 2], start:stop]
+            t3 = table[ids[half + 3], start:stop]
+            for j in range(len(sa)):
+                # cos(v/2) times 1 + t², as sin(v/2) is 2t; the rest as in `_cone_distances`.
+                cosine = _ONE - t0[j] * t0[j]
+                shrink = _ONE / (_TWO - cosine)
+                x = abs(fused(t0[j], ca2[j], -cosine * sa[j]))
+                y = abs(fused(t0[j], sa_sh2[j], cosine * ca_sh[j]))
+                d0 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
+                cosine = _ONE - t1[j] * t1[j]
+                shrink = _ONE / (_TWO - cosine)
+                x = abs(fused(t1[j], ca2[j], -cosine * sa[j]))
+                y = abs(fused(t1[j], sa_sh2[j], cosine * ca_sh[j]))
+                d1 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
+                cosine = _ONE - t2[j] * t2[j]
+                shrink = _ONE / (_TWO - cosine)
+                x = abs(fused(t2[j], ca2[j], -cosine * sa[j]))
+                y = abs(fused(t2[j], sa_sh2[j], cosine * ca_sh[j]))
+                d2 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
+                cosine = _ONE - t3[j] * t3[j]
+                shrink = _ONE / (_TWO - cosine)
+                x = abs(fused(t3[j], ca2[j], -cosine * sa[j]))
+                y = abs(fused(t3[j], sa_sh2[j], cosine * ca_sh[j]))
+                d3 += max(x * shrink, (x * ch[j] - y) * shrink + sh[j])
         sums[half] += weight * d0
         sums[half + 1] += weight * d1
         sums[half + 2] += weight * d2
