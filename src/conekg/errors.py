@@ -64,6 +64,7 @@ class UnknownNameError(ConeKGError):
     ) -> None:
         guess = f"did you mean {' or '.join(map(repr, suggestions))}?" if suggestions else None
         parts = [part for part in (guess, hint) if part]
+        self.guess = guess
         super().__init__(
             located(message or f"unknown {kind} {name!r}", text, span),
             hint=" ".join(parts) or None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,13 @@ from hypothesis import strategies as st
 import small_models
 import strategies
 from conekg.answering.answer import Only, Question
-from conekg.answering.calibration import Calibration, CountCurve, Curve, save_calibration
+from conekg.answering.calibration import (
+    FILE_NAME,
+    Calibration,
+    CountCurve,
+    Curve,
+    save_calibration,
+)
 from conekg.answering.engine import Answerer, ask, lay_out_for_few_rows
 from conekg.errors import (
     CheckpointError,
@@ -31,6 +38,8 @@ from conekg.model.cone import ConeConfig
 from conekg.query.open_world import contradiction_of
 from conekg.query.render import render_query
 from conekg.query.tree import Anchor, And, Or, Query, Universe, has_negation
+from conekg.training.checkpoint import Checkpoint, save_checkpoint
+from conekg.training.run import open_run
 from oracle import Oracle
 from untrained_run import untrained_run
 
@@ -104,11 +113,16 @@ def test_answers_are_ranked_and_told_apart(
         assert ranked.contradicted == (ranked.entity_id in ruled_out)
         assert ranked.name == graph.vocabulary.entities.name(ranked.entity_id)
         assert ranked.probability is not None
-        if ranked.known:
+        if ranked.contradicted:
+            assert ranked.probability == 0
+        elif ranked.known:
             assert ranked.probability == (0.75 if has_negation(query) else 1.0)
         else:
             expected = np.interp(ranked.score, [0, 10], [0.1, 0.6])
             assert ranked.probability == pytest.approx(expected)
+    assert answer.estimated_count is not None
+    surely = len(known) * (0.75 if has_negation(query) else 1.0)
+    assert surely <= answer.estimated_count <= graph.num_entities - len(ruled_out)
     assert json.loads(json.dumps(answer.to_json()))["query"] == render_query(
         query, graph.vocabulary
     )
@@ -258,6 +272,28 @@ def test_asking_a_run(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
     save_calibration(CALIBRATION, run / "calibration.json")
     opened = Answerer.open(run, device="cpu")
     assert ask(opened, "a1.won_by").calibration_error == 0.03
+
+
+def test_a_calibration_is_of_one_checkpoint(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
+    run = open_run(untrained_run(tmp_path / "run", film_graph))
+    save_calibration(replace(CALIBRATION, weights=run.weights_name()), run.folder / FILE_NAME)
+    assert Answerer.open(run.folder).calibration is not None
+    changed = run.load_model()
+    with torch.no_grad():
+        changed.entity += 1.0
+    other = Checkpoint(
+        step=5, parameters=dict(changed.state_dict()), optimizer={}, best_score=None, seconds=1.0
+    )
+    save_checkpoint(run.checkpoint_folder("last"), other)
+    assert Answerer.open(run.folder).calibration is not None
+    assert Answerer.open(run.folder, which="last").calibration is None
+    # What older versions fitted does not say for which weights; it was for the best.
+    save_calibration(CALIBRATION, run.folder / FILE_NAME)
+    assert Answerer.open(run.folder).calibration is not None
+    assert Answerer.open(run.folder, which="last").calibration is None
+    save_checkpoint(run.checkpoint_folder("best"), other)
+    save_calibration(replace(CALIBRATION, weights="older"), run.folder / FILE_NAME)
+    assert Answerer.open(run.folder).calibration is None
 
 
 def test_the_layout_of_weights_changes_no_answer() -> None:

@@ -28,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, film_graph: KnowledgeGraph) ->
 
 def ask(*arguments: str | Path, stdin: str | None = None) -> Result:
     return CliRunner(env={"COLUMNS": "120"}).invoke(
-        app, ["ask", *map(str, arguments), "--device", "cpu"], input=stdin
+        app, ["ask", "--device", "cpu", *map(str, arguments)], input=stdin
     )
 
 
@@ -38,9 +38,13 @@ def test_a_table_with_the_reading_above(run: Path) -> None:
     lines = result.stdout.splitlines()
     assert lines[0] == "things that Academy Award is won by"
     assert lines[1].strip() == "a1.won_by"
-    for heading in ("rank", "name", "score", "probability", "known or predicted"):
+    for heading in ("rank", "name", "score", "probability", "known or predicted", "inside"):
         assert heading in result.stdout
-    assert sum(line.rstrip(" │").endswith(("known", "predicted")) for line in lines[5:]) == 4
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines[5:] if "│" in line]
+    told = json.loads(ask(run, "a1.won_by", "--json", "--top-k", "4").stdout)["answers"]
+    assert [row[1] for row in cells] == [each["label"] for each in told]
+    assert [row[4] == "known" for row in cells] == [each["known"] for each in told]
+    assert [row[5] == "yes" for row in cells] == [each["member"] for each in told]
     assert "2 known from the train facts" in lines[-1]
     assert "off by 2.1 points" in lines[-1]
     assert "100.0%" in ask(run, "a1.won_by", "--only", "known").stdout
@@ -73,7 +77,7 @@ def test_explanations(run: Path) -> None:
     assert "fact   Academy Award –won_by→ Argo" in result.stdout
     assert "x1: things that Academy Award is won by" in result.stdout
     assert "weakest: " in result.stdout
-    assert "absent: " in result.stdout
+    assert "no fact against: " in result.stdout
     content = json.loads(ask(run, "a1.won_by.directed_by", "-e", "--json").stdout)
     assert content["variables"][0]["name"] == "x1"
     assert len(content["witnesses"]) == len(content["answers"])
@@ -119,6 +123,7 @@ def test_many_questions_in_several_batches(run: Path) -> None:
         ([], "give one question"),
         (["a1", "--file", "x"], "give one question"),
         (["--file", "missing.txt"], "missing.txt: cannot be read"),
+        (["a1", "--device", "gpu"], "unknown device 'gpu'; there are auto, cpu and cuda"),
     ],
 )
 def test_refusals_are_one_message(run: Path, arguments: list[str], message: str) -> None:
@@ -134,6 +139,34 @@ def test_a_file_that_is_no_text(run: Path, tmp_path: Path) -> None:
     result = ask(run, "--file", tmp_path / "binary")
     assert result.exit_code == 2
     assert "not UTF-8 text" in result.stderr
+
+
+def test_a_file_without_a_question(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("# later\n\n", encoding="utf-8")
+    result = ask(run, "--file", tmp_path / "notes.txt", "--json")
+    assert result.exit_code == 2
+    assert "holds no question" in result.stderr
+
+
+def test_a_byte_order_mark_belongs_to_no_question(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "windows.txt").write_text("a1.won_by\r\n", encoding="utf-8-sig")
+    result = ask(run, "--file", tmp_path / "windows.txt", "--json", "-k", "1")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["query"] == "a1.won_by"
+
+
+def test_a_run_that_was_not_calibrated_says_what_to_do(
+    tmp_path: Path, film_graph: KnowledgeGraph
+) -> None:
+    result = ask(untrained_run(tmp_path / "run", film_graph), "a1.won_by", "-k", "1")
+    assert "no probabilities: `conekg calibrate` fits them" in result.stdout
+
+
+def test_what_is_ruled_out_says_so(run: Path) -> None:
+    result = ask(run, "!a1.won_by", "--keep-contradicted", "-k", "20", "--explain")
+    row = next(line for line in result.stdout.splitlines() if "contradicted" in line)
+    assert "0.0%" in row
+    assert "a fact against: things that Academy Award is not won by" in result.stdout
 
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:

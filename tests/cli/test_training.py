@@ -1,6 +1,8 @@
 """`conekg train`, `evaluate` and `fit`, from the outside."""
 
 import json
+import re
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -58,9 +60,13 @@ def test_evaluate_prints_the_table_json_and_markdown(run, tmp_path):
     markdown = tmp_path / "table.md"
     result = conekg("evaluate", run, "--json", "--markdown", markdown, "--ties", "pessimistic")
     content = json.loads(result.stdout)
+    assert "baseline" not in content
     assert content["ties"] == "pessimistic"
     assert content["structures"]["1p"]["queries"] > 0
     assert "pessimistic rank" in markdown.read_text()
+    both = json.loads(conekg("evaluate", run, "--json", "--baseline").stdout)
+    kept = json.loads((run / "evaluation.json").read_text())
+    assert both["baseline"]["structures"] == kept["baseline"]["structures"]
 
 
 def test_evaluate_takes_other_queries(run, tmp_path):
@@ -80,6 +86,32 @@ def test_training_stops_and_resumes(graph, tmp_path):
     finished = conekg("train", "--resume", "--out", folder)
     assert finished.exit_code == 0, finished.output
     assert "trained 4 steps" in finished.stderr
+
+
+def test_a_fit_that_was_stopped_is_continued_as_a_fit(graph, tmp_path):
+    folder = tmp_path / "run"
+    stopped = conekg("fit", graph, "--out", folder, "--max-minutes", 0, *SMALL)
+    command = re.search(r"continue with `conekg (.+?)`", stopped.stderr.replace("\n", " "))
+    assert command is not None, stopped.stderr
+    finished = conekg(*shlex.split(command[1]), *SMALL)
+    assert finished.exit_code == 0, finished.output
+    assert (folder / "calibration.json").exists()
+
+
+def test_a_trained_run_is_calibrated_afterwards(graph, run, tmp_path):
+    folder = tmp_path / "run"
+    trained = conekg("train", graph, "--out", folder, "--queries", run / "queries", *SMALL)
+    assert f"conekg calibrate {folder}" in trained.stderr.replace("\n", "")
+    before = json.loads(conekg("ask", folder, "job0.^works_as", "--json").stdout)
+    assert before["calibration_error"] is None
+    told = conekg("calibrate", folder)
+    assert told.exit_code == 0, told.output
+    assert "calibrated on" in told.stderr
+    after = json.loads(conekg("ask", folder, "job0.^works_as", "--json").stdout)
+    content = json.loads(conekg("calibrate", folder, "--json").stdout)
+    assert content["error"] == after["calibration_error"]
+    assert 0 < content["queries"] <= 200 * 14
+    assert all(0 <= each["probability"] <= 1 for each in after["answers"])
 
 
 def test_training_takes_queries_and_a_configuration(graph, run, tmp_path):
@@ -113,6 +145,9 @@ def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
         (["train", "GRAPH", "--out", "OUT", "--model", "coin"], "cone"),
         (["train", "GRAPH", "--out", "RUN"], "already exists"),
         (["train", "GRAPH", "--out", "RUN", "--resume"], "as it was started"),
+        (["train", "--out", "RUN", "--resume", "--model", "box"], "as it was started"),
+        (["train", "--out", "RUN", "--resume", "--recipe", "fast"], "as it was started"),
+        (["train", "--out", "RUN", "--resume", "--show-recipe"], "as it was started"),
         (["train", "--out", "OUT"], "give a GRAPH"),
         (["train", "--out", "OUT", "--resume"], "does not exist"),
         (["train", "GRAPH", "--out", "OUT", "--config", "OUT/no.toml"], "cannot read"),
@@ -122,6 +157,9 @@ def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
         (["evaluate", "RUN", "--recompute"], "--queries"),
         (["evaluate", "RUN", "--markdown", "OUT/no/x.md"], "cannot write"),
         (["fit", "OUT/no.tsv", "--out", "OUT"], "no.tsv"),
+        (["fit", "GRAPH", "--out", "RUN", "--resume", "--recipe", "fast"], "recipe 'small'"),
+        (["fit", "GRAPH", "--out", "RUN", "--resume", "--set=training.steps=9"], "another recipe"),
+        (["calibrate", "OUT"], "does not exist"),
     ],
 )
 def test_mistakes_are_told_and_exit_with_2(graph, run, tmp_path, arguments, words):

@@ -25,6 +25,15 @@ def test_a_store_is_opened(film_graph: KnowledgeGraph, tmp_path: Path) -> None:
         assert open_graph(source).fingerprint == film_graph.fingerprint
 
 
+def test_a_run_folder_stands_for_its_graph(film_graph: KnowledgeGraph, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    save_graph(film_graph, run / "graph")
+    (run / "run.json").write_text("{}", encoding="utf-8")
+    assert open_graph(run).fingerprint == film_graph.fingerprint
+    with pytest.raises(ConfigError, match="a run folder"):
+        open_graph(run, ReadOptions(valid=tmp_path / "valid.tsv"))
+
+
 def test_a_file_is_split_by_the_options(tmp_path: Path) -> None:
     path = tmp_path / "facts.tsv"
     path.write_text(FACTS)

@@ -73,7 +73,9 @@ def test_unknown_names_get_suggestions_and_a_place_to_look() -> None:
     with pytest.raises(UnknownNameError) as caught:
         table.id_of("bornin")
     assert caught.value.suggestions == ("born_in",)
-    assert "did you mean 'born_in'? `conekg graph relations` lists all 2" in str(caught.value)
+    told = str(caught.value)
+    assert "did you mean 'born_in'? `conekg graph relations GRAPH --search TEXT`" in told
+    assert "searches all 2" in told
 
 
 @pytest.mark.parametrize(

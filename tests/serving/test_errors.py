@@ -15,6 +15,7 @@ from conekg.errors import (
     StoreError,
     UnknownNameError,
 )
+from conekg.graph.vocabulary import NameTable
 from conekg.serving.errors import (
     STATUS,
     MissingKeyError,
@@ -85,6 +86,17 @@ def test_an_unknown_name_carries_place_and_suggestions():
     assert body.suggestions == ["France"]
     assert body.message == "unknown entity 'Frnce' at column 1"
     assert "^" not in body.message, "the marker line is for terminals"
+    assert body.hint == "did you mean 'France'?", "commands are for terminals too"
+
+
+def test_an_unknown_name_like_no_other_gets_a_route_to_look_at():
+    with pytest.raises(UnknownNameError) as caught:
+        NameTable("relation", ["borders"]).id_of("zzz")
+    assert "conekg graph relations" in str(caught.value)
+    assert describe(caught.value).hint == "GET /api/relations lists all"
+    with pytest.raises(UnknownNameError) as caught:
+        NameTable("entity", ["q1", "q2"], ["Paris", "Paris"]).id_of("Paris")
+    assert "use the unique name" in (describe(caught.value).hint or "")
 
 
 def test_private_failures_go_to_the_log_only(caplog):

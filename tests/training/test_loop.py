@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from conekg.errors import CheckpointError, TrainingDivergedError
+from conekg.errors import CheckpointError, ConfigError, TrainingDivergedError
 from conekg.evaluation.evaluate import evaluate
 from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from conekg.graph.vocabulary import NameTable, Vocabulary
@@ -320,6 +321,10 @@ def test_every_model_overfits_a_tiny_graph(tmp_path, model, options):
 
 def test_picks_a_device():
     assert pick_device().type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert pick_device("cpu").type == "cpu"
+    for name in ("gpu", "cuda:99", "meta", "", "cuda:x"):
+        with pytest.raises(ConfigError, match=re.escape(repr(name))):
+            pick_device(name)
 
 
 def test_metrics_are_json_lines(tmp_path):

@@ -27,6 +27,7 @@ from conekg.query.tree import has_negation
 from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.symbolic.engine import answer_batch
 from conekg.training.checkpoint import write_atomically
+from conekg.training.run import Run, Which
 
 FloatArray = NDArray[np.float64]
 
@@ -80,6 +81,8 @@ class Calibration:
     """The share of known answers of queries with a negation that more facts left true."""
     count: CountCurve | None
     num_queries: int
+    weights: str | None = None
+    """The weights it was fitted for, by name; None: not recorded."""
 
     def probability(self, score: float, background: float, *, known: bool, negation: bool) -> float:
         """How likely an entity is an answer, where an arbitrary one scores `background`.
@@ -89,6 +92,17 @@ class Calibration:
         if known:
             return self.known_kept if negation else 1.0
         return float(self.predicted([score - background if self.relative else score])[0])
+
+    def expected_count(
+        self, estimate: float, *, num_known: int, num_possible: int, negation: bool
+    ) -> float:
+        """An estimated number of answers, held to what the facts say.
+
+        At least the known ones, of which a negation may lose some, and at most the
+        `num_possible` entities that no fact rules out.
+        """
+        least = num_known * (self.known_kept if negation else 1.0)
+        return float(min(max(estimate, least), num_possible))
 
 
 def fit_calibration(
@@ -191,7 +205,7 @@ def load_calibration(path: Path) -> Calibration:
             raise StoreError(
                 f"calibration format {content['format']}; this version reads {FORMAT_VERSION}",
                 path=str(path),
-                hint="calibrate the run again with `conekg evaluate`",
+                hint="fit it again with `conekg calibrate`",
             )
         count = content["count"]
         return Calibration(
@@ -203,13 +217,28 @@ def load_calibration(path: Path) -> Calibration:
             if count is None
             else CountCurve(_curve(count["log_count"]), float(count["factor"])),
             num_queries=int(content["num_queries"]),
+            weights=content.get("weights"),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(
             f"not a readable calibration: {error}",
             path=str(path),
-            hint="delete the file to ask without probabilities, or calibrate the run again",
+            hint="fit it again with `conekg calibrate`, or delete the file to ask without "
+            "probabilities",
         ) from error
+
+
+def calibration_of(run: Run, which: Which = "best") -> Calibration | None:
+    """The calibration that a run's checkpoint has; None where there is none, or of other weights.
+
+    What does not say which weights it is of was fitted at the end of `fit`, for the best.
+    """
+    path = run.folder / FILE_NAME
+    if not path.exists():
+        return None
+    calibration = load_calibration(path)
+    wanted = run.weights_name(which)
+    return calibration if (calibration.weights or run.weights_name("best")) == wanted else None
 
 
 def _curve(content: dict[str, Any]) -> Curve:

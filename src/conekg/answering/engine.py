@@ -19,12 +19,7 @@ from numpy.typing import NDArray
 
 from conekg.answering.answer import Answer, Only, Question, RankedAnswer, Union
 from conekg.answering.batch import EmbeddedQueries, embed_queries
-from conekg.answering.calibration import (
-    FILE_NAME,
-    Calibration,
-    load_calibration,
-    region_sizes,
-)
+from conekg.answering.calibration import Calibration, calibration_of, region_sizes
 from conekg.answering.facts import Facts, contains, facts_of
 from conekg.answering.index import EntityIndex, Ranking, merge_rankings
 from conekg.answering.reading import read_query
@@ -40,6 +35,7 @@ from conekg.query.render import render_query
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP
 from conekg.query.shape import shape_of, slots_of
 from conekg.query.tree import Query, has_negation
+from conekg.training.loop import pick_device
 from conekg.training.run import open_run
 
 MEMBER_SHARE = 5 / 8
@@ -91,15 +87,13 @@ class Answerer:
     ) -> Answerer:
         """The answerer of a run folder, with its checkpoint `best` or `last`.
 
-        `auto` takes a GPU where there is one. A run that was not calibrated answers without
-        probabilities.
+        `auto` takes a GPU where there is one. A checkpoint that was not calibrated answers
+        without probabilities.
         """
         run = open_run(Path(folder))
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        path = run.folder / FILE_NAME
-        calibration = load_calibration(path) if path.exists() else None
-        return cls(run.graph, lay_out_for_few_rows(run.load_model(which, device)), calibration)
+        place = pick_device(device)
+        model = lay_out_for_few_rows(run.load_model(which, place))
+        return cls(run.graph, model, calibration_of(run, which))
 
     def understand(self, question: Question) -> Understood:
         """The question with its query parsed and everything checked that can be wrong with it.
@@ -286,13 +280,23 @@ class Answerer:
             answers=self._ranked_answers(item, draft, facts),
             num_known=len(facts.known),
             num_contradicted=len(facts.contradicted),
-            estimated_count=draft.estimate,
+            estimated_count=self._expected_count(item, draft, facts),
             estimated_count_factor=None if counted is None else counted.factor,
             calibration_error=None if calibration is None else calibration.error,
             known_graph=item.question.known_graph,
             recall=self.index.recall,
             model=self.model.name,
             seconds=seconds,
+        )
+
+    def _expected_count(self, item: Understood, draft: _Draft, facts: Facts) -> float | None:
+        if self.calibration is None or draft.estimate is None:
+            return None
+        return self.calibration.expected_count(
+            draft.estimate,
+            num_known=len(facts.known),
+            num_possible=self.graph.num_entities - len(facts.contradicted),
+            negation=has_negation(item.query),
         )
 
     def _ranked_answers(
@@ -306,7 +310,9 @@ class Answerer:
         ids, scores = draft.ranking.entity_ids.tolist(), draft.ranking.scores.tolist()
         for place, (entity_id, score) in enumerate(zip(ids, scores, strict=True)):
             probability = None
-            if self.calibration is not None:
+            if self.calibration is not None and is_contradicted[place]:
+                probability = 0.0
+            elif self.calibration is not None:
                 probability = self.calibration.probability(
                     score, draft.usual[place], known=is_known[place], negation=negation
                 )

@@ -19,6 +19,7 @@ from conekg.answering.calibration import (
     fit_calibration,
     save_calibration,
 )
+from conekg.errors import ConfigError
 from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.frequency import FrequencyScorer
 from conekg.evaluation.report import Report
@@ -33,7 +34,7 @@ from conekg.training.loop import Outcome, Progress, pick_device, train
 from conekg.training.recipe import Recipe
 from conekg.training.recipe_file import change_recipe
 from conekg.training.recipes import data_set_of, find_recipe
-from conekg.training.run import Run, check_vacant, create_run, is_run, open_run
+from conekg.training.run import Run, Which, check_vacant, create_run, is_run, open_run
 
 SMALL_GRAPH_EDGES = 100_000
 """Up to so many training edges the `small` recipe is enough, GPU or not."""
@@ -87,13 +88,14 @@ def fit(
 
     `source` is a graph or anything `open_graph` takes. `config` and `settings` change the
     recipe: `settings=["training.steps=1000"]`. With `resume`, a run that is already in `out`
-    is continued and nothing else is looked at.
+    is continued as it was started: its own graph is taken, and another recipe is refused.
     """
     events = events or FitEvents()
     folder = Path(out)
     device = device or pick_device()
     if resume and is_run(folder):
         run = open_run(folder)
+        _refuse_another_recipe(run, recipe, config or {}, settings)
     else:
         check_vacant(folder)
         graph = source if isinstance(source, KnowledgeGraph) else open_graph(source)
@@ -108,6 +110,23 @@ def fit(
     report, baseline = evaluate_run(run, device=device, events=events)
     calibration = calibrate_run(run, device=device)
     return FitResult(run, outcome, report, baseline, calibration)
+
+
+def _refuse_another_recipe(
+    run: Run, name: str | None, config: Mapping[str, Any], settings: Sequence[str]
+) -> None:
+    """A run keeps the recipe it was started with; asking for the same again is no mistake."""
+    if name not in (None, run.recipe.name):
+        raise ConfigError(
+            f"{run.folder} was started with the recipe {run.recipe.name!r} and cannot continue "
+            f"with {name!r}; start a new run for it",
+            key="recipe",
+        )
+    if change_recipe(run.recipe, config, settings) != run.recipe:
+        raise ConfigError(
+            f"{run.folder} was started with another recipe than these settings make; leave them "
+            "out to continue it, or start a new run"
+        )
 
 
 def choose_recipe(
@@ -235,9 +254,18 @@ def evaluate_run(
     return report, baseline
 
 
-def calibrate_run(run: Run, *, device: torch.device | None = None) -> Calibration:
-    """The calibration of the run's model by its validation queries; kept in the folder."""
-    model = run.load_model("best", device or pick_device())
-    calibration = fit_calibration(model, run.graph, run.queries("valid"))
+def calibrate_run(
+    run: Run, *, which: Which = "best", device: torch.device | None = None
+) -> Calibration:
+    """The calibration of a run's checkpoint by its validation queries; kept in the folder."""
+    if not run.has_queries("valid"):
+        raise ConfigError(
+            f"{run.folder} has no validation queries to calibrate by; train it with a folder of "
+            "queries that holds them"
+        )
+    model = run.load_model(which, device or pick_device())
+    calibration = replace(
+        fit_calibration(model, run.graph, run.queries("valid")), weights=run.weights_name(which)
+    )
     save_calibration(calibration, run.folder / FILE_NAME)
     return calibration

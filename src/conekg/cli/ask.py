@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _BATCH = 64
 """Questions of a file that are answered together."""
 
+_HEADINGS = ("rank", "name", "score", "probability", "known or predicted", "inside")
+
 
 def ask(
     run: Annotated[Path, typer.Argument(help="A run folder, as `conekg fit` or `train` makes it.")],
@@ -68,7 +70,9 @@ def ask(
     from conekg.answering.answer import Question
     from conekg.answering.engine import Answerer
 
-    lines = [(1, question)] if question is not None else list(_read_lines(file))
+    lines = [(1, question or "")] if file is None else list(_read_lines(file))
+    if not lines:
+        raise DataError("holds no question", path=str(file), hint="write one a line")
     answerer = Answerer.open(run, device=device)
     settings = Question("", top_k, only, tuple(exclude or ()), known, union, keep_contradicted)
     session = _Session(answerer, settings, explain, as_json, file)
@@ -154,14 +158,13 @@ class _Session:
         )
 
 
-def _read_lines(file: Path | None) -> Iterator[tuple[int, str]]:
+def _read_lines(file: Path) -> Iterator[tuple[int, str]]:
     """The numbered questions of a file; `-` is standard input."""
-    assert file is not None, "checked by the caller"
     try:
         text = (
             typer.get_text_stream("stdin").read()
             if str(file) == "-"
-            else file.read_text(encoding="utf-8")
+            else file.read_text(encoding="utf-8-sig")
         )
     except UnicodeDecodeError as error:
         raise DataError("not UTF-8 text", path=str(file)) from error
@@ -180,13 +183,14 @@ def _print_answer(answer: Answer) -> None:
             f"{ranked.score:.2f}",
             "–" if ranked.probability is None else f"{100 * ranked.probability:.1f}%",
             _standing(ranked),
+            "–" if ranked.member is None else "yes" if ranked.member else "no",
         ]
         for ranked in answer.answers
     ]
     print_text(answer.reading)
     print_text(f"  {answer.query}")
     if rows:
-        print_table("", ["rank", "name", "score", "probability", "known or predicted"], rows)
+        print_table("", list(_HEADINGS), rows)
     else:
         print_text("  no entity is left to answer with")
     print_text(_summary(answer))
@@ -203,14 +207,15 @@ def _summary(answer: Answer) -> str:
     if answer.num_contradicted:
         parts.append(f"{answer.num_contradicted:,} ruled out by them")
     if answer.estimated_count is not None:
-        expected = f"about {answer.estimated_count:,.0f} answers in all expected"
+        count = f"{answer.estimated_count:,.0f}"
+        expected = f"about {count} answer{'' if count == '1' else 's'} in all expected"
         if answer.estimated_count_factor is not None:
             expected += f" (half of such estimates are within {answer.estimated_count_factor:.1f}x)"
         parts.append(expected)
     if answer.calibration_error is not None:
         parts.append(f"probabilities off by {100 * answer.calibration_error:.1f} points on average")
     else:
-        parts.append("not calibrated, so no probabilities")
+        parts.append("no probabilities: `conekg calibrate` fits them")
     if answer.recall < 1:
         parts.append(f"approximate search, recall {answer.recall:.3f}")
     parts.append(f"{1000 * answer.seconds:.0f} ms")
@@ -228,6 +233,9 @@ def _print_explanation(explanation: Explanation, answer: Answer) -> None:
         _print_witness(witness)
 
 
+_STANDINGS = {"absent": "no fact against", "contradicted": "a fact against"}
+
+
 def _print_witness(witness: Witness) -> None:
     for edge in witness.edges:
         print_text(
@@ -236,7 +244,7 @@ def _print_witness(witness: Witness) -> None:
         )
     for part in witness.parts:
         if part.kind in ("absent", "contradicted"):
-            print_text(f"  {part.kind}: {part.reading}  ({part.score:.2f})")
+            print_text(f"  {_STANDINGS[part.kind]}: {part.reading}  ({part.score:.2f})")
     if witness.weakest is not None and not witness.facts_only:
         print_text(f"  weakest: {witness.weakest.reading}")
 

@@ -80,13 +80,14 @@ def evaluate(
             max_queries=max_queries,
             progress=bar.update,
         )
-    beside = {}
+    beside, content = {}, report.to_json()
     if baseline:
         scorer = FrequencyScorer(opened.graph.adjacency("train"))
         frequency = rank(
             scorer, query_set, num_entities=num_entities, ties=ties, max_queries=max_queries
         )
         beside = {"frequency": frequency.row()}
+        content["baseline"] = frequency.to_json()
     if markdown is not None:
         try:
             markdown.write_text(report.to_markdown(beside), encoding="utf-8")
@@ -94,6 +95,6 @@ def evaluate(
             raise ConfigError(f"cannot write {markdown}: {error.strerror}") from error
         say(f"wrote {markdown}")
     if as_json:
-        print_json(report.to_json())
+        print_json(content)
     else:
         results().print(report.to_table(beside))

@@ -8,7 +8,7 @@ import typer
 
 from conekg.cli.console import results, say
 from conekg.cli.train import ConfigOption, MaxMinutesOption, ModelOption, OutOption, SetOption
-from conekg.cli.training_report import tell_outcome, told_events
+from conekg.cli.training_report import tell_calibration, tell_outcome, told_events
 
 
 def fit(
@@ -49,12 +49,9 @@ def fit(
             resume=resume,
             events=events,
         )
-    tell_outcome(result.outcome, out)
+    tell_outcome(result.outcome, f"conekg fit {triples} --resume --out {out}")
     if result.report is not None and result.baseline is not None:
         results().print(result.report.to_table({"frequency": result.baseline.row()}))
     if result.calibration is not None:
-        say(
-            f"calibrated on {result.calibration.num_queries:,} validation queries: the "
-            f"probabilities are off by {100 * result.calibration.error:.1f} points on average"
-        )
+        tell_calibration(result.calibration)
         say(f'the run is in {out}; ask it: `conekg ask {out} "..."`')

@@ -30,7 +30,7 @@ GraphArgument = Annotated[
     str,
     typer.Argument(
         metavar="[GRAPH]",
-        help="geography, a benchmark's name, a graph folder, or a file of triples.",
+        help="geography, a benchmark's name, a graph or run folder, or a file of triples.",
         show_default=True,
     ),
 ]

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from conekg.cli import (
     ask,
+    calibrate,
     demo,
     evaluate,
     fit,
@@ -66,6 +67,7 @@ app.command("sample", rich_help_panel="Graphs and queries")(sample.sample)
 app.add_typer(queries.app, name="queries", rich_help_panel="Graphs and queries")
 app.command("train", rich_help_panel="Models")(train.train)
 app.command("evaluate", rich_help_panel="Models")(evaluate.evaluate)
+app.command("calibrate", rich_help_panel="Models")(calibrate.calibrate)
 app.command("reproduce", rich_help_panel="Models")(reproduce.reproduce)
 
 

@@ -26,7 +26,9 @@ from conekg.query.tuples import query_to_tuple
 def explain_query(
     graph: Annotated[
         str,
-        typer.Argument(help="geography, a benchmark's name, a graph folder, a file of triples."),
+        typer.Argument(
+            help="geography, a benchmark's name, a graph or run folder, a file of triples."
+        ),
     ],
     query: Annotated[
         str, typer.Argument(help="The question: path algebra, first-order formula or SPARQL.")

@@ -11,6 +11,8 @@ from conekg.cli.console import say
 from conekg.cli.training_report import tell_outcome, told_events
 from conekg.errors import ConfigError
 
+DEFAULT_MODEL = "cone"
+
 ModelOption = Annotated[
     str, typer.Option("--model", "-m", help="Which model: cone, gqe, box, beta or emql.")
 ]
@@ -46,7 +48,7 @@ def train(
             "Not needed with --resume."
         ),
     ] = None,
-    model: ModelOption = "cone",
+    model: ModelOption = DEFAULT_MODEL,
     recipe: Annotated[
         str | None,
         typer.Option(
@@ -91,10 +93,11 @@ def train(
 
     with told_events() as events:
         if resume:
-            if graph is not None or settings or config is not None or queries is not None:
+            given = (graph, settings, config, queries, recipe, model, show_recipe)
+            if given != (None, None, None, None, None, DEFAULT_MODEL, False):
                 raise ConfigError(
-                    "--resume continues a run as it was started: it takes no GRAPH, --set, "
-                    "--config or --queries"
+                    "--resume continues a run as it was started: it takes no GRAPH, --model, "
+                    "--recipe, --set, --config, --queries or --show-recipe"
                 )
             run = open_run(out)
         else:
@@ -125,4 +128,9 @@ def train(
             run = start_run(out, facts, chosen, sets, events)
         say(f"training {run.recipe.model} on {run.graph.name} ({run.recipe.name}), {pick_device()}")
         outcome = train_run(run, max_minutes=max_minutes, events=events)
-    tell_outcome(outcome, out)
+    tell_outcome(outcome, f"conekg train --resume --out {out}")
+    if outcome.finished:
+        say(
+            f"the run is in {out}; `conekg evaluate {out}` ranks held-out answers, "
+            f"`conekg calibrate {out}` gives answers probabilities"
+        )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conekg.cli.console import ProgressReport, progress, say
 
 if TYPE_CHECKING:
+    from conekg.answering.calibration import Calibration
     from conekg.answering.fit import FitEvents
     from conekg.graph.knowledge_graph import Split
     from conekg.query.shape import Shape
@@ -62,13 +62,21 @@ def told_events() -> Iterator[FitEvents]:
         yield Told(stack)
 
 
-def tell_outcome(outcome: Outcome, folder: Path) -> None:
-    """How training ended, and how to go on where it was cut short."""
+def tell_outcome(outcome: Outcome, continue_with: str) -> None:
+    """How training ended, and the command to go on with where it was cut short."""
     minutes = outcome.seconds / 60
     if outcome.finished:
         say(f"trained {outcome.step:,} steps in {minutes:.1f} minutes")
     else:
         say(
             f"stopped after {outcome.step:,} steps and {minutes:.1f} minutes ({outcome.reason}); "
-            f"saved, continue with `conekg train --resume --out {folder}`"
+            f"saved, continue with `{continue_with}`"
         )
+
+
+def tell_calibration(calibration: Calibration) -> None:
+    """By what a run was calibrated, and how far off its probabilities are."""
+    say(
+        f"calibrated on {calibration.num_queries:,} validation queries: the "
+        f"probabilities are off by {100 * calibration.error:.1f} points on average"
+    )

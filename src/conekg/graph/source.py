@@ -34,6 +34,9 @@ from conekg.graph.split import HoldOut
 from conekg.graph.store import is_store, load_graph
 from conekg.graph.triples import SUFFIXES, TripleTable, read_triples
 
+RUN_FILE = "run.json"
+"""What makes a folder a run; its graph is in a store of its own below it."""
+
 
 @dataclass(frozen=True)
 class ReadOptions:
@@ -61,8 +64,8 @@ def open_graph(
     """The graph that `source` names or holds.
 
     `geography`; the name of a public benchmark, downloaded once or read from
-    `benchmark_folder`; a store; a BetaE or Query2Box folder; a folder with train, valid
-    and test files; or a file of triples.
+    `benchmark_folder`; a store; a run folder, for the graph it was trained on; a BetaE or
+    Query2Box folder; a folder with train, valid and test files; or a file of triples.
 
     >>> open_graph("geography").num_entities > 5000
     True
@@ -109,6 +112,9 @@ def _read_folder(folder: Path, options: ReadOptions) -> Assembled:
     if is_store(folder):
         _refuse_idle(options, "a graph folder")
         return Assembled(load_graph(folder))
+    if (folder / RUN_FILE).is_file() and is_store(folder / "graph"):
+        _refuse_idle(options, "a run folder")
+        return Assembled(load_graph(folder / "graph"))
     if is_benchmark_folder(folder):
         _refuse_idle(options, "a benchmark folder")
         return Assembled(read_benchmark_folder(folder))
@@ -117,8 +123,8 @@ def _read_folder(folder: Path, options: ReadOptions) -> Assembled:
         raise DataError(
             "the folder holds no graph",
             path=str(folder),
-            hint="accepted are a store made by `conekg graph build`, a BetaE or Query2Box "
-            "folder, or a folder with train, valid and test files",
+            hint="accepted are a store made by `conekg graph build`, a run folder, a BetaE or "
+            "Query2Box folder, or a folder with train, valid and test files",
         )
     _refuse_idle(options, "a folder of split files", "unseen", "entity_labels", "relation_labels")
     labels = _labels(options, folder)

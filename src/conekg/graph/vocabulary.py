@@ -227,7 +227,7 @@ class NameTable:
 
     def _where_to_look(self) -> str:
         plural = PLURALS.get(self.kind, self.kind)
-        return f"`conekg graph {plural}` lists all {len(self):,}"
+        return f"`conekg graph {plural} GRAPH --search TEXT` searches all {len(self):,}"
 
     def _refuse_bad_names(self) -> None:
         if self._names.null_count or pc.any(pc.equal(self._names, "")).as_py():

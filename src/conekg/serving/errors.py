@@ -106,11 +106,24 @@ def describe(error: ConeKGError) -> ErrorBody:
         status=status,
         kind=kind,
         message=message,
-        hint=error.hint,
+        hint=_hint_of(error),
         name=getattr(error, "name", None),
         span=span,
         suggestions=list(getattr(error, "suggestions", ())),
     )
+
+
+_WHERE_TO_LOOK = {
+    "entity": "GET /api/entities?prefix=... completes names",
+    "relation": "GET /api/relations lists all",
+}
+
+
+def _hint_of(error: ConeKGError) -> str | None:
+    """What to do next; where the command line is the way, the route that does the same."""
+    if isinstance(error, UnknownNameError) and error.bare_message is None:
+        return error.guess or _WHERE_TO_LOOK.get(error.kind)
+    return error.hint
 
 
 def describe_invalid(details: Sequence[Any]) -> ErrorBody:

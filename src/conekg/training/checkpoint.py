@@ -92,6 +92,12 @@ def load_parameters(folder: Path) -> dict[str, Tensor]:
     return _read_tensors(folder, _File(**_read_manifest(folder)["files"]["parameters"]))
 
 
+def checkpoint_name(folder: Path) -> str:
+    """What tells the parameters of a checkpoint from all others: their file's name."""
+    name: str = _read_manifest(folder)["files"]["parameters"]["name"]
+    return name
+
+
 def has_checkpoint(folder: Path) -> bool:
     """Whether a checkpoint was ever completed in `folder`."""
     return (folder / _MANIFEST).exists()

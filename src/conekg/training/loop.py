@@ -15,7 +15,7 @@ from typing import Literal
 
 import torch
 
-from conekg.errors import CheckpointError, TrainingDivergedError
+from conekg.errors import CheckpointError, ConfigError, TrainingDivergedError
 from conekg.model.interface import QueryModel
 from conekg.training.batches import move_to_device
 from conekg.training.checkpoint import (
@@ -133,9 +133,23 @@ def train(
     return Outcome(state.step, finished, reason, seconds, state.best_score)
 
 
-def pick_device() -> torch.device:
-    """The first GPU where there is one, otherwise the CPU."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+def pick_device(name: str = "auto") -> torch.device:
+    """The device of that name; `auto` is the first GPU where there is one, otherwise the CPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = torch.device("meta")  # what torch does not know is refused as what we do not
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigError(f"unknown device {name!r}; there are auto, cpu and cuda", key="device")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        count = torch.cuda.device_count()
+        raise ConfigError(
+            f"device {name!r} was asked for, but torch finds {count} GPUs; leave it to auto",
+            key="device",
+        )
+    return device
 
 
 class LossWatch:

@@ -24,7 +24,12 @@ from conekg.graph.store import load_graph, save_graph
 from conekg.model.catalog import build_model
 from conekg.model.interface import QueryModel
 from conekg.sampling.query_set import QuerySet, load_query_set, save_query_set
-from conekg.training.checkpoint import has_checkpoint, load_parameters, write_atomically
+from conekg.training.checkpoint import (
+    checkpoint_name,
+    has_checkpoint,
+    load_parameters,
+    write_atomically,
+)
 from conekg.training.recipe import Recipe
 from conekg.training.recipe_file import dump_recipe, parse_recipe
 from conekg.version import VERSION
@@ -93,8 +98,7 @@ class Run:
 
     def load_model(self, which: Which = "best", device: torch.device | str = "cpu") -> QueryModel:
         """The trained model, ready to answer; without a best checkpoint the last is taken."""
-        if which == "best" and not has_checkpoint(self.checkpoint_folder("best")):
-            which = "last"
+        which = self._available(which)
         parameters = load_parameters(self.checkpoint_folder(which))
         model = self.new_model()
         try:
@@ -104,6 +108,15 @@ class Run:
                 f"{self.checkpoint_folder(which)} does not fit the model of recipe.toml: {error}"
             ) from error
         return model.to(device).eval()
+
+    def weights_name(self, which: Which = "best") -> str:
+        """The name of the weights that `load_model` takes; other weights have another."""
+        return checkpoint_name(self.checkpoint_folder(self._available(which)))
+
+    def _available(self, which: Which) -> Which:
+        if which == "best" and not has_checkpoint(self.checkpoint_folder("best")):
+            return "last"
+        return which
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Put a JSON file beside the others, replacing it as a whole."""
