@@ -7,11 +7,12 @@ from conekg.query.shape import (
     POSITIVE_STRUCTURES,
     STRUCTURES,
     TRAINED_STRUCTURES,
+    Shape,
     shape_of,
     slots_of,
     spell,
 )
-from conekg.query.tree import Anchor, And, Not, Or, Project, Universe
+from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, relabel
 
 # The paper's Figure of query structures, spelled in the path algebra by hand.
 SPELLINGS = {
@@ -77,3 +78,17 @@ def test_ids_do_not_change_the_shape(query):
     other = shape_of(query).ground([e + 1 for e in entity_ids], [r + 1 for r in relation_ids])
     assert shape_of(other) == shape_of(query)
     assert hash(shape_of(other)) == hash(shape_of(query))
+
+
+@given(strategies.queries(num_entities=5, num_relations=4))
+def test_a_shape_is_the_query_with_its_ids_counted_in_reading_order(query):
+    entities, relations = iter(range(100)), iter(range(100))
+    expected = relabel(query, lambda _: next(entities), lambda _: next(relations))
+    shape = shape_of(query)
+    assert shape.template == expected
+    assert shape == Shape(expected)
+    assert hash(shape) == hash(Shape(expected))
+
+
+def test_queries_of_one_shape_share_it():
+    assert shape_of(Project(Anchor(1), 2)) is shape_of(Project(Anchor(3), 4))

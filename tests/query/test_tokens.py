@@ -1,9 +1,10 @@
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import strategies
 from conekg.errors import QuerySyntaxError, QueryTooLargeError
-from conekg.query.tokens import TokenStream, is_bare_name, quote, tokenize
+from conekg.query.tokens import TokenStream, is_bare_character, is_bare_name, quote, tokenize
 
 
 def kinds(text):
@@ -110,3 +111,11 @@ def test_the_stream_counts_nesting():
     stream.enter()
     with pytest.raises(QueryTooLargeError, match="more than 2 levels"):
         stream.enter()
+
+
+@given(st.text(alphabet="aZ0_-/:#@$%+~éß٣́ .'\"", max_size=6))
+def test_names_are_bare_where_each_of_their_characters_is(name):
+    expected = name != "" and not name.startswith(":") and all(map(is_bare_character, name))
+    assert is_bare_name(name) == expected
+    if expected:
+        assert kinds(name) == [("name", name), ("end", "")]

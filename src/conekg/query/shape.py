@@ -23,6 +23,14 @@ class Shape:
 
     template: Query
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # Shapes are what plans and programs are found by: their trees are walked once.
+        return hash(self.template)
+
     @cached_property
     def num_anchors(self) -> int:
         """How many entity slots a query of this shape fills."""
@@ -47,39 +55,76 @@ class Shape:
         )
 
 
-@lru_cache(maxsize=1024)
 def shape_of(query: Query) -> Shape:
-    """The shape of a query; of those last asked for it is remembered.
+    """The shape of a query; queries of one shape get the same object as long as it is remembered.
 
     >>> shape_of(Project(Anchor(7), 3)).name
     '1p'
     """
-    anchor_slots, relation_slots = count(), count()
-    return Shape(
-        relabel(
-            query,
-            entity=lambda _: next(anchor_slots),
-            relation=lambda _: next(relation_slots),
-        )
-    )
+    return _shape_of_signs(_walk(query)[0])
 
 
 def slots_of(query: Query) -> tuple[list[int], list[int]]:
     """The entity ids and the relation ids of a query in slot order."""
+    return _walk(query)[1:]
+
+
+_ANCHOR, _UNIVERSE, _PROJECT, _NOT = range(4)
+"""Signs of nodes; 2n and 2n + 1 are an intersection and a union of n operands, two at least."""
+
+
+def _walk(query: Query) -> tuple[tuple[int, ...], list[int], list[int]]:
+    """The signs of a query's nodes in post-order, which are its shape, and the ids in its slots."""
+    signs: list[int] = []
     entity_ids: list[int] = []
     relation_ids: list[int] = []
-
-    def collect(node: Query, _: tuple[None, ...]) -> None:
-        match node:
-            case Anchor(entity_id):
-                entity_ids.append(entity_id)
-            case Project(_, relation_id):
-                relation_ids.append(relation_id)
+    pending = [query]
+    while pending:  # parents before children, right before left: post-order backwards
+        match node := pending.pop():
+            case Project():
+                signs.append(_PROJECT)
+                relation_ids.append(node.relation_id)
+                pending.append(node.operand)
+            case Anchor():
+                signs.append(_ANCHOR)
+                entity_ids.append(node.entity_id)
+            case And():
+                signs.append(2 * len(node.operands))
+                pending += node.operands
+            case Not():
+                signs.append(_NOT)
+                pending.append(node.operand)
+            case Or():
+                signs.append(2 * len(node.operands) + 1)
+                pending += node.operands
+            case Universe():
+                signs.append(_UNIVERSE)
             case _:
-                pass
+                assert_never(node)
+    signs.reverse()
+    entity_ids.reverse()
+    relation_ids.reverse()
+    return tuple(signs), entity_ids, relation_ids
 
-    fold(query, collect)
-    return entity_ids, relation_ids
+
+@lru_cache(maxsize=4096)
+def _shape_of_signs(signs: tuple[int, ...]) -> Shape:
+    anchor_slots, relation_slots = count(), count()
+    done: list[Query] = []
+    for sign in signs:
+        if sign == _ANCHOR:
+            done.append(Anchor(next(anchor_slots)))
+        elif sign == _UNIVERSE:
+            done.append(Universe())
+        elif sign == _PROJECT:
+            done.append(Project(done.pop(), next(relation_slots)))
+        elif sign == _NOT:
+            done.append(Not(done.pop()))
+        else:
+            operands = tuple(done[-(sign // 2) :])
+            done[-len(operands) :] = [Or(operands) if sign % 2 else And(operands)]
+    (template,) = done
+    return Shape(template)
 
 
 def spell(query: Query) -> str:

@@ -6,6 +6,7 @@ the characters it is about. What the tokens mean is left to `parse` and `formula
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ _SIGNS: dict[str, Kind] = {
     "∧": "&", "∨": "|", "¬": "!",
 }  # fmt: skip
 _BARE_SIGNS = frozenset("_-/:#@$%+~")
+# What most names are made of, so that most are read at once and not letter by letter.
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_/#@$%+~-][A-Za-z0-9_\-/:#@$%+~]*")
+_PLAIN_QUOTED = re.compile(r"""\"([^"\\]*)\"|'([^'\\]*)'""")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _ESCAPED = {value: name for name, value in _ESCAPES.items()}
 
@@ -58,6 +63,8 @@ def is_bare_character(character: str) -> bool:
 
 def is_bare_name(name: str) -> bool:
     """Whether a name can be written without quotes; it must not begin with a colon."""
+    if _PLAIN_NAME.fullmatch(name):
+        return True
     return bool(name) and name[0] != ":" and all(map(is_bare_character, name))
 
 
@@ -99,7 +106,8 @@ def _read_token(text: str, start: int) -> Token:
         return Token(_SIGNS[character], character, (start, start + 1))
     if character == "∃":
         return Token("name", "exists", (start, start + 1))
-    stop = _run(text, start, is_bare_character)
+    plain = _PLAIN_NAME.match(text, start)
+    stop = _run(text, plain.end() if plain else start, is_bare_character)
     if stop == start:
         raise QuerySyntaxError(
             f"unexpected character {character!r}",
@@ -119,6 +127,8 @@ def _run(text: str, start: int, accepts: Callable[[str], bool]) -> int:
 
 
 def _read_quoted(text: str, start: int) -> Token:
+    if plain := _PLAIN_QUOTED.match(text, start):
+        return Token("quoted", plain[plain.lastindex or 0], plain.span())
     mark = text[start]
     body: list[str] = []
     place = start + 1
@@ -238,8 +248,5 @@ def check_text(text: str, max_length: int) -> None:
         raise QueryTooLargeError(
             f"the query has {len(text):,} characters; at most {max_length:,} are allowed"
         )
-    for place, character in enumerate(text):
-        if unicodedata.category(character) == "Cs":  # undecodable bytes of a command line
-            raise QuerySyntaxError(
-                "this character is not valid Unicode", text=text, span=(place, place + 1)
-            )
+    if found := _SURROGATE.search(text):  # undecodable bytes of a command line
+        raise QuerySyntaxError("this character is not valid Unicode", text=text, span=found.span())
