@@ -79,6 +79,9 @@ def meaning(text):
         (":a :r ?x FILTER (:b = ?x)", "a.r & b"),
         (":a :r ?x FILTER (?x != :b && !EXISTS { ?x :s :c })", "a.r & (!b & !c.^s)"),
         (":a :r ?x FILTER (?x = :b || ?x = :c)", "a.r & (b | c)"),
+        (":a :r ?x FILTER (?x IN (:b, :c))", "a.r & (b | c)"),
+        (":a :r ?x FILTER (?x NOT IN (:b, :c))", "a.r & !(b | c)"),
+        (":a :r ?x FILTER (?x IN (:b))", "a.r & b"),
         # Everything.
         ("?x a owl:Thing", "*"),
         ("?x a owl:Thing . :a :r ?x", "a.r"),
@@ -117,7 +120,16 @@ def test_whole_queries(text, path):
         ("SELECT ?x { SERVICE :g { :a :r ?x } }", "SPARQL's SERVICE", "SERVICE"),
         ("SELECT ?x { { SELECT ?x { :a :r ?x } } }", "SPARQL's SELECT inside", "{ SELECT"),
         ("SELECT ?x { :a :r ?x FILTER regex(?x, 'a') }", "FILTER with REGEX", "FILTER"),
-        ("SELECT ?x { :a :r ?x FILTER (?x > :b) }", "FILTER with Relational", "FILTER"),
+        ("SELECT ?x { :a :r ?x FILTER (?x > :b) }", "FILTER with '>'", "FILTER"),
+        ("SELECT ?x { :a :r ?x FILTER (?x + 1) }", "FILTER with arithmetic", "FILTER"),
+        ("SELECT ?x { :a :r ?x FILTER (?x) }", "FILTER with '?x' alone", "FILTER"),
+        ("SELECT ?x { :a :r ?x FILTER (:f(?x)) }", "FILTER with a function call", "FILTER"),
+        ("SELECT ?x { :a :r ?x FILTER (?x IN (?x)) }", "IN of other than", "FILTER"),
+        ("SELECT ?x { :a :r ?x FILTER (?x IN ()) }", "IN of other than", "FILTER"),
+        ("SELECT ?x { :a <urn:conekg:r>* ?x }", "path operator '*'", ">*"),
+        ("SELECT ?x { ?x :r (:a :b) }", "list '( ... )'", "("),
+        ("INSERT DATA { :a :r :b }", "SPARQL's INSERT", "INSERT"),
+        ("DELETE WHERE { :a :r ?x }", "SPARQL's DELETE", "DELETE"),
         ("SELECT ?x { :a :r+ ?x }", "path operator '+'", "r+"),
         ("SELECT ?x { :a (:r/:s)* ?x }", "path operator '*'", ")*"),
         ("SELECT ?x { :a !:r ?x }", "path operator '!'", "!"),
@@ -125,7 +137,7 @@ def test_whole_queries(text, path):
         ("SELECT ?x { VALUES (?x ?y) { (:a :b) } }", "VALUES of several", "VALUES"),
         ("SELECT ?x { VALUES ?x { :a UNDEF } }", "SPARQL's UNDEF", "UNDEF"),
         ("SELECT ?x { :a :r ?x } LIMIT 3", "SPARQL's LIMIT", "LIMIT"),
-        ("SELECT ?x { :a :r ?x } OFFSET 3", "SPARQL's LIMIT", "OFFSET"),
+        ("SELECT ?x { :a :r ?x } OFFSET 3", "SPARQL's OFFSET", "OFFSET"),
         ("SELECT ?x { :a :r ?x } ORDER  BY ?x", "SPARQL's ORDER BY", "ORDER  BY"),
         ("SELECT ?x { :a :r ?x } GROUP BY ?x", "SPARQL's GROUP BY", "GROUP BY"),
         ("SELECT ?x FROM :g { :a :r ?x }", "SPARQL's FROM", "FROM"),
@@ -167,6 +179,35 @@ def test_what_is_outside_is_named_with_its_place(text, message, place):
     if place is not None:
         start, stop = caught.value.span
         assert text[start:stop] == place
+        assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "before"),
+    [
+        ("SELECT ?x { :a :r ?x FILTER NOT EXISTS { ?x :s :b } FILTER (?x < 3) }",
+         "FILTER with '<'", "SELECT ?x { :a :r ?x FILTER NOT EXISTS { ?x :s :b } "),
+        ("SELECT ?x { :a :r ?x FILTER NOT EXISTS { ?x :s :b FILTER (?x < 3) } }",
+         "FILTER with '<'", "SELECT ?x { :a :r ?x FILTER NOT EXISTS { ?x :s :b "),
+        ("SELECT ?x { ?x :r ?filter FILTER (?filter > 3) }",
+         "FILTER with '>'", "SELECT ?x { ?x :r ?filter "),
+        ("SELECT ?x { ?x :r ?y . ?y :r ?x }", "in a cycle", "SELECT ?x { ?x :r ?y . ?y "),
+        ("SELECT ?x { ?x :r :a . ?y :r :b }", "not connected", "SELECT ?x { ?x :r :a . ?y "),
+        ("SELECT ?x { { ?x :r :a } UNION { ?x :s :b } { ?x :r :a } UNION { } }",
+         "empty group", "SELECT ?x { { ?x :r :a } UNION { ?x :s :b } { ?x :r :a } "),
+        ("SELECT ?x { { { ?x :r :a } UNION { } } UNION { ?x :s :b } }",
+         "empty group", "SELECT ?x { { { ?x :r :a } "),
+        ("SELECT ?x { ?x :r :a MINUS { ?x :s :b } MINUS { ?z :t :b . ?x :s :z } }",
+         "unknown entity 'z'",
+         "SELECT ?x { ?x :r :a MINUS { ?x :s :b } MINUS { ?z :t :b . ?x :s "),
+        ("SELECT ?x { ?x :r 5 }", "unknown entity '5'", "SELECT ?x { ?x :r "),
+    ],
+)  # fmt: skip
+def test_of_several_alike_the_one_meant_is_pointed_to(text, message, before):
+    with pytest.raises((QuerySyntaxError, UnknownNameError)) as caught:
+        parse_query(text, VOCABULARY)
+    assert message in caught.value.message
+    assert text[: caught.value.span[0]] == before
 
 
 @pytest.mark.parametrize(
@@ -325,6 +366,12 @@ def patterns(budget):
         st.builds("{{ {} }} {}".format, below, below),
         st.builds("{} FILTER EXISTS {{ {} }}".format, below, below),
         st.builds("{} FILTER (?x != :e1)".format, below),
+        st.builds(
+            "{} FILTER ({} {} (:e0, :e2))".format,
+            below,
+            variable,
+            st.sampled_from(["IN", "NOT IN"]),
+        ),
     )
 
 

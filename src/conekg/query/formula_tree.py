@@ -124,6 +124,9 @@ def free_variables(formula: Formula) -> set[Variable]:
     assert_never(formula)
 
 
+_TREES_ONLY = "only formulas whose variables form a tree can be answered"
+
+
 class TreeBuilder:
     """Builds the query of a formula; `text` is what error messages point into."""
 
@@ -192,7 +195,9 @@ class TreeBuilder:
         for part in parts:
             variables = free_variables(part)
             if isinstance(part, Link) and len(variables) == 1:
-                raise self._error(f"'{part.head}' is linked to itself, a cycle", part.span)
+                raise self._error(
+                    f"'{part.head}' is linked to itself, a cycle", part.span, hint=_TREES_ONLY
+                )
             for variable in variables:
                 about.setdefault(variable, []).append(part)
             if not variables:
@@ -228,7 +233,7 @@ class TreeBuilder:
                 raise self._error(
                     f"'{other}' and '{variable}' are linked in a cycle",
                     part.span,
-                    hint="only formulas whose variables form a tree can be answered",
+                    hint=_TREES_ONLY,
                 )
             below = self._gather(other, part, about, reached)
             relation_id = part.relation_id if toward else inverse_of(part.relation_id)
@@ -262,7 +267,11 @@ class TreeBuilder:
         subject = f"variable '{names[0]}' is"
         if len(names) > 1:
             subject = f"variables {' and '.join(map(repr, names))} are"
-        return self._error(f"{subject} not connected to '{root}'", part.span)
+        return self._error(
+            f"{subject} not connected to '{root}'",
+            part.span,
+            hint="what is not linked to the wanted variable says nothing about it; leave it out",
+        )
 
     def _error(self, message: str, span: Span, *, hint: str | None = None) -> QuerySyntaxError:
         return QuerySyntaxError(message, text=self._text, span=span, hint=hint)

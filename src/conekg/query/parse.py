@@ -42,7 +42,8 @@ _SPARQL = re.compile(
     r"""(\s | \#[^\n]*\n)*
         ( PREFIX \s+ [^\s:]*: \s* < | BASE \s* <
         | SELECT \s* [?$*(] | SELECT \s+ (DISTINCT|REDUCED)\b
-        | (ASK|CONSTRUCT) \s* (WHERE|FROM|\{) | DESCRIBE \s* [?$*<:] )""",
+        | (ASK|CONSTRUCT) \s* (WHERE|FROM|\{) | DESCRIBE \s* [?$*<:]
+        | (INSERT|DELETE) (\s+ (DATA|WHERE))? \s* \{ )""",
     re.IGNORECASE | re.VERBOSE,
 )
 

@@ -9,6 +9,7 @@ variable, `?x rdfs:label "France"` and `?x a owl:Thing`, which holds for every e
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from conekg.errors import ConeKGError, QueryTooLargeError
@@ -24,8 +25,11 @@ _MODIFIERS = (
     ("groupby", "GROUP BY", "answers are a set of entities; group them afterwards"),
     ("having", "HAVING", "answers are a set of entities; filter them afterwards"),
     ("orderby", "ORDER BY", "answers come ranked; leave the clause out"),
-    ("limitoffset", "LIMIT", "ask for the number of answers with the option for that"),
+    ("limitoffset", "LIMIT", "ask for the number of answers by the option for it"),
 )
+
+
+_UPDATE = re.compile(r"(\s|\#[^\n]*\n)*(?P<verb>INSERT|DELETE)\b", re.IGNORECASE)
 
 
 def parse_sparql(text: str, vocabulary: Vocabulary, *, max_length: int, max_depth: int) -> Query:
@@ -39,7 +43,7 @@ def parse_sparql(text: str, vocabulary: Vocabulary, *, max_length: int, max_dept
     from conekg.query.sparql_terms import Terms
 
     name = _selected(select, source)
-    reader = PatternReader(Terms(source, vocabulary, prologue))
+    reader = PatternReader(Terms(source, vocabulary, prologue, select))
     scope = Scope(target=name)
     pattern = reader.read_group(select.where, scope)
     if select.valuesClause:
@@ -59,6 +63,13 @@ def parse_sparql(text: str, vocabulary: Vocabulary, *, max_length: int, max_dept
 
 def _read(source: SparqlSource) -> tuple[Any, Any]:
     """The prologue and the query of rdflib's parse tree."""
+    update = _UPDATE.match(source.text)
+    if update is not None:
+        raise source.error(
+            f"SPARQL's {update['verb'].upper()} is not answered here",
+            update.span("verb"),
+            hint="facts are asked for here, not changed; write SELECT ?x WHERE { ... }",
+        )
     try:
         from pyparsing import ParseBaseException
         from rdflib.plugins.sparql.parser import parseQuery
@@ -77,7 +88,10 @@ def _read(source: SparqlSource) -> tuple[Any, Any]:
             hint="check braces, quotes, the dots between triples and the keywords",
         ) from None
     except RecursionError:
-        raise QueryTooLargeError("this SPARQL is nested too deeply to be read") from None
+        raise QueryTooLargeError(
+            "this SPARQL has too many parts, or is nested too deeply, to be read",
+            hint="ask for its parts one at a time",
+        ) from None
     return prologue, query
 
 
@@ -92,8 +106,11 @@ def _selected(query: Any, source: SparqlSource) -> str:
         )
     for attribute, keyword, hint in _MODIFIERS:
         if getattr(query, attribute):
-            span = source.keyword(keyword, "OFFSET" if keyword == "LIMIT" else keyword)
-            raise source.error(f"SPARQL's {keyword} is not answered here", span, hint=hint)
+            if attribute == "limitoffset" and query.limitoffset.limit is None:
+                keyword = "OFFSET"
+            raise source.error(
+                f"SPARQL's {keyword} is not answered here", source.keyword(keyword), hint=hint
+            )
     projection = query.projection or []
     if len(projection) != 1 or projection[0].var is None:
         asked = "*" if not projection else f"{len(projection)} variables"

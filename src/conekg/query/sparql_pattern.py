@@ -32,6 +32,7 @@ from conekg.query.tokens import Span
 from conekg.query.tree import inverse_of
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+RDF_FIRST = "http://www.w3.org/1999/02/22-rdf-syntax-ns#first"
 RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 OWL_THING = "http://www.w3.org/2002/07/owl#Thing"
 
@@ -97,28 +98,28 @@ class PatternReader:
             span = self._source.sign(r"\{\s*(?i:SELECT)")
             raise self._terms.unsupported("SELECT inside of a SELECT", span)
         pattern = Pattern()
-        filters: list[Any] = []
+        filters: list[tuple[Any, Span]] = []
         for part in group.part or []:
             match part.name:
                 case "TriplesBlock":
                     pattern = pattern.joined(self._triples(part, scope))
                 case "GroupOrUnionGraphPattern":
-                    pattern = pattern.joined(self._union(part.graph, scope))
+                    pattern = pattern.joined(self._union(part, scope))
                 case "MinusGraphPattern":
-                    pattern = self._minus(pattern, part.graph, scope)
+                    pattern = self._minus(pattern, part, scope)
                 case "InlineData":
                     pattern = pattern.joined(self.read_values(part, scope))
                 case "Filter":
-                    filters.append(part.expr)
+                    filters.append((part.expr, self._terms.keyword("FILTER", part)))
                 case name:
                     keyword = _UNSUPPORTED_PARTS[name]
-                    raise self._terms.unsupported(keyword, self._source.keyword(keyword))
-        conditions = [self._condition(expression, pattern, scope) for expression in filters]
+                    raise self._terms.unsupported(keyword, self._terms.keyword(keyword, part))
+        conditions = [self._condition(each, pattern, scope, span) for each, span in filters]
         return pattern.limited(*conditions)
 
     def read_values(self, clause: Any, scope: Scope) -> Pattern:
         """`VALUES ?x { ... }`: the variable is one of the entities."""
-        span = self._source.keyword("VALUES")
+        span = self._terms.keyword("VALUES", clause)
         values = list(clause.value or [])
         if len(clause.var) != 1 or not values:
             raise self._terms.unsupported("VALUES of several variables or of nothing", span)
@@ -132,7 +133,9 @@ class PatternReader:
     def conjunction(self, pattern: Pattern, span: Span) -> Formula:
         """All parts of a pattern as one formula."""
         if not pattern.parts:
-            raise self._source.error("an empty group says nothing about any variable", span)
+            raise self._source.error(
+                "an empty group says nothing about any variable", span, hint="leave it out"
+            )
         parts: list[Formula] = [p for p in pattern.parts if not isinstance(p, Everything)]
         mentioned = set().union(*map(free_variables, parts))
         for part in pattern.parts:
@@ -144,9 +147,9 @@ class PatternReader:
 
     # ---- groups within groups ------------------------------------------------------------
 
-    def _union(self, groups: Sequence[Any], scope: Scope) -> Pattern:
-        span = self._source.keyword("UNION")
-        patterns = [self.read_group(group, scope) for group in groups]
+    def _union(self, part: Any, scope: Scope) -> Pattern:
+        span = self._terms.keyword("UNION", part)
+        patterns = [self.read_group(group, scope) for group in part.graph]
         if len(patterns) == 1:
             return patterns[0]
         choices = tuple(self.conjunction(pattern, span) for pattern in patterns)
@@ -156,14 +159,14 @@ class PatternReader:
             frozenset.union(*(pattern.possible for pattern in patterns)),
         )
 
-    def _minus(self, outer: Pattern, group: Any, scope: Scope) -> Pattern:
-        span = self._source.keyword("MINUS")
+    def _minus(self, outer: Pattern, part: Any, scope: Scope) -> Pattern:
+        span = self._terms.keyword("MINUS", part)
         visible = outer.certain - scope.inherited
         inner_scope = Scope(
             known={name: v for name, v in scope.known.items() if v in visible},
             doubtful=_doubtful(outer, scope),
         )
-        inner = self.read_group(group, inner_scope)
+        inner = self.read_group(part.graph, inner_scope)
         outside = {name for name, v in scope.known.items() if v in scope.inherited}
         if outside & set(inner_scope.known):
             # Engines disagree: are bound variables constants there, or shared?
@@ -175,7 +178,7 @@ class PatternReader:
             return outer  # nothing in common, so nothing is removed: unlike NOT EXISTS
         return outer.limited(_negated(self._closed(inner, inner_scope, span)))
 
-    def _block(self, group: Any, outer: Pattern, scope: Scope) -> Formula:
+    def _block(self, expression: Any, outer: Pattern, scope: Scope) -> Formula:
         """The body of (NOT) EXISTS, in which bound variables keep their values."""
         visible = outer.certain | scope.inherited
         inner_scope = Scope(
@@ -183,8 +186,8 @@ class PatternReader:
             inherited=visible,
             doubtful=_doubtful(outer, scope),
         )
-        inner = self.read_group(group, inner_scope)
-        return self._closed(inner, inner_scope, self._source.keyword("EXISTS"))
+        inner = self.read_group(expression.graph, inner_scope)
+        return self._closed(inner, inner_scope, self._terms.keyword("EXISTS", expression))
 
     def _closed(self, pattern: Pattern, scope: Scope, span: Span) -> Formula:
         """The formula of a block, its own variables quantified."""
@@ -195,42 +198,63 @@ class PatternReader:
 
     # ---- filters -------------------------------------------------------------------------
 
-    def _condition(self, expression: Any, outer: Pattern, scope: Scope) -> Formula:
+    def _condition(self, expression: Any, outer: Pattern, scope: Scope, span: Span) -> Formula:
+        """What a filter demands; `span` is where its keyword stands."""
         expression = _unwrapped(expression)
         match getattr(expression, "name", None):
             case "Builtin_EXISTS":
-                return self._block(expression.graph, outer, scope)
+                return self._block(expression, outer, scope)
             case "Builtin_NOTEXISTS":
-                return _negated(self._block(expression.graph, outer, scope))
+                return _negated(self._block(expression, outer, scope))
             case "UnaryNot":
-                return _negated(self._condition(expression.expr, outer, scope))
+                return _negated(self._condition(expression.expr, outer, scope, span))
             case "ConditionalAndExpression" | "ConditionalOrExpression" as name:
                 parts = tuple(
-                    self._condition(part, outer, scope)
+                    self._condition(part, outer, scope, span)
                     for part in (expression.expr, *expression.other)
                 )
                 kind = Conjunction if name == "ConditionalAndExpression" else Disjunction
                 return kind(parts, parts[0].span)
             case "RelationalExpression" if expression.op in ("=", "!="):
-                return self._comparison(expression, outer, scope)
+                return self._comparison(expression, outer, scope, span)
+            case "RelationalExpression" if expression.op in ("IN", "NOT IN"):
+                return self._one_of(expression, outer, scope, span)
             case _:
-                span = self._source.keyword("FILTER")
                 raise self._terms.unsupported(f"FILTER with {spoken(expression)}", span)
 
-    def _comparison(self, expression: Any, outer: Pattern, scope: Scope) -> Formula:
-        span = self._source.keyword("FILTER")
+    def _comparison(self, expression: Any, outer: Pattern, scope: Scope, span: Span) -> Formula:
         sides = [_unwrapped(expression.expr), _unwrapped(expression.other)]
         if [is_variable(side) for side in sides].count(True) != 1:
             raise self._terms.unsupported("comparison of other than a variable and an IRI", span)
         name, value = sides if is_variable(sides[0]) else reversed(sides)
+        variable = self._bound(name, outer, scope)
+        equals = Equals(variable, self._terms.entity_id(value), span)
+        return equals if expression.op == "=" else _negated(equals)
+
+    def _one_of(self, expression: Any, outer: Pattern, scope: Scope, span: Span) -> Formula:
+        """`?x IN (...)`: the variable is one of the entities, or none of them."""
+        name = _unwrapped(expression.expr)
+        given = expression.other  # of an empty list the parser makes rdf:nil
+        values = [] if isinstance(given, str) else [_unwrapped(value) for value in given]
+        if not is_variable(name) or not values or any(map(is_variable, values)):
+            raise self._terms.unsupported(
+                f"{expression.op} of other than a variable and a list of IRIs", span
+            )
+        variable = self._bound(name, outer, scope)
+        choices = tuple(Equals(variable, self._terms.entity_id(each), span) for each in values)
+        part = choices[0] if len(choices) == 1 else Disjunction(choices, span)
+        return part if expression.op == "IN" else _negated(part)
+
+    def _bound(self, name: Any, outer: Pattern, scope: Scope) -> Variable:
+        """The variable of that name, which a filter may speak of only where it is bound."""
         variable = scope.known.get(str(name))
         if variable is None or variable not in outer.certain | scope.inherited:
             raise self._source.error(
                 f"variable '?{name}' is compared but not bound here",
                 self._source.variable(str(name)),
+                hint="bind it by a triple of the same group",
             )
-        equals = Equals(variable, self._terms.entity_id(value), span)
-        return equals if expression.op == "=" else _negated(equals)
+        return variable
 
     # ---- triples -------------------------------------------------------------------------
 
@@ -251,6 +275,8 @@ class PatternReader:
             )
         path = _unwrapped_path(predicate)
         iri = None if _is_path(path) else self._terms.iri(path)
+        if iri == RDF_FIRST and f"<{iri}>" not in self._source.text:
+            raise self._terms.unsupported("list '( ... )'", self._source.sign(r"\("))
         head = self._term(subject, scope)
         if isinstance(head, Variable):
             if iri == RDFS_LABEL and is_literal(value):
@@ -272,12 +298,12 @@ class PatternReader:
             case "PathEltOrInverse":
                 return self._path(path.part, tail, head)
             case "PathElt":
-                span = self._source.sign(rf"[\w)>]\{path.mod}")
+                span = self._source.sign(rf"[\w)>]\{path.mod}", self._terms.order.place(path))
                 raise self._terms.unsupported(f"path operator '{path.mod}'", span)
             case "PathNegatedPropertySet":
                 raise self._terms.unsupported("path operator '!'", self._source.sign("!"))
             case _:
-                return self._atom(self._terms.iri(path), head, tail)
+                return self._atom(path, head, tail)
 
     def _sequence(
         self, steps: Sequence[Any], head: Variable | int, tail: Variable | int
@@ -294,9 +320,9 @@ class PatternReader:
         span = links[0].span
         return Exists(tuple(between), Conjunction(links, span), span)
 
-    def _atom(self, iri: str, head: Variable | int, tail: Variable | int) -> Formula:
-        span = self._terms.span_of(iri)
-        relation_id = self._terms.relation_id(iri)
+    def _atom(self, relation: Any, head: Variable | int, tail: Variable | int) -> Formula:
+        span = self._terms.span_of(relation)
+        relation_id = self._terms.relation_id(relation)
         match head, tail:
             case (Variable(), Variable()):
                 return Link(head, relation_id, tail, span)
@@ -305,7 +331,11 @@ class PatternReader:
             case (Variable(), int()):
                 return Member(head, tail, inverse_of(relation_id), span)
             case _:
-                raise self._source.error("this triple has no variable", span)
+                raise self._source.error(
+                    "this triple has no variable",
+                    span,
+                    hint="a fact between two entities narrows nothing down; leave it out",
+                )
 
     def _term(self, node: Any, scope: Scope) -> Variable | int:
         """The variable or the entity at an end of a triple."""

@@ -2,12 +2,15 @@
 
 The SPARQL parser says what a query contains but not where, so that constructs,
 variables and names are searched for again, outside of strings, IRIs and comments.
+Of several alike, the parse tree says which is meant: it is in the order of the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from typing import Any
 
 from conekg.errors import QuerySyntaxError
 from conekg.query.tokens import Span
@@ -26,16 +29,18 @@ class SparqlSource:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._bare = _HIDDEN.sub(lambda hidden: " " * len(hidden.group()), text)
+        self._bare = _HIDDEN.sub(_blank, text)
 
-    def keyword(self, *words: str) -> Span:
-        """Where the first of the given keywords stands."""
-        pattern = "|".join(rf"\b{re.escape(word)}\b".replace(r"\ ", r"\s+") for word in words)
-        return self._find(re.compile(pattern, re.IGNORECASE), self._bare)
+    def keyword(self, word: str, place: int = 0) -> Span:
+        """Where a keyword stands, the first or the one after `place` others."""
+        spaced = re.escape(word).replace(r"\ ", r"\s+")
+        # Not a variable, nor a part of a prefixed name, that is called as the keyword is.
+        pattern = re.compile(rf"(?<![\w?$:-]){spaced}(?![\w:-])", re.IGNORECASE)
+        return self._find(pattern, place)
 
-    def sign(self, pattern: str) -> Span:
+    def sign(self, pattern: str, place: int = 0) -> Span:
         """Where a regular expression matches outside of strings, IRIs and comments."""
-        return self._find(re.compile(pattern), self._bare)
+        return self._find(re.compile(pattern), place)
 
     def variable(self, name: str) -> Span:
         """Where a variable is first used."""
@@ -43,26 +48,24 @@ class SparqlSource:
         match = re.compile(rf"[?$]{re.escape(name)}\b").search(self._bare, max(where, 0))
         return match.span() if match else self._whole
 
-    def iri(self, iri: str, prefixes: Mapping[str, str]) -> Span:
-        """Where an IRI is first written, in full or with one of the prefixes."""
-        place = self.text.find(f"<{iri}>")
-        if place >= 0:
-            return place, place + len(iri) + 2
-        for prefix, namespace in prefixes.items():
-            if iri.startswith(namespace):
-                written = re.escape(f"{prefix}:{iri.removeprefix(namespace)}")
-                match = re.search(rf"(?<![\w:]){written}(?![\w%-])", self._bare)
-                if match:
-                    return match.span()
-        return self._whole
+    def prefixed_name(self, written: str, place: int = 0) -> Span:
+        """Where a name with a prefix stands."""
+        return self.sign(rf"(?<![\w:]){re.escape(written)}(?![\w%-])", place)
+
+    def full_iri(self, written: str, place: int = 0) -> Span:
+        """Where an IRI in angle brackets stands; `a` where it stands for the IRI."""
+        spans = [match.span() for match in re.finditer(re.escape(f"<{written}>"), self.text)]
+        if not spans:
+            return self.sign(r"(?<![\w?$:-])a(?![\w:-])", place)
+        return spans[place] if place < len(spans) else spans[0]
 
     def literal(self, value: str) -> Span:
-        """Where a string is first written."""
+        """Where a string or a number is first written."""
         for mark in ('"', "'"):
             place = self.text.find(f"{mark}{value}{mark}")
             if place >= 0:
                 return place, place + len(value) + 2
-        return self._whole
+        return self.sign(rf"(?<![\w:?$.]){re.escape(value)}(?!\w)")
 
     def nesting(self) -> int:
         """How deep braces, brackets and parentheses nest."""
@@ -80,6 +83,55 @@ class SparqlSource:
     def _whole(self) -> Span:
         return 0, len(self.text)
 
-    def _find(self, pattern: re.Pattern[str], text: str) -> Span:
-        match = pattern.search(text)
-        return match.span() if match else self._whole
+    def _find(self, pattern: re.Pattern[str], place: int) -> Span:
+        spans = [match.span() for match in pattern.finditer(self._bare)]
+        if not spans:
+            return self._whole
+        return spans[place] if place < len(spans) else spans[0]
+
+
+def _blank(hidden: re.Match[str]) -> str:
+    """As much of nothing; angle brackets stay, for what may follow them."""
+    text = hidden.group()
+    return f"<{'_' * (len(text) - 2)}>" if text.startswith("<") else " " * len(text)
+
+
+class Order:
+    """How many others alike stand before each node of a parse tree, in the order of the text."""
+
+    def __init__(self, tree: Any) -> None:
+        self._places: dict[int, int] = {}
+        self._seen: Counter[Hashable] = Counter()
+        self._tree = tree  # ids are those of living nodes only
+        self._visit(tree)
+
+    def place(self, node: Any) -> int:
+        """The number of nodes alike before this one; 0 where that is not known."""
+        return self._places.get(id(node), 0)
+
+    def _visit(self, node: Any) -> None:
+        if id(node) in self._places:
+            return  # `;` and `,` repeat the very node
+        if isinstance(node, str):
+            self._count(node, str(node))
+        elif isinstance(node, dict):
+            name = str(getattr(node, "name", ""))
+            branches = node["graph"] if name == "GroupOrUnionGraphPattern" else ()
+            if branches:
+                self._visit(branches[0])  # it stands before the first UNION
+            keyword = "Builtin_EXISTS" if name == "Builtin_NOTEXISTS" else name
+            kind = (keyword, *(str(node[key]) if key in node else "" for key in _TELLING))
+            self._count(node, kind, len(branches) - 1 if branches else 1)
+            for child in node.values():
+                self._visit(child)
+        elif isinstance(node, Iterable):
+            for child in node:
+                self._visit(child)
+
+    def _count(self, node: Any, kind: Hashable, amount: int = 1) -> None:
+        self._places[id(node)] = self._seen[kind]
+        self._seen[kind] += amount
+
+
+_TELLING = ("prefix", "localname", "mod")
+"""What tells names and path operators apart that the grammar calls the same."""

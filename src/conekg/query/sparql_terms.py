@@ -5,6 +5,7 @@ Imports rdflib; `sparql` imports it only where that extra is installed.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urljoin
 
@@ -14,20 +15,23 @@ from rdflib.term import Variable as VariableName
 from conekg.errors import QuerySyntaxError
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.iri import NAMESPACE, name_of_iri
-from conekg.query.sparql_source import SparqlSource
+from conekg.query.sparql_source import Order, SparqlSource
 from conekg.query.tokens import Span, look_up
 
 _SUPPORTED = (
     "answered are triples, the paths / ^ |, UNION, MINUS, VALUES of one variable, "
-    "and FILTER with NOT EXISTS, EXISTS, = and !="
+    "and FILTER with NOT EXISTS, EXISTS, =, !=, IN and NOT IN"
 )
 
 
 class Terms:
     """Resolves what the nodes of rdflib's parse tree stand for."""
 
-    def __init__(self, source: SparqlSource, vocabulary: Vocabulary, prologue: Any) -> None:
+    def __init__(
+        self, source: SparqlSource, vocabulary: Vocabulary, prologue: Any, query: Any
+    ) -> None:
         self.source = source
+        self.order = Order(query)
         self._vocabulary = vocabulary
         self._base = ""
         self._prefixes = {
@@ -53,7 +57,7 @@ class Terms:
         if prefix not in self._prefixes:
             raise self.source.error(
                 f"prefix '{prefix}:' is not declared",
-                self.source.sign(rf"\b{prefix}:"),
+                self.source.sign(rf"\b{re.escape(prefix)}:"),
                 hint=f"add PREFIX {prefix}: <...> before SELECT",
             )
         return self._prefixes[prefix] + str(node.localname or "")
@@ -64,19 +68,24 @@ class Terms:
             name = str(node if isinstance(node, Literal) else node.string)
             span = self.source.literal(name)
         else:
-            iri = self.iri(node)
-            name, span = name_of_iri(iri), self.span_of(iri)
+            name, span = name_of_iri(self.iri(node)), self.span_of(node)
         return look_up(self._vocabulary.entities, name, self.source.text, span)
 
-    def relation_id(self, iri: str) -> int:
-        """The relation an IRI names."""
-        return 2 * look_up(
-            self._vocabulary.relations, name_of_iri(iri), self.source.text, self.span_of(iri)
-        )
+    def relation_id(self, node: Any) -> int:
+        """The relation that an IRI names."""
+        name = name_of_iri(self.iri(node))
+        return 2 * look_up(self._vocabulary.relations, name, self.source.text, self.span_of(node))
 
-    def span_of(self, iri: str) -> Span:
-        """Where an IRI is written."""
-        return self.source.iri(iri, self._prefixes)
+    def span_of(self, node: Any) -> Span:
+        """Where a node that is an IRI is written."""
+        place = self.order.place(node)
+        if isinstance(node, URIRef):
+            return self.source.full_iri(str(node), place)
+        return self.source.prefixed_name(f"{node.prefix or ''}:{node.localname or ''}", place)
+
+    def keyword(self, word: str, node: Any) -> Span:
+        """Where the keyword that makes a node stands."""
+        return self.source.keyword(word, self.order.place(node))
 
     def unsupported(self, construct: str, span: Span) -> QuerySyntaxError:
         """The complaint that a construct is outside of what can be answered."""
@@ -98,6 +107,13 @@ def is_literal(node: Any) -> bool:
 def spoken(node: Any) -> str:
     """What to call a construct in a message."""
     name = getattr(node, "name", None)
-    if isinstance(name, str):
-        return name.removeprefix("Builtin_").removesuffix("Expression")
-    return f"value {str(node)!r}"
+    match name:
+        case "RelationalExpression":
+            return f"'{node.op}'"
+        case "AdditiveExpression" | "MultiplicativeExpression" | "UnaryMinus" | "UnaryPlus":
+            return "arithmetic"
+        case "Function":
+            return "a function call"
+        case str():
+            return name.removeprefix("Builtin_").removesuffix("Expression")
+    return f"'?{node}' alone" if is_variable(node) else f"the value '{node}'"
