@@ -11,6 +11,7 @@ import small_models
 import strategies
 from conekg.answering.batch import embed_queries, group_by_shape
 from conekg.query.rewrite import UnionForm
+from conekg.query.shape import grounded
 from conekg.query.tree import Anchor, Or, Query
 
 
@@ -30,6 +31,6 @@ def test_batching_changes_nothing(union: UnionForm, queries: list[Query]) -> Non
 
 
 def test_groups_keep_the_order_of_first_appearance() -> None:
-    one, two = Anchor(1).project(0), Or((Anchor(1), Anchor(2)))
+    one, two = grounded(Anchor(1).project(0)), grounded(Or((Anchor(1), Anchor(2))))
     groups = group_by_shape([two, one, two, one])
     assert list(groups.values()) == [[0, 2], [1, 3]]

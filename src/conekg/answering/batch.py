@@ -15,7 +15,7 @@ from conekg.model.embed import embed
 from conekg.model.interface import QueryModel, Region
 from conekg.query.plan import plan_shapes
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
-from conekg.query.shape import Shape, shape_of, slots_of
+from conekg.query.shape import Grounded, Shape, grounded
 from conekg.query.tree import Query
 
 
@@ -36,14 +36,26 @@ def embed_queries(
     cap: int = DEFAULT_BRANCH_CAP,
 ) -> EmbeddedQueries:
     """The regions of the queries, one at least, on the model's device and without gradients."""
+    return embed_grounded(model, [grounded(query) for query in queries], union, cap)
+
+
+def embed_grounded(
+    model: QueryModel,
+    queries: Sequence[Grounded],
+    union: UnionForm = "dnf",
+    cap: int = DEFAULT_BRANCH_CAP,
+) -> EmbeddedQueries:
+    """What `embed_queries` gives, of queries whose shapes and ids are known."""
     places_of = group_by_shape(queries)
     plan = plan_shapes([(shape, len(places)) for shape, places in places_of.items()], union, cap)
     device = next(model.parameters()).device
     anchors, relations = [], []
     for places in places_of.values():
-        slots = [slots_of(queries[place]) for place in places]
-        anchors.append(torch.tensor([s[0] for s in slots], dtype=torch.long, device=device))
-        relations.append(torch.tensor([s[1] for s in slots], dtype=torch.long, device=device))
+        members = [queries[place] for place in places]
+        entity_ids = [member.entity_ids for member in members]
+        relation_ids = [member.relation_ids for member in members]
+        anchors.append(torch.tensor(entity_ids, dtype=torch.long, device=device))
+        relations.append(torch.tensor(relation_ids, dtype=torch.long, device=device))
     with torch.inference_mode():
         region = embed(model, plan, anchors, relations)
     rows: list[tuple[int, ...]] = [()] * len(queries)
@@ -57,9 +69,9 @@ def embed_queries(
     return EmbeddedQueries(region, tuple(rows))
 
 
-def group_by_shape(queries: Sequence[Query]) -> dict[Shape, list[int]]:
+def group_by_shape(queries: Sequence[Grounded]) -> dict[Shape, list[int]]:
     """The places of the queries of each shape, shapes in order of first appearance."""
     places_of: dict[Shape, list[int]] = {}
     for place, query in enumerate(queries):
-        places_of.setdefault(shape_of(query), []).append(place)
+        places_of.setdefault(query.shape, []).append(place)
     return places_of

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from conekg.answering.answer import Answer, Only, Question, RankedAnswer, Union
-from conekg.answering.batch import EmbeddedQueries, embed_queries
+from conekg.answering.batch import EmbeddedQueries, embed_grounded
 from conekg.answering.calibration import Calibration, calibration_of, region_sizes
 from conekg.answering.facts import Facts, contains, facts_of
 from conekg.answering.index import EntityIndex, Ranking, merge_rankings
@@ -33,7 +33,7 @@ from conekg.query.parse import parse_query
 from conekg.query.plan import branches_of
 from conekg.query.render import render_query
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP
-from conekg.query.shape import shape_of, slots_of
+from conekg.query.shape import Grounded, grounded
 from conekg.query.tree import Query, has_negation
 from conekg.training.loop import pick_device
 from conekg.training.run import open_run
@@ -48,6 +48,8 @@ class Understood:
 
     question: Question
     query: Query
+    grounded: Grounded
+    """The query's shape and ids."""
     text: str
     """The query in canonical text."""
     reading: str
@@ -105,12 +107,14 @@ class Answerer:
         query = question.query
         if isinstance(query, str):
             query = parse_query(query, vocabulary)
-        self._check_ids(query)
-        branches_of(shape_of(query), question.union, self.max_branches)
-        check_supported(self.model, [query], question.union)
+        shape_and_ids = grounded(query)
+        self._check_ids(shape_and_ids)
+        branches_of(shape_and_ids.shape, question.union, self.max_branches)
+        check_supported(self.model, [shape_and_ids.shape], question.union)
         return Understood(
             question=question,
             query=query,
+            grounded=shape_and_ids,
             text=render_query(query, vocabulary),
             reading=read_query(query, vocabulary),
             exclude=self._entity_ids(question.exclude),
@@ -168,7 +172,9 @@ class Answerer:
         for entity_id in entity_ids:
             self._check_entity_id(entity_id)
         ids = np.array(entity_ids, dtype=np.int64)
-        embedded = embed_queries(self.model, [item.query], item.question.union, self.max_branches)
+        embedded = embed_grounded(
+            self.model, [item.grounded], item.question.union, self.max_branches
+        )
         with torch.inference_mode():
             best = self.index.table.logits(embedded.region).max(dim=0)
             scores = best.values.double().cpu().numpy()
@@ -190,14 +196,16 @@ class Answerer:
 
     def _facts(self, questions: Sequence[Understood]) -> list[Facts]:
         """What each question's known graph says of its answers."""
-        return facts_of(self.graph, [(item.query, item.question.known_graph) for item in questions])
+        return facts_of(
+            self.graph, [(item.grounded, item.question.known_graph) for item in questions]
+        )
 
     def _rank(
         self, questions: Sequence[Understood], facts: Sequence[Facts], union: Union
     ) -> list[_Draft]:
         """The best entities of each question, with what the regions say about them."""
-        embedded = embed_queries(
-            self.model, [item.query for item in questions], union, self.max_branches
+        embedded = embed_grounded(
+            self.model, [item.grounded for item in questions], union, self.max_branches
         )
         counts = [0] * len(embedded.region[0])
         skip: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(counts)
@@ -332,6 +340,8 @@ class Answerer:
         return tuple(answers)
 
     def _entity_ids(self, entities: Sequence[str | int]) -> IntArray:
+        if not entities:
+            return np.empty(0, dtype=np.int32)
         ids = []
         for entity in entities:
             if isinstance(entity, str):
@@ -341,11 +351,10 @@ class Answerer:
                 ids.append(entity)
         return np.unique(np.array(ids, dtype=np.int32))
 
-    def _check_ids(self, query: Query) -> None:
-        entity_ids, relation_ids = slots_of(query)
-        for entity_id in entity_ids:
+    def _check_ids(self, query: Grounded) -> None:
+        for entity_id in query.entity_ids:
             self._check_entity_id(entity_id)
-        for relation_id in relation_ids:
+        for relation_id in query.relation_ids:
             if not 0 <= relation_id < self.graph.num_relations:
                 raise UnknownNameError(
                     "relation id",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +18,7 @@ from conekg.answering.batch import group_by_shape
 from conekg.graph.adjacency import IntArray, LongArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.query.open_world import contradiction_of
-from conekg.query.shape import slots_of
-from conekg.query.tree import Query
+from conekg.query.shape import Grounded, Shape, grounded
 from conekg.symbolic.engine import answer_batch
 
 
@@ -31,22 +32,30 @@ class Facts:
     """Entities that the facts rule out, whatever else is true."""
 
 
-def facts_of(graph: KnowledgeGraph, asked: Sequence[tuple[Query, Split]]) -> list[Facts]:
+Asked: TypeAlias = tuple[Grounded, Split]
+"""A query, and the nested graph whose facts count."""
+
+
+def facts_of(graph: KnowledgeGraph, asked: Sequence[Asked]) -> list[Facts]:
     """What each query's nested graph says of its answers."""
     known = exact_answers(graph, asked)
     ruled_out: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(asked)
-    places, negated = [], []
+    places: list[int] = []
+    negated: list[Asked] = []
     for place, (query, split) in enumerate(asked):
-        contradiction = contradiction_of(query)
+        contradiction = _contradiction_of_shape(query.shape)
         if contradiction is not None:
             places.append(place)
-            negated.append((contradiction, split))
+            shape, entity_slots, relation_slots = contradiction
+            entity_ids = [query.entity_ids[slot] for slot in entity_slots]
+            relation_ids = [query.relation_ids[slot] for slot in relation_slots]
+            negated.append((Grounded(shape, entity_ids, relation_ids), split))
     for place, ids in zip(places, exact_answers(graph, negated), strict=True):
         ruled_out[place] = ids
     return [Facts(*pair) for pair in zip(known, ruled_out, strict=True)]
 
 
-def exact_answers(graph: KnowledgeGraph, asked: Sequence[tuple[Query, Split]]) -> list[IntArray]:
+def exact_answers(graph: KnowledgeGraph, asked: Sequence[Asked]) -> list[IntArray]:
     """The sorted ids that answer each query on its nested graph."""
     found: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(asked)
     for split in SPLITS:
@@ -54,17 +63,24 @@ def exact_answers(graph: KnowledgeGraph, asked: Sequence[tuple[Query, Split]]) -
         groups = group_by_shape([asked[place][0] for place in chosen])
         for shape, members in groups.items():
             places = [chosen[member] for member in members]
-            slots = [slots_of(asked[place][0]) for place in places]
+            queries = [asked[place][0] for place in places]
             answers = answer_batch(
                 graph.adjacency(split),
                 shape,
-                np.array([s[0] for s in slots], dtype=np.int32).reshape(len(slots), -1),
-                np.array([s[1] for s in slots], dtype=np.int32).reshape(len(slots), -1),
+                np.array([query.entity_ids for query in queries], dtype=np.int32),
+                np.array([query.relation_ids for query in queries], dtype=np.int32),
                 workers=1,
             )
             for row, place in enumerate(places):
                 found[place] = answers[row]
     return found
+
+
+@lru_cache(maxsize=1024)
+def _contradiction_of_shape(shape: Shape) -> Grounded | None:
+    """What rules out answers to queries of a shape; its ids are slots of the shape."""
+    contradiction = contradiction_of(shape.template)
+    return None if contradiction is None else grounded(contradiction)
 
 
 def contains(sorted_ids: IntArray, ids: LongArray) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold, relabel
 
@@ -53,6 +53,25 @@ class Shape:
             entity=lambda slot: int(entity_ids[slot]),
             relation=lambda slot: int(relation_ids[slot]),
         )
+
+
+class Grounded(NamedTuple):
+    """A query as its shape and the ids in its slots."""
+
+    shape: Shape
+    entity_ids: list[int]
+    relation_ids: list[int]
+
+
+def grounded(query: Query) -> Grounded:
+    """The shape and the ids of a query; `Shape.ground` is the way back.
+
+    >>> shape, entity_ids, relation_ids = grounded(Project(Anchor(7), 3))
+    >>> shape.name, entity_ids, relation_ids
+    ('1p', [7], [3])
+    """
+    signs, entity_ids, relation_ids = _walk(query)
+    return Grounded(_shape_of_signs(signs), entity_ids, relation_ids)
 
 
 def shape_of(query: Query) -> Shape:
