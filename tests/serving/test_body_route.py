@@ -52,7 +52,7 @@ def post(app, body, content_type="application/json"):
         b'{"query": "France.borders"}',
         b'{"query": "a", "top_k": 3, "only": "known", "exclude": ["b", "c"], "union": "demorgan"}',
         '{"query": "Côte d’Ivoire", "keep_contradicted": true}'.encode(),
-        b' {"query": "a", "top_k": "7"} ',
+        b' {"query": "a", "top_k": 7} ',
     ],
 )
 @pytest.mark.parametrize("kind", ["application/json", "application/json; charset=utf-8"])
@@ -68,6 +68,7 @@ def test_bodies_are_read_alike(both, body, kind):
         b'{"query": ""}',
         b'{"query": 3}',
         b'{"query": "a", "top_k": 0}',
+        b'{"query": "a", "top_k": "7"}',
         b'{"query": "a", "unknown": 1}',
         b'{"query": "a", "exclude": [1]}',
         b'{"top_k": 3}',

@@ -35,7 +35,10 @@ def test_a_misspelt_limit_gets_a_suggestion():
     assert "query_depth" in caught.value.message
 
 
-@pytest.mark.parametrize("setting", ["timeout_s", "top_k=many", "top_k=2.5", "timeout_s=soon"])
+@pytest.mark.parametrize(
+    "setting",
+    ["timeout_s", "top_k=many", "top_k=2.5", "timeout_s=soon", "timeout_s=nan", "timeout_s=inf"],
+)
 def test_settings_that_are_no_numbers_are_refused(setting):
     with pytest.raises(ConfigError) as caught:
         limits_from_settings([setting])

@@ -19,6 +19,7 @@ from conekg.answering.engine import Answerer
 from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.model.catalog import build_model
+from conekg.serving.limits import Limits
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -228,6 +229,18 @@ def test_names_are_completed_while_typing_with_the_keyboard_alone(open_page):
     page.locator(".answer button").first.focus()
     page.keyboard.press("Enter")
     expect(page.locator(".why-card")).to_be_visible()
+
+
+def test_more_answers_are_shown_up_to_the_servers_limit(open_page, start_server, answerer):
+    with start_server(answerer, Limits(top_k=25)) as small:
+        page = open_page(small.url)
+        expect(page.locator("#source")).to_contain_text("geography")
+        ask(page, "France.borders")
+        expect(page.locator(".answer")).to_have_count(10)
+        more = page.get_by_role("button", name="Show more")
+        more.click()
+        expect(page.locator(".answer")).to_have_count(25)
+        expect(more).to_be_hidden()
 
 
 def test_escape_closes_the_list_and_keeps_the_text(open_page):

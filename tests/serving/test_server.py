@@ -88,6 +88,8 @@ def test_overload_is_told_and_the_accepted_are_answered(start_server, held, ask_
         assert refused.headers["retry-after"] == "3"
         assert refused.json()["error"]["kind"] == "server_busy"
         assert served.get("/health").status_code == 200, "an operator must see an overload"
+        counted = 'conekg_requests_total{method="POST",route="/api/ask",status="503"} 1'
+        assert counted in served.get("/metrics").text
         held.go.set()
         assert [each.result().status_code for each in accepted] == [200] * 5
         assert served.post("/api/ask", query="France.borders").status_code == 200

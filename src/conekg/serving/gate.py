@@ -47,9 +47,16 @@ class Gate:
     """Wraps the application; see the module's docstring."""
 
     def __init__(
-        self, app: ASGIApp, limits: Limits, metrics: Metrics, api_key: str | None = None
+        self,
+        app: ASGIApp,
+        limits: Limits,
+        metrics: Metrics,
+        api_key: str | None = None,
+        paths: frozenset[str] = frozenset(),
     ) -> None:
+        """`paths` are those of the routes, by which metrics tell requests apart."""
         self._app = app
+        self._paths = paths
         self._limits = limits
         self._metrics = metrics
         self._api_key = None if api_key is None else api_key.encode()
@@ -82,7 +89,7 @@ class Gate:
             await response(scope, receive, send_guarded)
         self._metrics.observe_request(
             scope["method"] if scope["method"] in _METHODS else "other",
-            _route_of(scope),
+            self._route_of(scope),
             status,
             time.perf_counter() - start,
         )
@@ -105,6 +112,15 @@ class Gate:
             await self._app(scope, _replay(body, receive), send)
         finally:
             self._metrics.in_flight -= 1
+
+    def _route_of(self, scope: Scope) -> str:
+        """The pattern of the matched route, so that metrics have few labels."""
+        pattern = getattr(scope.get("route"), "path", None)
+        if isinstance(pattern, str) and pattern:
+            return pattern
+        if scope["path"] in self._paths:
+            return str(scope["path"])
+        return "/static" if scope["path"].startswith("/static/") else "other"
 
     def _check_key(self, scope: Scope) -> None:
         if self._api_key is None:
@@ -172,11 +188,3 @@ def _security_headers(path: str) -> list[tuple[bytes, bytes]]:
     policy = DOCS_POLICY if path.startswith(DOCS_PATHS) else PAGE_POLICY
     cache = [(b"cache-control", b"no-cache" if path.startswith("/static") else b"no-store")]
     return [*_COMMON_HEADERS, *cache, (b"content-security-policy", policy.encode())]
-
-
-def _route_of(scope: Scope) -> str:
-    """The pattern of the matched route, so that metrics have few labels."""
-    pattern = getattr(scope.get("route"), "path", None)
-    if isinstance(pattern, str) and pattern:
-        return pattern
-    return "/static" if scope["path"].startswith("/static/") else "other"

@@ -35,13 +35,14 @@ from conekg.serving.schemas import (
     AskResponse,
     ConesRequest,
     ConesResponse,
+    EntitiesQuery,
     EntitiesResponse,
     ErrorResponse,
     Example,
     ExplainRequest,
     ExplainResponse,
-    GraphSplit,
     HealthResponse,
+    NeighborsQuery,
     NeighborsResponse,
     ParseRequest,
     ParseResponse,
@@ -110,7 +111,9 @@ def create_app(
     app.include_router(_api_routes(service, about, guarded=api_key is not None))
     app.include_router(_operator_routes(metrics))
     _add_page(app)
-    app.add_middleware(Gate, limits=limits, metrics=metrics, api_key=api_key)
+    # A refused request has met no route yet; the metrics know it by its path all the same.
+    paths = frozenset(app.openapi()["paths"])
+    app.add_middleware(Gate, limits=limits, metrics=metrics, api_key=api_key, paths=paths)
     return app
 
 
@@ -145,9 +148,9 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
         return service.parse(request)
 
     @router.get("/entities")
-    async def entities(prefix: str = "", limit: Limit = 10) -> EntitiesResponse:
+    async def entities(query: Annotated[EntitiesQuery, Query()]) -> EntitiesResponse:
         """Entities whose name or label begins with `prefix`, in any case."""
-        return service.entities(prefix, limit)
+        return service.entities(query.prefix, query.limit)
 
     @router.get("/relations")
     async def relations() -> RelationsResponse:
@@ -155,13 +158,9 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
         return service.relations
 
     @router.get("/graph/neighbors")
-    async def neighbors(
-        entity: Annotated[str, Query(min_length=1)],
-        graph: GraphSplit = "train",
-        limit: Limit = 10,
-    ) -> NeighborsResponse:
+    async def neighbors(query: Annotated[NeighborsQuery, Query()]) -> NeighborsResponse:
         """The facts around an entity, relation by relation, `limit` entities each."""
-        return service.neighbors(entity, graph, limit)
+        return service.neighbors(query.entity, query.graph, query.limit)
 
     @router.get("/about")
     async def about_server() -> AboutResponse:
@@ -169,9 +168,6 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
         return about
 
     return router
-
-
-Limit = Annotated[int, Query(ge=1)]
 
 
 def _operator_routes(metrics: Metrics) -> APIRouter:

@@ -7,6 +7,7 @@ afterwards. `docs/http-api.md` lists each of them, and a test fails when it does
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 
@@ -56,7 +57,7 @@ class Limits:
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            if value <= 0:
+            if not 0 < value < math.inf:
                 raise ConfigError(
                     f"limit {each.name} is {value}; a limit is a positive number", key=each.name
                 )

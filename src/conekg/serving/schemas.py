@@ -15,7 +15,14 @@ GraphSplit = Literal["train", "valid", "test"]
 
 
 class Request(BaseModel):
-    """Base of request bodies: an unknown field is an error, never ignored."""
+    """Base of request bodies: an unknown field is an error, never ignored, and so is a value
+    of another type, such as a number in quotes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Parameters(BaseModel):
+    """Base of what stands after the question mark of an address; unknown names are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -224,6 +231,13 @@ class ConesResponse(Response):
     cones: list[ConeItem]
 
 
+class EntitiesQuery(Parameters):
+    """Which entities to list."""
+
+    prefix: str = Field(default="", description="how names or labels begin, in any case")
+    limit: int = Field(default=10, ge=1)
+
+
 class CompletionItem(EntityItem):
     """An entity, and how its name is written in a query: quoted where it has to be."""
 
@@ -251,6 +265,14 @@ class RelationsResponse(Response):
     """The relations of the graph."""
 
     relations: list[RelationItem]
+
+
+class NeighborsQuery(Parameters):
+    """Whose facts to list, of which nested graph, and how many of each relation."""
+
+    entity: Text
+    graph: GraphSplit = "train"
+    limit: int = Field(default=10, ge=1)
 
 
 class NeighborGroup(Response):

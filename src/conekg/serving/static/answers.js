@@ -62,13 +62,13 @@ class Answers extends HTMLElement {
     this.summary.textContent = "Looking…";
   }
 
-  /** Show a response of /api/ask that was asked for `topK` answers. */
-  show(response, topK) {
+  /** Show a response of /api/ask, and a way to get more where there may be more. */
+  show(response, { mayHaveMore }) {
     this.classList.remove("is-waiting");
     this.filters.hidden = false;
     this.summary.textContent = summarise(response);
     this.list.replaceChildren(...response.answers.map((answer) => this.row(answer)));
-    this.more.hidden = response.answers.length < topK;
+    this.more.hidden = !mayHaveMore;
   }
 
   /** Mark the answer that is being explained. */

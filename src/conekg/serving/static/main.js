@@ -25,7 +25,7 @@ const cones = part("ck-cones");
 const notice = part("ck-notice");
 const details = [part(".why-card"), part(".cones-card")];
 
-const state = { asked: "", only: null, topK: PAGE_OF_ANSWERS, retry: start };
+const state = { asked: "", only: null, topK: PAGE_OF_ANSWERS, mostAnswers: Infinity, retry: start };
 
 /** Runs `work(signal)`; a later run of the same kind makes the earlier one irrelevant. */
 const turns = {};
@@ -101,7 +101,7 @@ function forgetAnswers() {
   state.asked = "";
 }
 
-async function ask(text, { topK = PAGE_OF_ANSWERS } = {}) {
+async function ask(text, { topK = Math.min(PAGE_OF_ANSWERS, state.mostAnswers) } = {}) {
   understandSoon.cancel();
   if (text === "") {
     forgetAnswers();
@@ -117,7 +117,7 @@ async function ask(text, { topK = PAGE_OF_ANSWERS } = {}) {
     if (!response) return;
     notice.clear();
     question.showError(null);
-    answers.show(response, topK);
+    answers.show(response, { mayHaveMore: response.answers.length === topK && topK < state.mostAnswers });
   } catch (error) {
     answers.clear();
     report(error, () => askAndUnderstand(text));
@@ -162,7 +162,9 @@ function listen() {
     askAndUnderstand(detail.text);
   });
   document.addEventListener("answer-chosen", ({ detail }) => explain(detail.answer));
-  document.addEventListener("answers-more", () => ask(state.asked, { topK: state.topK * 3 }));
+  document.addEventListener("answers-more", () =>
+    ask(state.asked, { topK: Math.min(state.topK * 3, state.mostAnswers) }),
+  );
   document.addEventListener("answers-filtered", ({ detail }) => {
     state.only = detail.only;
     if (state.asked) ask(state.asked);
@@ -189,6 +191,7 @@ async function start() {
       `${about.graph} · ${about.num_entities.toLocaleString("en")} entities · ` +
       `${about.num_facts.toLocaleString("en")} facts · ${about.model} in ${about.dimensions} dimensions`;
     part("ck-examples").show(about.examples);
+    state.mostAnswers = about.limits.top_k;
   } catch (error) {
     report(error, start);
     return;
