@@ -8,11 +8,11 @@ so it is made once and replayed for every batch of that composition.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm, union_free_branches
 from conekg.query.shape import Shape
@@ -38,8 +38,7 @@ class Group:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(NamedTuple):
     """A slice of the output of an earlier step."""
 
     step: int
@@ -47,8 +46,7 @@ class Rows:
     stop: int
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """A column of ids: slot `column` of all queries of group `group`."""
 
     group: int
@@ -133,30 +131,30 @@ def branches_of(shape: Shape, union: UnionForm, cap: int) -> tuple[Query, ...]:
 
 @lru_cache(maxsize=512)
 def _plan_shapes(shapes: tuple[tuple[Shape, int], ...], union: UnionForm, cap: int) -> Plan:
-    return make_plan(tuple(Group(branches_of(shape, union, cap), count) for shape, count in shapes))
+    trees = [_tree_of_shape(shape, union, cap) for shape, _ in shapes]
+    return _plan(trees, [count for _, count in shapes])
 
 
-@lru_cache(maxsize=512)
-def make_plan(groups: tuple[Group, ...]) -> Plan:
-    """The plan of a batch with the given groups, in order."""
-    batches = _in_order_of_use(_batches(groups), groups)
-    placed: dict[_Key, Rows] = {}
+def _plan(trees: Sequence[_Tree], counts: Sequence[int]) -> Plan:
+    nodes, roots = _all_nodes(trees)
+    batches = _in_order_of_use(_batches(nodes), nodes, roots)
+    sizes = [counts[node.group] for node in nodes]
+    placed: dict[int, Rows] = {}
     steps: list[Step] = []
     for number, batch in enumerate(batches):
-        steps.append(_make_step(batch, groups, placed))
+        steps.append(_make_step([nodes[key] for key in batch], counts, placed))
         start = 0
         for key in batch:
-            stop = start + groups[key[0]].count
-            placed[key] = Rows(number, start, stop)
-            start = stop
-    roots = tuple(
-        tuple(placed[index, branch] for branch in group.branches)
-        for index, group in enumerate(groups)
-    )
-    sizes = [sum(groups[group].count for group, _ in batch) for batch in batches]
+            placed[key] = Rows(number, start, start + sizes[key])
+            start += sizes[key]
     taken = [run for step in steps for run in _runs_taken_by(step)]
-    taken += join_rows([rows for branches in roots for rows in branches])
-    return Plan(groups, tuple(steps), _pieces(sizes, taken), roots)
+    taken += join_rows([placed[root] for branches in roots for root in branches])
+    return Plan(
+        tuple(Group(tree.branches, count) for tree, count in zip(trees, counts, strict=True)),
+        tuple(steps),
+        _pieces([sum(sizes[key] for key in batch) for batch in batches], taken),
+        tuple(tuple(placed[root] for root in branches) for branches in roots),
+    )
 
 
 def join_rows(rows: Sequence[Rows]) -> tuple[Rows, ...]:
@@ -208,54 +206,100 @@ def describe(plan: Plan) -> list[str]:
     return lines
 
 
-_Key: TypeAlias = tuple[int, Query]
-"""A node within a group. Equal subtrees of a group are one node, computed once."""
+class _Node(NamedTuple):
+    """A node of a batch; what it stands on and where it is used are numbers of nodes."""
+
+    group: int
+    query: Query
+    rank: tuple[int, int, int]
+    operands: tuple[int, ...]
+    parents: tuple[int, ...]
+    """Once for each time that the node is an operand."""
 
 
-def _distinct_nodes(groups: Sequence[Group]) -> list[_Key]:
-    keys: dict[_Key, None] = {}
-    for index, group in enumerate(groups):
-        for branch in group.branches:
-            keys.update(dict.fromkeys((index, node) for node in subtrees(branch)))
-    return list(keys)
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """The nodes of a group's branches, operands first; equal subtrees are one node."""
+
+    branches: tuple[Query, ...]
+    nodes: tuple[_Node, ...]
+    roots: tuple[int, ...]
 
 
-def _batches(groups: Sequence[Group]) -> list[list[_Key]]:
+@lru_cache(maxsize=1024)
+def _tree_of_shape(shape: Shape, union: UnionForm, cap: int) -> _Tree:
+    branches = branches_of(shape, union, cap)
+    numbers: dict[Query, int] = {}
+    for branch in branches:
+        for query in subtrees(branch):
+            numbers.setdefault(query, len(numbers))
+    operands = [tuple(numbers[child] for child in children(query)) for query in numbers]
+    parents: list[list[int]] = [[] for _ in numbers]
+    for number, below in enumerate(operands):
+        for operand in below:
+            parents[operand].append(number)
+    nodes = tuple(
+        _Node(0, query, _rank(query), operands[number], tuple(parents[number]))
+        for query, number in numbers.items()
+    )
+    return _Tree(branches, nodes, tuple(numbers[branch] for branch in branches))
+
+
+def _all_nodes(trees: Sequence[_Tree]) -> tuple[list[_Node], list[list[int]]]:
+    """The nodes of all groups, numbered on, and the roots of each group's branches."""
+    nodes: list[_Node] = []
+    roots: list[list[int]] = []
+    for group, tree in enumerate(trees):
+        first = len(nodes)
+        roots.append([first + root for root in tree.roots])
+        nodes += [
+            _Node(
+                group,
+                query,
+                rank,
+                tuple([first + operand for operand in operands]),
+                tuple([first + parent for parent in parents]),
+            )
+            for _, query, rank, operands, parents in tree.nodes
+        ]
+    return nodes, roots
+
+
+def _batches(nodes: Sequence[_Node]) -> list[list[int]]:
     """The nodes of each step, steps in order of execution."""
-    waiting = _distinct_nodes(groups)
-    ranks = {key: _rank(key[1]) for key in waiting}
-    batches: list[list[_Key]] = []
-    done: set[_Key] = set()
-    while waiting:
-        ready = [key for key in waiting if all((key[0], c) in done for c in children(key[1]))]
+    missing = [len(node.operands) for node in nodes]
+    ready: dict[tuple[int, int, int], list[int]] = {}
+    for number, node in enumerate(nodes):
+        if not node.operands:
+            ready.setdefault(node.rank, []).append(number)
+    batches: list[list[int]] = []
+    while ready:
         # The shallowest work first; otherwise a projection could run before others that
         # belong to the same matrix product are ready.
-        first = min(ranks[key] for key in ready)
-        batches.append([key for key in ready if ranks[key] == first])
-        done.update(batches[-1])
-        waiting = [key for key in waiting if key not in done]
+        batches.append(ready.pop(min(ready)))
+        for number in batches[-1]:
+            for parent in nodes[number].parents:
+                missing[parent] -= 1
+                if not missing[parent]:
+                    ready.setdefault(nodes[parent].rank, []).append(parent)
     return batches
 
 
 def _in_order_of_use(
-    batches: Sequence[Sequence[_Key]], groups: Sequence[Group]
-) -> list[list[_Key]]:
+    batches: Sequence[Sequence[int]], nodes: Sequence[_Node], roots: Sequence[Sequence[int]]
+) -> list[list[int]]:
     """The batches with the nodes of each in the order in which later steps take them.
 
     What a step takes is then one slice of what an earlier one put out, or a few, where it would
     be a piece a node: tensors are sliced where they would be copied, and so are gradients.
     """
-    roots = [(index, branch) for index, group in enumerate(groups) for branch in group.branches]
-    used_later = roots
-    ordered: list[list[_Key]] = []
+    used_later = [root for branches in roots for root in branches]
+    ordered: list[list[int]] = []
     for batch in reversed(batches):
         place = {key: number for number, key in reversed(list(enumerate(used_later)))}
         ordered.append(sorted(batch, key=place.__getitem__))
-        operands = zip(
-            *([(group, child) for child in children(node)] for group, node in ordered[-1]),
-            strict=True,
-        )
-        used_later = [key for column in operands for key in column] + used_later
+        columns = zip(*(nodes[key].operands for key in ordered[-1]), strict=True)
+        used_later = [key for column in columns for key in column] + used_later
     return ordered[::-1]
 
 
@@ -309,29 +353,35 @@ def _projection_depth(query: Query) -> int:
     return fold(query, lambda node, below: max(below, default=0) + isinstance(node, Project))
 
 
-def _make_step(batch: Sequence[_Key], groups: Sequence[Group], placed: dict[_Key, Rows]) -> Step:
-    nodes = [node for _, node in batch]
-    match nodes[0]:
+def _make_step(batch: Sequence[_Node], counts: Sequence[int], placed: Mapping[int, Rows]) -> Step:
+    operands = [
+        join_rows([placed[operand] for operand in column])
+        for column in zip(*(node.operands for node in batch), strict=True)
+    ]
+    match batch[0].query:
         case Anchor():
             return AnchorStep(
-                tuple(Slot(g, node.entity_id) for g, node in batch if isinstance(node, Anchor))
-            )
-        case Universe():
-            return UniverseStep(sum(groups[g].count for g, _ in batch))
-        case Project():
-            return ProjectStep(
-                join_rows([placed[g, children(node)[0]] for g, node in batch]),
-                tuple(Slot(g, node.relation_id) for g, node in batch if isinstance(node, Project)),
-            )
-        case Not():
-            return NegateStep(join_rows([placed[g, children(node)[0]] for g, node in batch]))
-        case And(operands):
-            return IntersectStep(
                 tuple(
-                    join_rows([placed[g, children(node)[i]] for g, node in batch])
-                    for i in range(len(operands))
+                    Slot(node.group, node.query.entity_id)
+                    for node in batch
+                    if isinstance(node.query, Anchor)
                 )
             )
+        case Universe():
+            return UniverseStep(sum(counts[node.group] for node in batch))
+        case Project():
+            return ProjectStep(
+                operands[0],
+                tuple(
+                    Slot(node.group, node.query.relation_id)
+                    for node in batch
+                    if isinstance(node.query, Project)
+                ),
+            )
+        case Not():
+            return NegateStep(operands[0])
+        case And():
+            return IntersectStep(tuple(operands))
         case Or():
             raise AssertionError("unions are rewritten away before planning")
-    assert_never(nodes[0])
+    assert_never(batch[0].query)
