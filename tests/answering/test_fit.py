@@ -68,6 +68,21 @@ def test_a_fit_ends_in_a_run_that_can_be_asked(tmp_path):
     assert answer.answers[0].probability is not None
 
 
+def test_a_graph_too_small_to_hold_queries_out_can_be_asked_all_the_same(tmp_path):
+    facts = tmp_path / "three.tsv"
+    facts.write_text("a\tr\tb\nb\tr\tc\nc\tr\ta\n")
+    heard = Heard()
+    result = fit(facts, tmp_path / "run", settings=SETTINGS, protocol=FEW, device=CPU, events=heard)
+    assert result.outcome.finished
+    assert result.calibration is None
+    assert any(what == "to give answers no probabilities" for what, _ in heard.choices)
+    short = [what for what, _ in heard.choices if what.startswith("fewer valid queries")]
+    assert len(short) == 1, "one line a split, not one a shape"
+    assert "2p (0 of 5)" in short[0]
+    answer = Answerer.open(tmp_path / "run", device="cpu").ask("a.r", top_k=1)
+    assert answer.answers[0].probability is None
+
+
 def test_an_interrupted_fit_is_continued(tmp_path):
     options = {"settings": SETTINGS, "protocol": FEW, "device": CPU}
     stopped = fit(tiny_graph(), tmp_path / "run", max_minutes=0.0, **options)

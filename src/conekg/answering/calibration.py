@@ -128,8 +128,9 @@ def fit_calibration(
     ]
     if not samples:
         raise QueryError(
-            f"none of the {len(queries)} {queries.split} queries can calibrate {model.name!r}",
-            hint="sample validation queries of shapes that the model supports",
+            f"none of the {len(queries):,} {queries.split} queries can calibrate {model.name!r}",
+            hint="hold more facts out, or sample validation queries of shapes that the model "
+            "supports",
         )
     hits = np.concatenate([sample.hits for sample in samples])
     owners = np.concatenate(

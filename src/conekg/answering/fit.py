@@ -19,7 +19,7 @@ from conekg.answering.calibration import (
     fit_calibration,
     save_calibration,
 )
-from conekg.errors import ConfigError
+from conekg.errors import ConfigError, QueryError
 from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.frequency import FrequencyScorer
 from conekg.evaluation.report import Report
@@ -68,6 +68,7 @@ class FitResult:
     baseline: Report | None = None
     """The frequency baseline on the same queries."""
     calibration: Calibration | None = None
+    """None also where no validation query says anything about the model."""
 
 
 def fit(
@@ -108,7 +109,11 @@ def fit(
     if not outcome.finished:
         return FitResult(run, outcome)
     report, baseline = evaluate_run(run, device=device, events=events)
-    calibration = calibrate_run(run, device=device)
+    try:
+        calibration = calibrate_run(run, device=device)
+    except QueryError as error:
+        events.chose("to give answers no probabilities", error.message)
+        calibration = None
     return FitResult(run, outcome, report, baseline, calibration)
 
 
@@ -192,12 +197,16 @@ def sample_queries(
             events.sampling(split, shape, found, wanted)
 
         sampled = sample_query_set(graph, split, protocol, seed, progress=tell)
-        for report in sampled.reports:
-            if report.shortfall:
-                events.chose(
-                    f"{report.found:,} {split} queries of shape {report.shape.name}",
-                    f"the graph does not hold the {report.wanted:,} wanted",
-                )
+        short = [
+            f"{report.shape.name} ({report.found:,} of {report.wanted:,})"
+            for report in sampled.reports
+            if report.shortfall
+        ]
+        if short:
+            events.chose(
+                f"fewer {split} queries than wanted of {', '.join(short)}",
+                "the graph does not hold more",
+            )
         queries[split] = sampled.query_set
     return queries
 

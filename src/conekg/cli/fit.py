@@ -54,4 +54,5 @@ def fit(
         results().print(result.report.to_table({"frequency": result.baseline.row()}))
     if result.calibration is not None:
         tell_calibration(result.calibration)
+    if result.outcome.finished:
         say(f'the run is in {out}; ask it: `conekg ask {out} "..."`')
