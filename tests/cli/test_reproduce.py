@@ -53,14 +53,16 @@ def test_tables_go_to_the_terminal_and_to_files(run, tmp_path):
         (["operators", "RUN", "--max-queries", "3"], "--max-queries has no effect on operators"),
         (["figures"], "--out FOLDER"),
         (["operators", "nowhere"], "does not exist"),
-        (["main-epfo", "RUN"], "no such file"),
+        (["main-epfo", "RUN"], "the run has no test queries"),
         (["operators", "RUN", "--pairs", "1", "--json", "no/where"], "cannot write no/where"),
+        (["operators", "RUN", "--picture", "x.nonsense"], "use .png, .svg or .pdf"),
     ],
 )
 def test_mistakes_are_told_in_words(arguments, message, run):
     result = conekg(*[run if word == "RUN" else word for word in arguments])
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
+    assert result.stdout == "", "nothing is measured for nothing"
 
 
 def test_a_picture_without_matplotlib_names_the_extra(run, tmp_path, monkeypatch):

@@ -7,10 +7,13 @@ from typer.testing import CliRunner
 from conekg.cli.main import app
 from conekg.errors import UnsupportedOperatorError
 from conekg.experiments.cardinality import (
+    _MEASURES,
     SINGLE_REGION_STRUCTURES,
     cardinality,
     size_by_count,
 )
+from conekg.experiments.embedded import only_structures
+from conekg.experiments.published import MODEL_TITLES
 from conekg.model.embed import embed
 from conekg.query.plan import plan_shapes
 from oracle import Oracle
@@ -92,6 +95,24 @@ def test_the_picture_has_a_curve_a_structure(trained, options):
     curve = plot.series[drawn.index("2p")]
     assert curve.x[0] == pytest.approx(counts[few].mean())
     assert curve.y[0] == pytest.approx(sizes[few].mean(), rel=1e-4)
+
+
+def test_structures_without_queries_are_told(trained, options, monkeypatch):
+    run = trained["cone"]
+    kept = only_structures(run.queries("test"), ["1p", "2i"])
+    monkeypatch.setattr(type(run), "queries", lambda self, split: kept)
+    by_rank, _ = cardinality([run], options)
+    assert set(by_rank.rows[0].values) <= {"1p", "2i"}
+    absent = "2p, 3p, 3i, pi, ip, 2in, 3in, inp, pin, pni"
+    assert any(note.endswith(f"has no test queries of {absent}.") for note in by_rank.notes)
+
+
+def test_a_model_the_paper_does_not_know_is_called_by_its_name(trained, options, monkeypatch):
+    monkeypatch.delitem(MODEL_TITLES, "cone")
+    monkeypatch.delitem(_MEASURES, "cone")
+    by_rank, by_value = cardinality([trained["cone"]], options)
+    assert by_rank.rows[0].label == "cone (cone)"
+    assert by_value.plots[0].y_label == "mean size"
 
 
 def test_unions_are_left_out():

@@ -58,14 +58,15 @@ def test_queries_with_many_answers_have_them_on_all_facts():
 
 
 @pytest.mark.parametrize("model_name", ["cone", "box"])
-def test_apertures_and_area(model_name, trained, reproduce, monkeypatch):
-    # The tiny graph's intersections are small: two answers are many there.
-    monkeypatch.setattr("conekg.experiments.empty_intersection.MANY", 1)
+def test_apertures_and_area(model_name, trained, reproduce):
     (table,) = reproduce("empty-intersection", trained[model_name].folder, "--pairs", 12)
     (row,) = table["rows"]
     assert any("no numbers for the graph 'tiny' here, only for fb15k" in n for n in table["notes"])
     graph, model = tiny_graph(), trained[model_name].load_model("best")
-    some = intersections_with_answers(graph, 12, seed=0)
+    # The tiny graph's intersections are small: those with any answer stand in, and that is told.
+    assert not len(intersections_with_answers(graph, 12, seed=0)[0])
+    assert any("those with one answer or more stand in" in note for note in table["notes"])
+    some = intersections_with_answers(graph, 12, seed=0, more_than=0)
     none = intersections_without_answers(graph.adjacency("test"), 12, seed=0)
 
     def apertures(queries):

@@ -58,6 +58,11 @@ def test_curves_take_the_place_of_bars(tmp_path, monkeypatch):
     assert (panel.get_title(), panel.get_xlabel(), panel.get_ylabel()) == ("curves", "across", "up")
 
 
+def test_a_table_without_numbers_is_drawn_empty(tmp_path):
+    draw_tables([replace(TABLE, rows=())], tmp_path / "empty.svg")
+    assert "<svg" in (tmp_path / "empty.svg").read_text()
+
+
 def test_the_ending_chooses_the_format(tmp_path):
     draw_tables([TABLE], tmp_path / "bars.svg")
     assert "<svg" in (tmp_path / "bars.svg").read_text()

@@ -13,7 +13,12 @@ import numpy as np
 import torch
 
 from conekg.errors import UnsupportedOperatorError
-from conekg.experiments.embedded import chosen_blocks, embedded_batches, has_one_branch
+from conekg.experiments.embedded import (
+    chosen_blocks,
+    embedded_batches,
+    has_one_branch,
+    no_queries_note,
+)
 from conekg.experiments.experiment import (
     Experiment,
     Tables,
@@ -90,10 +95,11 @@ def cardinality(runs: Sequence[Run], options: Options) -> Tables:
                     notes.append(f"{title_of(run)}: sizes or counts of {name} are all equal.")
                 else:
                     row[name] = correlation
+        notes += no_queries_note(run, options, SINGLE_REGION_STRUCTURES)
         by_rank.append(Row(title_of(run), ranks))
         by_value.append(Row(title_of(run), values))
         models.append(run.recipe.model)
-        axes = "number of answers", f"mean {_MEASURES[model.name]}"
+        axes = "number of answers", f"mean {_MEASURES.get(model.name, 'size')}"
         plots.append(Plot(title_of(run), *axes, tuple(series), log_x=True))
         notes.append(describe(run))
     notes += missing_note(paper_of(_SPEARMAN, data_set), runs[0].graph.name)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from conekg.experiments.experiment import title_of
 from conekg.experiments.options import Options
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.ragged import Ragged
@@ -80,6 +81,13 @@ def chosen_blocks(
         yield block
         done += len(block)
         options.progress(done, total)
+
+
+def no_queries_note(run: Run, options: Options, names: Sequence[str]) -> tuple[str, ...]:
+    """Which structures a run has no queries of, where there are some: their cells are empty."""
+    there = {block.shape.name for block in run.queries(options.split) if len(block)}
+    absent = ", ".join(name for name in names if name not in there)
+    return (f"{title_of(run)} has no {options.split} queries of {absent}.",) if absent else ()
 
 
 def evenly_spaced(block: QueryBlock, at_most: int | None) -> QueryBlock:

@@ -43,7 +43,9 @@ QUERIES = 10_000
 """How many queries of each kind the paper draws."""
 
 MANY = 5
-"""A query of the first kind has more answers than this."""
+"""A query of the first kind has more answers than this; any where the graph has no such query."""
+
+_MANY_ANSWERS = f"more than {MANY} answers"
 
 _INTERSECTION = STRUCTURES["2i"]
 _BINS = 40
@@ -67,12 +69,23 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
     paper = published("sec:empty_intersection", data_set)
     wanted = options.pairs or QUERIES
     graph = runs[0].graph
-    some = intersections_with_answers(graph, wanted, options.seed)
+    some, with_answers = intersections_with_answers(graph, wanted, options.seed), _MANY_ANSWERS
+    if not len(some[0]):
+        some = intersections_with_answers(graph, wanted, options.seed, more_than=0)
+        with_answers = "one answer or more"
     none = intersections_without_answers(graph.adjacency("test"), wanted, options.seed)
     if not len(some[0]) or not len(none[0]):
-        kind = f"more than {MANY} answers" if not len(some[0]) else "no answer"
-        raise DataError(f"the graph {graph.name!r} has no intersection of two links with {kind}")
+        kind = "an answer" if not len(some[0]) else "no answer"
+        raise DataError(
+            f"the graph {graph.name!r} has no intersection of two links with {kind}",
+            hint="give a run of a larger graph, such as geography",
+        )
     rows, comparisons, notes = list[Row](), list[Row](), [_NOTE]
+    if with_answers != _MANY_ANSWERS:
+        notes.append(
+            f"No intersection has {_MANY_ANSWERS} here: those with {with_answers} stand in their "
+            "place."
+        )
     plots = list[Plot]()
     for run in runs:
         model = run.load_model(options.checkpoint, options.device)
@@ -80,7 +93,7 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
         sizes = mean_apertures(model, some), mean_apertures(model, none)
         what = "aperture, radians" if model.name == "cone" else "size of a region, a dimension"
         plots += [
-            histograms(title_of(run), what, *sizes),
+            histograms(title_of(run), what, with_answers, *sizes),
             roc_plot(title_of(run), *sizes),
         ]
         area = roc_auc(*sizes)
@@ -94,7 +107,7 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
         notes.append(describe(run))
     notes += [
         f"Only {len(found[0]):,} queries with {kind} were found, of {wanted:,} wanted."
-        for found, kind in ((some, f"more than {MANY} answers"), (none, "no answer"))
+        for found, kind in ((some, with_answers), (none, "no answer"))
         if len(found[0]) < wanted
     ]
     table = Table(
@@ -110,8 +123,10 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
     return (table,)
 
 
-def intersections_with_answers(graph: KnowledgeGraph, wanted: int, seed: int) -> Queries:
-    """At most `wanted` queries 2i with more than five answers on the whole graph."""
+def intersections_with_answers(
+    graph: KnowledgeGraph, wanted: int, seed: int, more_than: int = MANY
+) -> Queries:
+    """At most `wanted` queries 2i with more than so many answers on the whole graph."""
     # Training queries have answers and nothing else to them; all facts are for training here.
     edges = np.concatenate([graph.edges(split) for split in SPLITS])
     whole = KnowledgeGraph(graph.name, graph.vocabulary, {"train": edges})
@@ -119,7 +134,7 @@ def intersections_with_answers(graph: KnowledgeGraph, wanted: int, seed: int) ->
     found: dict[tuple[int, ...], None] = {}  # each query once, in the order of the stream
     for _ in range(_ROUNDS):
         block = stream.take(2 * wanted)
-        rows = np.flatnonzero(block.hard.lengths > MANY)
+        rows = np.flatnonzero(block.hard.lengths > more_than)
         ids = np.concatenate([block.anchors[rows], block.relations[rows]], axis=1)
         found |= dict.fromkeys(map(tuple, ids.tolist()))
         if len(found) >= wanted:
@@ -162,11 +177,11 @@ def mean_apertures(model: QueryModel, queries: Queries) -> Floats:
     return np.concatenate(sizes)
 
 
-def histograms(title: str, what: str, some: Floats, none: Floats) -> Plot:
+def histograms(title: str, what: str, with_answers: str, some: Floats, none: Floats) -> Plot:
     """How the sizes of both kinds of queries are spread, over the same bins."""
     edges = np.histogram_bin_edges(np.concatenate([some, none]), bins=_BINS)
     series = []
-    for label, sizes in ((f"more than {MANY} answers", some), ("no answer", none)):
+    for label, sizes in ((with_answers, some), ("no answer", none)):
         shares = np.histogram(sizes, edges)[0] / len(sizes)
         # The outline ends where the last bin does.
         series.append(Series.of(label, edges, [*shares, shares[-1]], "steps"))

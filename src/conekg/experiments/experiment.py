@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conekg.errors import ConfigError
 from conekg.experiments.options import Options
-from conekg.experiments.published import MODEL_TITLES, Published
+from conekg.experiments.published import Published, model_title
 from conekg.experiments.table import Table
 from conekg.training.recipes import data_set_of
 from conekg.training.run import Run
@@ -27,6 +27,8 @@ class Experiment:
     run: Callable[[Sequence[Run], Options], Tables]
     options: tuple[str, ...] = ()
     """The fields of `Options` it looks at."""
+    counted: str = "queries"
+    """What its progress counts."""
     needs_runs: bool = True
     """Whether it measures trained models at all."""
 
@@ -41,7 +43,7 @@ class Experiment:
 
 def title_of(run: Run) -> str:
     """What a table calls a run: its model, and its folder's name to tell runs apart."""
-    return f"{MODEL_TITLES[run.recipe.model]} ({run.folder.resolve().name})"
+    return f"{model_title(run.recipe.model)} ({run.folder.resolve().name})"
 
 
 def describe(run: Run) -> str:

@@ -164,6 +164,7 @@ def _prepare(panel: Any, title: str) -> None:
 FIGURES = Experiment(
     name="figures",
     paper=("subfig:cones", "fig:models", "fig:intersect", "fig:queries"),
+    counted="figures",
     summary="cones, operators for d = 1, the averages and the fourteen structures, drawn",
     run=figures,
     options=("out",),

@@ -26,7 +26,7 @@ from conekg.experiments.experiment import (
 )
 from conekg.experiments.options import Options
 from conekg.experiments.plot import Plot, Series
-from conekg.experiments.published import MODEL_TITLES, Published, published
+from conekg.experiments.published import Published, model_title, published
 from conekg.experiments.statistics import Floats
 from conekg.experiments.table import Row, Table, difference
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
@@ -132,9 +132,9 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
             )
         for half in halves:
             half.add(run, measure(model, run, options, half.structures))
-        if not run.has_queries("valid"):
+        if not _has_some(run, "valid"):
             notes.append(f"{title_of(run)} has no valid queries, so no share was fitted.")
-        if not run.has_queries("test"):
+        if not _has_some(run, "test"):
             notes.append(f"{title_of(run)} has no test queries.")
         if not model.can_negate:
             notes.append(f"{title_of(run)} has no negation: it is in the first table only.")
@@ -142,6 +142,10 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
     notes += missing_note(halves[0].paper, where)
     filled = [half for half in halves if half.has_rows]
     return tuple(half.table(notes) for half in filled or halves[:1])
+
+
+def _has_some(run: Run, split: Split) -> bool:
+    return run.has_queries(split) and len(run.queries(split)) > 0
 
 
 def measure(
@@ -248,7 +252,7 @@ class _Half:
     def table(self, notes: Sequence[str]) -> Table:
         """The table with the paper's rows beside ours."""
         papers = [
-            Row(f"{MODEL_TITLES[model]}, {split}, {self.paper.place}", values, "paper")
+            Row(f"{model_title(model)}, {split}, {self.paper.place}", values, "paper")
             for (model, split), values in (
                 (name.split("-"), row) for name, row in self.paper.rows.items()
             )

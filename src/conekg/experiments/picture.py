@@ -21,6 +21,8 @@ OUR_COLOURS = (
     "#9a6700", "#57606a", "#54aeff", "#6fdd8b", "#ff80c8", "#ffa657",
 )  # fmt: skip
 """As many as a table has structures at most; the first are the farthest apart."""
+PICTURES = frozenset({".png", ".svg", ".pdf"})
+"""How names of pictures end."""
 PAPER_COLOURS = ("#6e7781", "#8c959f", "#afb8c1", "#d0d7de", "#eaeef2")
 
 
@@ -38,14 +40,19 @@ def new_figure(width: float, height: float) -> Any:
     return figure
 
 
+def check_picture(path: Path) -> None:
+    """Refuse a picture that could not be drawn, before hours are spent on its numbers."""
+    if path.suffix.lower() not in PICTURES:
+        raise ConfigError(f"cannot draw {path}: use .png, .svg or .pdf")
+    new_figure(1.0, 1.0)
+
+
 def save_figure(figure: Any, path: Path) -> None:
     """Write a figure; the file's ending says in which format."""
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise ConfigError(f"cannot draw {path}: {error}; use .png, .svg or .pdf") from error
 
 
 def draw_tables(tables: Sequence[Table], path: Path) -> None:
@@ -53,6 +60,7 @@ def draw_tables(tables: Sequence[Table], path: Path) -> None:
 
     Differences are left to the tables.
     """
+    check_picture(path)
     panels = [panel for table in tables for panel in (table.plots or (table,))]
     columns = max((len(panel.columns) for panel in panels if isinstance(panel, Table)), default=0)
     width = max(6.0, 1.2 + 0.8 * columns)
@@ -107,7 +115,8 @@ def _draw_bars(table: Table, panel: Any) -> None:
 
 def _finish(panel: Any) -> None:
     panel.spines[["top", "right"]].set_visible(False)
-    panel.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    if panel.get_legend_handles_labels()[0]:  # a table without numbers has nothing to explain
+        panel.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def _colours(drawn: Sequence[Row] | Sequence[Series]) -> list[str]:

@@ -35,6 +35,15 @@ FIGURE_PLACES = {
 """The paper's figures by label."""
 
 
+def model_title(name: str) -> str:
+    """What a table calls a model: as the paper does, or by its own name.
+
+    >>> model_title("box"), model_title("mine")
+    ('Query2Box', 'mine')
+    """
+    return MODEL_TITLES.get(name, name)
+
+
 @dataclass(frozen=True)
 class Published:
     """One table of the paper, for one data set."""

@@ -25,7 +25,7 @@ from conekg.experiments.main_results import (
     rank,
 )
 from conekg.experiments.options import Options
-from conekg.experiments.published import MODEL_TITLES, published
+from conekg.experiments.published import model_title, published
 from conekg.experiments.table import Row, Table
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
 from conekg.training.run import Run
@@ -50,7 +50,7 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
         each = [mrr_row(report, structures) for report in reports]
         paper = published(label, data_set)
         mean, deviation = mean_and_deviation(each)
-        model = MODEL_TITLES[runs[0].recipe.model]
+        model = model_title(runs[0].recipe.model)
         rows = [
             *(Row(title_of(run), row) for run, row in zip(runs, each, strict=True)),
             Row(f"{model}, mean of {len(runs)}", mean),

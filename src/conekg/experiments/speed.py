@@ -14,7 +14,7 @@ import torch
 from conekg.errors import ConfigError
 from conekg.experiments.experiment import Experiment, Tables, describe
 from conekg.experiments.options import Options
-from conekg.experiments.published import ANY, MODEL_TITLES, published
+from conekg.experiments.published import ANY, MODEL_TITLES, model_title, published
 from conekg.experiments.table import Row, Table
 from conekg.model.catalog import MODELS, build_model
 from conekg.model.config import ModelConfig
@@ -47,16 +47,16 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
         recipe = equal_recipe(run, name, width)
         model = _build(run, recipe)
         updater = new_updater(run, recipe, model, options)
-        updaters.setdefault(_UPDATERS[type(updater).__name__], []).append(MODEL_TITLES[name])
+        updaters.setdefault(_UPDATERS[type(updater).__name__], []).append(model_title(name))
         seconds = seconds_per_step(updater, recipe.training.learning_rate, options.steps)
         values: dict[str, float | int] = {
             "seconds": 100.0 * seconds,
             "entity parameters": model.entity.numel(),
             "all parameters": sum(p.numel() for p in model.parameters()),
         }
-        rows.append(Row(f"{MODEL_TITLES[name]}, d = {recipe.config.dim}", values))
+        rows.append(Row(f"{model_title(name)}, d = {recipe.config.dim}", values))
     options.progress(total, total)
-    papers = [Row(f"{MODEL_TITLES[n]}, {paper.place}", v, "paper") for n, v in paper.rows.items()]
+    papers = [Row(f"{model_title(n)}, {paper.place}", v, "paper") for n, v in paper.rows.items()]
     training = run.recipe.training
     table = Table(
         title=f"Time of 100 training steps, {run.graph.name}, {_machine(options.device)}",
@@ -148,6 +148,7 @@ def _machine(device: torch.device) -> str:
 SPEED = Experiment(
     name="speed",
     paper=("tab:running_time",),
+    counted="models",
     summary="seconds per 100 training steps of every model, at equal numbers of parameters",
     run=speed,
     options=("steps",),

@@ -11,7 +11,7 @@ from torch import Tensor
 from conekg.errors import UnsupportedOperatorError
 from conekg.experiments.arcs import wrap
 from conekg.experiments.cardinality import SINGLE_REGION_STRUCTURES
-from conekg.experiments.embedded import chosen_blocks, embedded_batches
+from conekg.experiments.embedded import chosen_blocks, embedded_batches, no_queries_note
 from conekg.experiments.experiment import (
     Experiment,
     Tables,
@@ -68,6 +68,7 @@ def variability(runs: Sequence[Run], options: Options) -> Tables:
                     )
                 else:
                     found[name][block.shape.name] = value
+        notes += no_queries_note(run, options, SINGLE_REGION_STRUCTURES)
         for name, values in found.items():
             rows.append(Row(f"{title_of(run)}, {name}", values))
             comparisons += compare(rows[-1].label, values, paper.row(name))

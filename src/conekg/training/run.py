@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import torch
 
-from conekg.errors import CheckpointError
+from conekg.errors import CheckpointError, DataError
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.store import load_graph, save_graph
 from conekg.model.catalog import build_model
@@ -75,6 +75,12 @@ class Run:
 
     def queries(self, split: Split) -> QuerySet:
         """The queries of a split that belong to the run."""
+        if not self.has_queries(split):
+            raise DataError(
+                f"the run has no {split} queries",
+                path=str(self.folder),
+                hint="`conekg sample` makes some; `conekg evaluate --queries FILE` takes them",
+            )
         return load_query_set(self.folder / "queries" / f"{split}.arrow")
 
     def has_queries(self, split: Split) -> bool:
