@@ -16,7 +16,17 @@ WORLD = Vocabulary(
     NameTable("entity", ["France", "Spain", "Euro", "Oscar", "Miramax", "Paris"]),
     NameTable(
         "relation",
-        ["borders", "uses_currency", "capital", "has_province", "directed", "won", "produced_by"],
+        [
+            "borders",
+            "uses_currency",
+            "capital",
+            "has_province",
+            "directed",
+            "won",
+            "produced_by",
+            "/people/person/place_of_birth",
+            "/people/person/place_of_death",
+        ],
     ),
 )
 
@@ -51,6 +61,19 @@ CASES = {
     ),
     "*.capital & France.borders": "(capitals of anything) that France borders",
     "(France | Spain).borders": "things bordered by (France or Spain)",
+    "(France | Spain).borders & !Euro.^uses_currency": (
+        "things bordered by (France or Spain), but that do not use the currency Euro"
+    ),
+    "*.borders & Euro.^uses_currency": (
+        "things that use the currency Euro and that are bordered by anything"
+    ),
+    "France.borders.borders & !Spain": "(things bordered by things that France borders), "
+    "but that are not Spain",
+    "!*": "nothing",
+    "Spain.^/people/person/place_of_birth & Paris.^/people/person/place_of_death": (
+        "people whose place of birth is Spain and whose place of death is Paris"
+    ),
+    "France.capital & Paris.^borders": "capitals of France that border Paris",
 }
 
 

@@ -33,6 +33,8 @@ def read_query(query: Query, vocabulary: Vocabulary) -> str:
                 if isinstance(operand, And | Or):
                     inner = f"({inner})"
                 return one_hop(vocabulary, relation_id, inner, single=single)
+            case Not(Universe()):
+                return Phrase("nothing", "that are nothing", "that are anything", named=True)
             case Not():
                 return _negation(parts[0])
             case And(operands):
@@ -81,14 +83,17 @@ def _intersection(operands: Sequence[Query], parts: Sequence[Phrase]) -> Phrase:
     pairs = list(zip(operands, parts, strict=True))
     wanted = [(node, part) for node, part in pairs if not isinstance(node, Not)]
     unwanted = [part for node, part in pairs if isinstance(node, Not)]
-    # Stable: what has a noun of its own leads, unions come last.
-    wanted.sort(key=lambda pair: (isinstance(pair[0], Or), not pair[1].named))
+    # Stable: what has a noun of its own leads, then what needs no brackets; unions come last.
+    wanted.sort(
+        key=lambda pair: (isinstance(pair[0], Or), not pair[1].named, not _is_simple(*pair))
+    )
     if wanted:
         first, leader = wanted[0]
-        noun = leader.noun if _is_simple(first) else f"({leader.noun})"
+        noun = leader.noun if _is_simple(first, leader) else f"({leader.noun})"
         if narrowing := " and ".join(part.clause for _, part in wanted[1:]):
             # "things that France borders and that ...": the leader ends in a clause already.
-            noun += f" {narrowing}" if leader.named else f" and {narrowing}"
+            is_open = leader.named and not leader.noun.endswith(leader.clause)
+            noun += f" {narrowing}" if is_open else f" and {narrowing}"
         if unwanted:
             noun += ", but " + " and ".join(part.clause for part in unwanted)
     else:
@@ -96,8 +101,11 @@ def _intersection(operands: Sequence[Query], parts: Sequence[Phrase]) -> Phrase:
     return Phrase(noun, f"that are ({noun})", f"that are not ({noun})")
 
 
-def _is_simple(node: Query) -> bool:
+def _is_simple(node: Query, words: Phrase) -> bool:
     """Whether a clause put after the node's words cannot be taken for a part of them."""
-    return isinstance(node, Anchor | Universe) or (
-        isinstance(node, Project) and isinstance(node.operand, Anchor)
+    if isinstance(node, Anchor | Universe):
+        return True
+    # "things bordered by (France or Spain)": what could be meant is in brackets already.
+    return isinstance(node, Project) and (
+        isinstance(node.operand, Anchor) or words.noun.endswith(")")
     )

@@ -208,7 +208,8 @@ def _load_answers(path: Path) -> Mapping[Nested, Any]:
         raise DataError(
             "no such file of answers",
             path=str(path),
-            hint="answers can be recomputed from the graph instead (--recompute)",
+            hint="`conekg queries import FOLDER --recompute --out FILE` answers its queries from "
+            "the graph",
         )
     return _mapping(load_pickle(path), path)
 
