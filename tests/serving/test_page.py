@@ -126,7 +126,10 @@ def test_a_question_is_answered_and_an_answer_explained(open_page):
     assert labels == ["France", "Switzerland", "Bern"]
     expect(page.locator("ck-explanation .edge-fact")).to_have_count(2)
     expect(page.locator("ck-cones svg")).to_have_count(8)
-    expect(page.locator("ck-cones .verdict")).to_contain_text("Bern lies inside")
+    verdict = page.locator("ck-cones .verdict")
+    expect(verdict).to_contain_text("Bern lies inside")
+    inside, dimensions = map(int, re.search(r"(\d+) of (\d+)", verdict.text_content()).groups())
+    expect(verdict).to_contain_text("enough" if inside >= 5 / 8 * dimensions else "too few")
 
 
 def test_known_and_predicted_differ_by_word_sign_and_line(open_page):

@@ -20,8 +20,8 @@ export function sector(axis, half, radius = RADIUS) {
 }
 
 class Cones extends HTMLElement {
-  /** Show a response of /api/cones. */
-  show(response) {
+  /** Show a response of /api/cones; `member` is what /api/explain says of the answer. */
+  show(response, member) {
     if (response.cones.length === 0) {
       this.replaceChildren(html("p", { class: "empty" }, "This model does not draw with cones."));
       return;
@@ -32,7 +32,8 @@ class Cones extends HTMLElement {
         "p",
         { class: "verdict" },
         html("strong", {}, response.answer.label),
-        ` lies inside ${share} cones. Here are ${response.cones.length}, from narrow to wide.`,
+        ` lies inside ${share} cones: ${member ? "enough" : "too few"} to count as a member of the set. `,
+        `Here are ${response.cones.length} of them, from narrow to wide.`,
       ),
       html("div", { class: "cones" }, response.cones.map((cone) => this.figure(cone, response.answer))),
       html(

@@ -145,7 +145,7 @@ async function explain(answer) {
     why.hidden = false;
     picture.hidden = both[1].cones.length === 0;
     explanation.show(both[0]);
-    cones.show(both[1]);
+    cones.show(both[1], both[0].witnesses[0]?.answer.member);
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     why.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
   } catch (error) {
