@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from conekg.query.parse import parse_query
 from conekg.query.rewrite import push_negation, simplify
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
 from oracle import Oracle
+from untrained_run import untrained_run
 
 
 def make(graph: KnowledgeGraph) -> Answerer:
@@ -142,6 +144,15 @@ def test_a_path_on_the_films(film_graph: KnowledgeGraph) -> None:
     # With the validation fact, the award for Alien is known.
     known = explain(answerer, Question("a1.won_by.directed_by", known_graph="valid"), entities=[5])
     assert known.witnesses[0].facts_only
+
+
+def test_a_run_folder_and_text_will_do(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
+    run = untrained_run(tmp_path / "run", film_graph)
+    text = "a1.won_by.directed_by"
+    expected = explain(Answerer.open(run), Question(text))
+    assert explain(run, text).witnesses[0].edges == expected.witnesses[0].edges
+    tree = parse_query(text, film_graph.vocabulary)
+    assert explain(str(run), tree).variables == expected.variables
 
 
 def test_negations_are_absent_or_contradicted(film_graph: KnowledgeGraph) -> None:

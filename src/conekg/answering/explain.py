@@ -8,6 +8,7 @@ this file puts names to what it finds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -37,17 +38,21 @@ _NARROWEST = 8
 
 
 def explain(
-    answerer: Answerer,
-    question: Question | Understood,
+    run: str | Path | Answerer,
+    question: Query | str | Question | Understood,
     *,
     entities: Sequence[int] | None = None,
     candidates: int = 5,
 ) -> Explanation:
-    """The variables of the question's query and a witness for each of its top answers.
+    """The variables of a question's query and a witness for each of its top answers.
 
-    `entities` explains these entity ids instead of the top answers; `candidates` is how
-    many entities each variable lists.
+    Asked of a run folder, or of an `Answerer` already open. `entities` explains these
+    entity ids instead of the top answers; `candidates` is how many entities each variable
+    lists.
     """
+    answerer = run if isinstance(run, Answerer) else Answerer.open(run)
+    if not isinstance(question, Question | Understood):
+        question = Question(question)
     asked = question if isinstance(question, Understood) else answerer.understand(question)
     answers = (
         answerer.ask_batch([asked])[0].answers
