@@ -155,13 +155,17 @@ def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
         (["evaluate", "OUT"], "does not exist"),
         (["evaluate", "RUN", "--queries", "OUT/no.arrow"], "no such file"),
         (["evaluate", "RUN", "--recompute"], "--queries"),
+        (["evaluate", "RUN", "--queries", "RUN/queries/valid.arrow", "--split", "test"],
+         "holds valid queries, not test queries"),
+        (["evaluate", "RUN", "--queries", "RUN/queries/valid.arrow", "--recompute"],
+         "has its answers"),
         (["evaluate", "RUN", "--markdown", "OUT/no/x.md"], "cannot write"),
         (["fit", "OUT/no.tsv", "--out", "OUT"], "no.tsv"),
         (["fit", "GRAPH", "--out", "RUN", "--resume", "--recipe", "fast"], "recipe 'small'"),
         (["fit", "GRAPH", "--out", "RUN", "--resume", "--set=training.steps=9"], "another recipe"),
         (["calibrate", "OUT"], "does not exist"),
     ],
-)
+)  # fmt: skip
 def test_mistakes_are_told_and_exit_with_2(graph, run, tmp_path, arguments, words):
     places = {"GRAPH": str(graph), "RUN": str(run), "OUT": str(tmp_path / "out")}
     for name, place in places.items():

@@ -23,8 +23,9 @@ def evaluate(
         ),
     ] = None,
     split: Annotated[
-        Literal["train", "valid", "test"], typer.Option(help="Which queries of the set.")
-    ] = "test",
+        Literal["train", "valid", "test"] | None,
+        typer.Option(help="Which queries of the set; test when left out.", show_default=False),
+    ] = None,
     which: Annotated[
         Literal["best", "last"], typer.Option("--checkpoint", help="Which checkpoint.")
     ] = "best",
@@ -67,7 +68,7 @@ def evaluate(
     elif recompute:
         raise ConfigError("--recompute needs --queries: the run's own queries have their answers")
     else:
-        query_set = opened.queries(split)
+        query_set = opened.queries(split or "test")
     model = opened.load_model(which, pick_device())
     num_entities = opened.graph.num_entities
     with progress("evaluating", len(query_set), unit="queries") as bar:

@@ -79,6 +79,7 @@ def reproduce(
         raise ConfigError("give the NAME of an experiment, or --list to see all")
     from conekg.experiments.catalog import find_experiment
     from conekg.experiments.options import Options
+    from conekg.experiments.picture import check_picture, draw_tables
     from conekg.experiments.table import tables_markdown
     from conekg.training.run import open_run
 
@@ -95,8 +96,13 @@ def reproduce(
     }
     given = {key: value for key, value in given.items() if value is not None}
     _refuse_without_effect(experiment, given)
+    for file in (json_file, markdown, picture):
+        if file is not None and not file.parent.is_dir():
+            raise ConfigError(f"cannot write {file}: there is no folder {file.parent}")
+    if picture is not None:
+        check_picture(picture)
     opened = [open_run(folder) for folder in runs or []]
-    with progress(name, unit="queries") as bar:
+    with progress(name, unit=experiment.counted) as bar:
         tables = experiment.measure(opened, Options(**given, progress=bar.update))
     for table in tables:
         _print_whole(table.to_rich())
@@ -112,8 +118,6 @@ def reproduce(
     if markdown is not None:
         _write(markdown, tables_markdown(f"conekg reproduce {name}", tables))
     if picture is not None:
-        from conekg.experiments.picture import draw_tables
-
         draw_tables(tables, picture)
         say(f"drew {picture}")
 

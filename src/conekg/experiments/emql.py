@@ -36,9 +36,12 @@ def emql(runs: Sequence[Run], options: Options) -> Tables:
     """Average MRR of the nine structures without negation (Table 14)."""
     data_set = common_data_set(runs)
     graph = runs[0].graph
-    given = None
+    given, split = None, options.split
     if options.queries is not None:
-        given = open_queries(options.queries, options.split, graph)
+        # A file is of one split, and says of which; the option is for folders.
+        of_folder = None if options.queries.is_file() else options.split
+        given = open_queries(options.queries, of_folder, graph)
+        split = given.split
     paper = published("table:cmp_results", data_set if given is not None else None)
     rows, comparisons, notes = list[Row](), list[Row](), list[str]()
     for run in runs:
@@ -55,7 +58,7 @@ def emql(runs: Sequence[Run], options: Options) -> Tables:
     else:
         notes += missing_note(paper, graph.name)
     table = Table(
-        title=f"Comparison with EmQL, {graph.name}, {options.split} queries",
+        title=f"Comparison with EmQL, {graph.name}, {split} queries",
         columns=(*POSITIVE_STRUCTURES, AVERAGE),
         rows=(*rows, *paper_rows(paper), *comparisons),
         paper="table:cmp_results",

@@ -4,24 +4,36 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conekg.errors import DataError
+from conekg.errors import ConfigError, DataError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.sampling.benchmark_files import read_queries
 from conekg.sampling.query_set import QuerySet, load_query_set
 
 
 def open_queries(
-    path: str | Path, split: Split, graph: KnowledgeGraph, *, recompute: bool = False
+    path: str | Path, split: Split | None, graph: KnowledgeGraph, *, recompute: bool = False
 ) -> QuerySet:
     """The queries of a split, made for `graph`.
 
     `path` is an Arrow file of `conekg sample`, a folder with `train.arrow`, `valid.arrow` and
     `test.arrow`, or a BetaE or Query2Box folder; of the latter, `recompute` takes the queries
-    and answers them from the graph. Of a single file the split is the file's own.
+    and answers them from the graph. A single file is of one split, which `split` may confirm;
+    of a folder, None is `test`.
     """
     place = Path(path)
     if place.is_file():
-        return load_query_set(place, graph)
+        query_set = load_query_set(place, graph)
+        if split is not None and split != query_set.split:
+            raise ConfigError(
+                f"{place} holds {query_set.split} queries, not {split} queries", key="split"
+            )
+        if recompute:
+            raise ConfigError(
+                f"{place} has its answers; only those of a benchmark's folder are computed again",
+                key="recompute",
+            )
+        return query_set
+    split = split or "test"
     own = place / f"{split}.arrow"
     if own.is_file():
         return load_query_set(own, graph)
