@@ -11,7 +11,13 @@ import pytest
 from conekg.serving.errors import STATUS, kind_of
 from conekg.serving.http import ERRORS, create_app
 from conekg.serving.limits import Limits
-from conekg.serving.schemas import ErrorBody
+from conekg.serving.schemas import (
+    AnswerItem,
+    AskResponse,
+    ErrorBody,
+    ExplainResponse,
+    WitnessItem,
+)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http-api.md").read_text(encoding="utf-8")
 
@@ -45,6 +51,17 @@ def test_every_option_of_a_request_is_documented(answerer):
                 names += schema["properties"]
             for name in names:
                 assert f"`{name}`" in row, f"{path} does not document {name}"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [AskResponse, AnswerItem, ExplainResponse, WitnessItem],
+    ids=lambda each: each.__name__,
+)
+def test_every_field_of_an_answer_is_documented(schema):
+    section = PAGE.split("## Answers\n", 1)[1].split("\n## ", 1)[0]
+    for name in schema.model_fields.keys() - {"answer"}:
+        assert f"`{name}`" in section, name
 
 
 def test_every_limit_is_documented_with_its_default():
