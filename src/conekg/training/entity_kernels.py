@@ -3,7 +3,7 @@
 `EntityKernels` hides whether a model's distance is a sum of terms of raw coordinates
 (ConE, Query2Box, GQE) or an inner product with features (BetaE): the updater contrasts
 a batch, sends the gradients back through the operators, and lets the kernels move
-every row of the table.
+every row of the table: meanwhile those that need nothing from there, then the others.
 """
 
 from __future__ import annotations
@@ -54,9 +54,16 @@ class EntityKernels(Protocol):
         """The loss of a batch of regions [batch, dim] against its candidates, and gradients."""
 
     def update(
-        self, contrasted: Contrasted, occurrences: Occurrences, anchor_grads: Tensor, adam: Moments
+        self,
+        contrasted: Contrasted,
+        occurrences: Occurrences,
+        anchor_grads: Tensor | None,
+        adam: Moments,
     ) -> None:
-        """Move every row by what the candidates and `anchor_grads` [rows, width] want of it."""
+        """Move rows of the table by what candidates and anchors want of them.
+
+        Without `anchor_grads` the rows that are no anchors, with them [rows, width] the others.
+        """
 
 
 def kernels_of(model: QueryModel) -> EntityKernels | None:
@@ -116,7 +123,11 @@ class DistanceKernels:
         return Contrasted(result, tuple(region), gradients)
 
     def update(
-        self, contrasted: Contrasted, occurrences: Occurrences, anchor_grads: Tensor, adam: Moments
+        self,
+        contrasted: Contrasted,
+        occurrences: Occurrences,
+        anchor_grads: Tensor | None,
+        adam: Moments,
     ) -> None:
         """See `EntityKernels`."""
         update_entities(
@@ -166,7 +177,11 @@ class DivergenceKernels:
         return Contrasted(result, (alpha, beta, own), (by_alpha, by_beta, by_own))
 
     def update(
-        self, contrasted: Contrasted, occurrences: Occurrences, anchor_grads: Tensor, adam: Moments
+        self,
+        contrasted: Contrasted,
+        occurrences: Occurrences,
+        anchor_grads: Tensor | None,
+        adam: Moments,
     ) -> None:
         """See `EntityKernels`."""
         update_distributions(

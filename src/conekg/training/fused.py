@@ -26,7 +26,6 @@ from conekg.query.plan import AnchorStep, Plan, plan_shapes
 from conekg.training.batches import DeviceData, seed_at
 from conekg.training.entity_kernels import Moments, kernels_of
 from conekg.training.loss import subsampling_weights
-from conekg.training.merge_gradients import MergeGradients
 from conekg.training.precision import ReducedWeights, matrix_precision
 from conekg.training.recipe import TrainingRecipe
 
@@ -35,10 +34,9 @@ _BETAS, _EPSILON = (0.9, 0.999), 1e-8
 _WARM_UP_STEPS = 3
 """Steps run uncaptured first, so that libraries allocate and kernels compile outside the graph."""
 _DROPOUT_STREAM = 1
-COMPILER_OPTIONS: dict[str, str | int | bool | Callable[..., Any]] = {
-    "joint_custom_post_pass": MergeGradients()
-}
-"""What `torch.compile` is told beside its defaults."""
+COMPILER_OPTIONS: dict[str, str | int | bool | Callable[..., Any]] = {"combo_kernels": True}
+"""What `torch.compile` is told beside its defaults: small kernels that do not wait for each other
+become one, which is a twelfth of a step of ConE's."""
 
 
 class FusedUpdater:
@@ -53,9 +51,11 @@ class FusedUpdater:
         self._device = data.device
         # Gradients belong to the stream that they first ran on: one for all uncaptured steps
         # and for the capture.
-        self._main = SideStream(data.device)
-        # With priority, so that it starts even while a kernel of the main one fills the device.
-        self._beside = SideStream(data.device, priority=-1)
+        self._main = SideStream(data.device, priority=-1)
+        # Before all others, so that it starts even while a kernel of the main one fills the device.
+        self._beside = SideStream(data.device, priority=-2)
+        # After all others: what fills the device by itself takes what the main one leaves idle.
+        self._behind = SideStream(data.device)
         self._pools: dict[str, Pool] = {}
         self._plans: dict[str, Plan] = {}
         for name in dict.fromkeys(recipe.cycle):
@@ -172,6 +172,9 @@ class FusedUpdater:
             # Also before the counters move, from which later batches are drawn.
             self._beside.join()
             contrasted = self._kernels.contrast(region, batch, self._recipe.adversarial_temperature)
+            advance(self._counters, self._learning_rate, self._adam.constants)
+            with self._behind.fork():
+                self._kernels.update(contrasted, occurrences, None, self._adam)
             # Asked for, not left in `.grad` by autograd, whose nodes for that outlive an update
             # and belong to the stream they were made on. None: the batch has no use for it.
             anchor_grads, *grads = torch.autograd.grad(
@@ -180,16 +183,16 @@ class FusedUpdater:
                 contrasted.gradients,
                 allow_unused=True,
             )
+        with self._beside.fork():
+            self._kernels.update(contrasted, occurrences, anchor_grads.contiguous(), self._adam)
+            self._losses[name] += contrasted.result.loss
         for parameter, gradient in zip(self._rest.values(), grads, strict=True):
             parameter.grad = gradient
-        with self._beside.fork():
-            self._optimizer.step()
-            if self._reduced is not None:
-                self._reduced.renew(moved_only=True)
-        advance(self._counters, self._learning_rate, self._adam.constants)
-        self._kernels.update(contrasted, occurrences, anchor_grads.contiguous(), self._adam)
-        self._losses[name] += contrasted.result.loss
+        self._optimizer.step()
+        if self._reduced is not None:
+            self._reduced.renew(moved_only=True)
         self._beside.join()
+        self._behind.join()
 
     def take_loss(self) -> dict[str, float]:
         """The mean loss of each pool since the last call; the only wait for the device."""

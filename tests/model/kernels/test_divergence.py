@@ -61,14 +61,11 @@ def test_rows_move_by_adam_on_the_whole_gradient() -> None:
     adam = torch.tensor([0.0, 0.0, 0.9, 0.999, 1e-8], device=DEVICE)
     advance(counters, torch.tensor([1e-2], device=DEVICE), adam)
     moved = [to_device(part) for part in (table, torch.zeros_like(table), torch.zeros_like(table))]
-    update_distributions(
-        *moved,
-        find_occurrences(ids.int().to(DEVICE), anchors.int().to(DEVICE), NUM_ENTITIES),
-        to_device(coefficients),
-        to_device(queries),
-        to_device(anchor_grads),
-        adam,
-    )
+    occurrences = find_occurrences(ids.int().to(DEVICE), anchors.int().to(DEVICE), NUM_ENTITIES)
+    for gradients in (None, to_device(anchor_grads)):
+        update_distributions(
+            *moved, occurrences, to_device(coefficients), to_device(queries), gradients, adam
+        )
     rows, moments, squares = (part.cpu().double() for part in moved)
     size = float(gradient.abs().max())
     torch.testing.assert_close(moments, 0.1 * gradient, atol=1e-6 * size, rtol=1e-3)

@@ -54,17 +54,22 @@ def test_rows_move_by_adam_on_the_whole_gradient(kind: int) -> None:
     advance(counters, torch.tensor([1e-2], device=DEVICE), adam)
     assert counters.tolist() == [41, 3]
     moved = [to_device(part) for part in (table, moments, squares)]
-    update_entities(
-        *moved,
-        find_occurrences(ids.int().to(DEVICE), anchors.int().to(DEVICE), NUM_ENTITIES),
-        to_device(coefficients),
-        prepared_regions(kind, to_device(first), to_device(second)),
-        to_device(anchor_grads),
-        adam,
-        geometry=kind,
-        inverse_range=1 / RANGE,
-        center_weight=CENTER_WEIGHT,
-    )
+    occurrences = find_occurrences(ids.int().to(DEVICE), anchors.int().to(DEVICE), NUM_ENTITIES)
+    for gradients in (None, to_device(anchor_grads)):
+        before = moved[0].clone()
+        update_entities(
+            *moved,
+            occurrences,
+            to_device(coefficients),
+            prepared_regions(kind, to_device(first), to_device(second)),
+            gradients,
+            adam,
+            geometry=kind,
+            inverse_range=1 / RANGE,
+            center_weight=CENTER_WEIGHT,
+        )
+        changed = (moved[0] != before).any(dim=1).nonzero().flatten().tolist()
+        assert changed == ([1, 2, 3, 4, 6, 7, 8] if gradients is None else [0, 5])
     for actual, expected in zip(
         moved, (expected_table, expected_moments, expected_squares), strict=True
     ):

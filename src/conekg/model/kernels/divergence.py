@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from conekg.model.beta import LARGEST, SMALLEST
-from conekg.model.kernels.entity_update import Occurrences, adam_step
+from conekg.model.kernels.entity_update import Occurrences, adam_step, find_row
 
 
 def divergence_features(entities: Tensor) -> tuple[Tensor, Tensor]:
@@ -48,30 +48,33 @@ def update_distributions(
     occurrences: Occurrences,
     coefficients: Tensor,
     queries: Tensor,
-    anchor_grads: Tensor,
+    anchor_grads: Tensor | None,
     adam: Tensor,
 ) -> None:
-    """Move all rows of `entities` [num_entities, 2·dim] and their moments, in place.
+    """Move rows of `entities` [num_entities, 2·dim] and their moments, in place.
 
     `coefficients` [batch, candidates] by each divergence; `queries` [batch, 2·dim] the
-    regions' α and β; the others as `update_entities` takes them.
+    regions' α and β; which rows, and the other arguments, as for `update_entities`.
     """
-    num_entities, width = entities.shape
-    _update_kernel[(num_entities,)](
+    width = entities.shape[1]
+    anchored = anchor_grads is not None
+    _update_kernel[(len(occurrences.anchors) if anchored else len(entities),)](
         entities,
         first_moment,
         second_moment,
         occurrences.order,
         occurrences.offsets,
+        occurrences.anchors,
         coefficients,
         queries,
-        anchor_grads,
+        anchor_grads if anchored else entities,
         adam,
         coefficients.shape[1],
         coefficients.numel(),
         width // 2,
         SMALLEST,
         LARGEST,
+        ANCHORED=anchored,
         BLOCK_DIM=triton.next_power_of_2(width // 2),
         num_warps=4,
         enable_fp_fusion=True,
@@ -147,6 +150,7 @@ def _update_kernel(
     second_moment_ptr,
     order_ptr,
     offset_ptr,
+    anchor_ptr,
     coefficient_ptr,
     query_ptr,
     anchor_grad_ptr,
@@ -156,9 +160,12 @@ def _update_kernel(
     dim,
     smallest,
     largest,
+    ANCHORED: tl.constexpr,
     BLOCK_DIM: tl.constexpr,
 ):
-    row = tl.program_id(0).to(tl.int64)
+    row, start, stop, is_own = find_row(order_ptr, offset_ptr, anchor_ptr, num_places, ANCHORED)
+    if not is_own:
+        return
     column = tl.arange(0, BLOCK_DIM)[None, :]
     real = column < dim
     place_in_row = tl.arange(0, 2)[:, None] * dim + column  # α, then β
@@ -169,11 +176,9 @@ def _update_kernel(
     parameters = tl.minimum(tl.maximum(raw + 1.0, smallest), largest)
     excess = tl.zeros([2, BLOCK_DIM], dtype=tl.float32)
     by_raw = tl.zeros([2, BLOCK_DIM], dtype=tl.float32)
-    start = tl.load(offset_ptr + row)
-    stop = tl.load(offset_ptr + row + 1)
     for index in range(start, stop):
         place = tl.load(order_ptr + index).to(tl.int32)
-        if place < num_places:
+        if not ANCHORED or place < num_places:
             query = (place // num_candidates) * 2 * dim + place_in_row
             coefficient = tl.load(coefficient_ptr + place)
             excess += coefficient * (parameters - tl.load(query_ptr + query, mask=real, other=0.0))

@@ -5,6 +5,8 @@ adds up what every query wants of that entity, then moves the row. There are no
 atomic additions, so the result does not depend on scheduling, and the gradient
 never exists in memory. Rows that no query touched are moved too, as dense Adam
 does (their moments decay); the update is the one of Kingma and Ba, 2015, Alg. 1.
+Rows that anchor a query wait for the gradient that comes back through the operators; all
+others, nearly the whole table, can be moved meanwhile.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ class Occurrences:
     """Places in the batch, sorted by entity: first the candidates, row by row, then anchors."""
     offsets: Tensor
     """[num_entities + 1] the occurrences of entity e are `order[offsets[e] : offsets[e + 1]]`."""
+    anchors: Tensor
+    """[rows] the entities that anchor queries; one may anchor several."""
 
 
 def find_occurrences(candidates: Tensor, anchors: Tensor, num_entities: int) -> Occurrences:
@@ -40,7 +44,8 @@ def find_occurrences(candidates: Tensor, anchors: Tensor, num_entities: int) -> 
     if num_entities < _SHORT_KEYS:
         keys, entities = ((part - _SHORT_KEYS // 2).to(torch.int16) for part in (keys, entities))
     ordered, order = torch.sort(keys, stable=True)
-    return Occurrences(order, torch.searchsorted(ordered, entities, out_int32=True))
+    offsets = torch.searchsorted(ordered, entities, out_int32=True)
+    return Occurrences(order, offsets, anchors.reshape(-1))
 
 
 def update_entities(
@@ -50,7 +55,7 @@ def update_entities(
     occurrences: Occurrences,
     coefficients: Tensor,
     prepared: tuple[Tensor, Tensor, Tensor],
-    anchor_grads: Tensor,
+    anchor_grads: Tensor | None,
     adam: Tensor,
     *,
     geometry: int,
@@ -58,22 +63,27 @@ def update_entities(
     center_weight: float,
     num_warps: int = 2,
 ) -> None:
-    """Move all rows of `entities` [num_entities, dim] and their moments, in place.
+    """Move rows of `entities` [num_entities, dim] and their moments, in place.
+
+    Without `anchor_grads`: the rows that anchor no query of the batch. With them, [rows, dim]
+    by the raw rows used as anchors: those rows. One call of each moves every row once.
 
     `coefficients` [batch, candidates] by each distance, and the `prepared` regions, three of
-    [batch, dim], both from `contrast`; `anchor_grads` [rows, dim] by the raw rows used as
-    anchors; `adam` [5]: learning rate / (1 − β1^t), sqrt(1 − β2^t), β1, β2, ε.
+    [batch, dim], both from `contrast`; `adam` [5]: learning rate / (1 − β1^t),
+    sqrt(1 − β2^t), β1, β2, ε.
     """
-    num_entities, dim = entities.shape
-    _update_kernel[(num_entities,)](
+    dim = entities.shape[1]
+    anchored = anchor_grads is not None
+    _update_kernel[(len(occurrences.anchors) if anchored else len(entities),)](
         entities,
         first_moment,
         second_moment,
         occurrences.order,
         occurrences.offsets,
+        occurrences.anchors,
         coefficients,
         *prepared,
-        anchor_grads,
+        anchor_grads if anchored else entities,
         adam,
         inverse_range,
         center_weight,
@@ -81,6 +91,7 @@ def update_entities(
         coefficients.numel(),
         dim,
         GEOMETRY=geometry,
+        ANCHORED=anchored,
         PIECES=row_pieces(dim),
         num_warps=num_warps,
         enable_fp_fusion=True,
@@ -102,12 +113,34 @@ def adam_step(raw, gradient, first_moment, second_moment, adam_ptr):
 
 
 @triton.jit
+def find_row(order_ptr, offset_ptr, anchor_ptr, num_places, ANCHORED: tl.constexpr):
+    """(row, start, stop, is_own): the program's row, where its occurrences are, whose it is.
+
+    Anchors come last among a row's occurrences. A program of `ANCHORED` stands for an anchor,
+    and owns its row if the row's last occurrence is that anchor; any other for a row, and owns
+    it if the last is none.
+    """
+    program = tl.program_id(0)
+    row = program.to(tl.int64)
+    if ANCHORED:
+        row = tl.load(anchor_ptr + program).to(tl.int64)
+    start = tl.load(offset_ptr + row)
+    stop = tl.load(offset_ptr + row + 1)
+    last = tl.load(order_ptr + stop - 1, mask=stop > start, other=0).to(tl.int32)
+    is_own = last < num_places
+    if ANCHORED:
+        is_own = last == num_places + program
+    return row, start, stop, is_own
+
+
+@triton.jit
 def _update_kernel(
     entity_ptr,
     first_moment_ptr,
     second_moment_ptr,
     order_ptr,
     offset_ptr,
+    anchor_ptr,
     coefficient_ptr,
     center_ptr,
     extent_ptr,
@@ -120,9 +153,12 @@ def _update_kernel(
     num_places,
     dim,
     GEOMETRY: tl.constexpr,
+    ANCHORED: tl.constexpr,
     PIECES: tl.constexpr,
 ):
-    row = tl.program_id(0).to(tl.int64)
+    row, start, stop, is_own = find_row(order_ptr, offset_ptr, anchor_ptr, num_places, ANCHORED)
+    if not is_own:
+        return
     here = row * dim
     raw = load_row(entity_ptr + here, dim, PIECES)
     points, slopes = (), ()
@@ -132,11 +168,9 @@ def _update_kernel(
         slopes = slopes + (slope,)
     by_point = zero_row(raw, PIECES)
     by_raw = zero_row(raw, PIECES)
-    start = tl.load(offset_ptr + row)
-    stop = tl.load(offset_ptr + row + 1)
     for index in range(start, stop):
         place = tl.load(order_ptr + index).to(tl.int32)
-        if place < num_places:
+        if not ANCHORED or place < num_places:
             query = (place // num_candidates) * dim
             coefficient = tl.load(coefficient_ptr + place)
             center = load_row(center_ptr + query, dim, PIECES)
