@@ -36,6 +36,6 @@ def test_a_query2box_folder_brings_the_papers_row(trained, options, tmp_path):
     assert table.row("EmQL, Table 14").values == {"AVG": 43.9}
     file = trained["cone"].folder / "queries" / "valid.arrow"
     (valid,) = emql([run], replace(options, queries=file))
-    assert valid.title.endswith("valid queries"), "a file says itself of which split it is"
+    assert valid.title.endswith("queries of valid.arrow")
     (own,) = emql([run], options)
     assert all(row.kind == "ours" for row in own.rows), "another release, no comparison"

@@ -5,7 +5,7 @@ import pytest
 from conekg.errors import ConfigError
 from conekg.evaluation.evaluate import evaluate
 from conekg.experiments.experiment import common_data_set
-from conekg.experiments.main_results import is_within, main_epfo, main_negation
+from conekg.experiments.main_results import MAIN_EPFO, is_within, main_epfo, main_negation
 from conekg.experiments.published import published
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
 from conekg.training.run import open_run
@@ -73,8 +73,27 @@ def test_within_the_error_bar_allows_for_rounding():
     assert is_within({"1p": 52.9}, {"1p": 53.1}, {"1p": 0.117}) == {"1p": False}
 
 
+def test_other_queries_and_where_ours_are_from(trained, options, tmp_path):
+    run = named(trained["cone"], "NELL", tmp_path)
+    (own,) = main_epfo([run], options)
+    assert own.title == "Queries without negation, NELL, test queries"
+    assert any("these queries were sampled here (protocol " in note for note in own.notes)
+    file = run.folder / "queries" / "valid.arrow"
+    (given,) = main_epfo([run], replace(options, queries=file))
+    assert given.title == "Queries without negation, NELL, queries of valid.arrow"
+    report = evaluate(
+        run.load_model("best"), tiny_queries()["valid"], num_entities=run.graph.num_entities
+    )
+    for name in POSITIVE_STRUCTURES:
+        if name in report.measured:
+            mrr = given.row("ConE (cone)").values[name]
+            assert mrr == pytest.approx(100 * report.measured[name].mrr)
+    assert own.row("ConE (cone)").values != given.row("ConE (cone)").values
+
+
 def test_fewer_queries_are_ranked_when_asked(trained, options):
-    (few,) = main_epfo([trained["cone"]], replace(options, max_queries=1))
+    (few,) = MAIN_EPFO.measure([trained["cone"]], replace(options, max_queries=1))
+    assert few.notes[-1] == "At most 1 queries of each structure were used."
     (all_of,) = main_epfo([trained["cone"]], options)
     assert few.row("ConE (cone)").values != all_of.row("ConE (cone)").values
 

@@ -17,7 +17,9 @@ from conekg.experiments.main_results import (
     average_note,
     compare,
     mrr_row,
+    origin_note,
     paper_rows,
+    queries_title,
     rank,
 )
 from conekg.experiments.options import Options
@@ -46,11 +48,11 @@ def dimensions(runs: Sequence[Run], options: Options) -> Tables:
             rows.append(Row(f"{title_of(run)}, d = {run.recipe.config.dim}", ours))
             theirs = paper.row(name) or (paper.row("cone") if name == "cone-800" else {})
             comparisons += compare(rows[-1].label, ours, theirs)
-            notes += [describe(run), *report.notes()]
+            notes += [describe(run), *report.notes(), *origin_note(run, options, paper)]
         notes += [*average_note(rows), *missing_note(paper, runs[0].graph.name)]
         tables.append(
             Table(
-                title=f"Dimensions, queries {title}, {runs[0].graph.name}",
+                title=f"Dimensions, {title}, {runs[0].graph.name}, {queries_title(options)}",
                 columns=(*structures, AVERAGE),
                 rows=(*rows, *paper_rows(paper, _TITLES), *comparisons),
                 paper=label,
@@ -66,5 +68,5 @@ DIMENSIONS = Experiment(
     paper=("table:epfo_results_800", "table:negation_results_800"),
     summary="MRR at several dimensions, such as BetaE at 400 and 800",
     run=dimensions,
-    options=("split", "checkpoint", "max_queries"),
+    options=("split", "checkpoint", "max_queries", "queries"),
 )

@@ -22,13 +22,13 @@ from conekg.experiments.main_results import (
     compare,
     mrr_row,
     paper_rows,
+    queries_title,
     rank,
 )
 from conekg.experiments.options import Options
 from conekg.experiments.published import published
 from conekg.experiments.table import Row, Table
 from conekg.query.shape import POSITIVE_STRUCTURES
-from conekg.sampling.source import open_queries
 from conekg.training.run import Run
 
 
@@ -36,21 +36,16 @@ def emql(runs: Sequence[Run], options: Options) -> Tables:
     """Average MRR of the nine structures without negation (Table 14)."""
     data_set = common_data_set(runs)
     graph = runs[0].graph
-    given, split = None, options.split
-    if options.queries is not None:
-        # A file is of one split, and says of which; the option is for folders.
-        of_folder = None if options.queries.is_file() else options.split
-        given = open_queries(options.queries, of_folder, graph)
-        split = given.split
-    paper = published("table:cmp_results", data_set if given is not None else None)
+    given = options.queries is not None
+    paper = published("table:cmp_results", data_set if given else None)
     rows, comparisons, notes = list[Row](), list[Row](), list[str]()
     for run in runs:
-        report = rank(run, options, POSITIVE_STRUCTURES, queries=given)
+        report = rank(run, options, POSITIVE_STRUCTURES)
         ours = mrr_row(report, POSITIVE_STRUCTURES)
         rows.append(Row(title_of(run), ours))
         comparisons += compare(title_of(run), ours, paper.row(run.recipe.model))
         notes += [describe(run), *report.notes()]
-    if given is None:
+    if not given:
         notes.append(
             "These are the runs' own queries. The paper's numbers are for the Query2Box release of "
             "FB15k: give its folder as --queries to compare with them."
@@ -58,7 +53,7 @@ def emql(runs: Sequence[Run], options: Options) -> Tables:
     else:
         notes += missing_note(paper, graph.name)
     table = Table(
-        title=f"Comparison with EmQL, {graph.name}, {split} queries",
+        title=f"Comparison with EmQL, {graph.name}, {queries_title(options)}",
         columns=(*POSITIVE_STRUCTURES, AVERAGE),
         rows=(*rows, *paper_rows(paper), *comparisons),
         paper="table:cmp_results",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conekg.errors import ConfigError
 from conekg.experiments.options import Options
@@ -38,7 +38,11 @@ class Experiment:
             raise ConfigError(f"{self.name} needs one RUN at least: a folder of `conekg fit`")
         if not self.needs_runs and runs:
             raise ConfigError(f"{self.name} takes no RUN: it measures no trained model")
-        return self.run(runs, options)
+        tables = self.run(runs, options)
+        if options.max_queries is None:
+            return tables
+        note = f"At most {options.max_queries:,} queries of each structure were used."
+        return tuple(replace(table, notes=(*table.notes, note)) for table in tables)
 
 
 def title_of(run: Run) -> str:

@@ -25,6 +25,7 @@ from conekg.experiments.table import Row, Table, difference
 from conekg.query.rewrite import UnionForm
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
 from conekg.sampling.query_set import QuerySet
+from conekg.sampling.source import open_queries
 from conekg.training.run import Run
 
 AVERAGE = "AVG"
@@ -73,10 +74,10 @@ def _main_table(
             within = is_within(ours, theirs, deviation)
             comparisons.append(Row(f"{title_of(run)} within the error bar", within, "comparison"))
             notes.append(ERROR_BAR_NOTE)
-        notes += [describe(run), *report.notes()]
+        notes += [describe(run), *report.notes(), *origin_note(run, options, paper)]
     notes += [*average_note(rows), *missing_note(paper, runs[0].graph.name)]
     return Table(
-        title=f"{title}, {runs[0].graph.name}, {options.split} queries",
+        title=f"{title}, {runs[0].graph.name}, {queries_title(options)}",
         columns=(*structures, AVERAGE),
         rows=(*rows, *paper_rows(paper), *comparisons),
         paper=label,
@@ -86,22 +87,42 @@ def _main_table(
 
 
 def rank(
-    run: Run,
-    options: Options,
-    structures: Sequence[str],
-    *,
-    union: UnionForm = "dnf",
-    queries: QuerySet | None = None,
+    run: Run, options: Options, structures: Sequence[str], *, union: UnionForm = "dnf"
 ) -> Report:
     """The ranks of a run's model on its own queries, or the given ones, of those structures."""
-    query_set = run.queries(options.split) if queries is None else queries
     return evaluate(
         run.load_model(options.checkpoint, options.device),
-        only_structures(query_set, structures),
+        only_structures(queries_of(run, options), structures),
         num_entities=run.graph.num_entities,
         union=union,
         max_queries=options.max_queries,
         progress=options.progress,
+    )
+
+
+def queries_of(run: Run, options: Options) -> QuerySet:
+    """The run's own queries of the split, or those that were given in their place."""
+    if options.queries is None:
+        return run.queries(options.split)
+    # A file is of one split, and says of which; the option is for folders.
+    split = None if options.queries.is_file() else options.split
+    return open_queries(options.queries, split, run.graph)
+
+
+def queries_title(options: Options) -> str:
+    """What a table's title calls its queries."""
+    given = options.queries
+    return f"{options.split} queries" if given is None else f"queries of {given.resolve().name}"
+
+
+def origin_note(run: Run, options: Options, paper: Published) -> tuple[str, ...]:
+    """That the queries are not the paper's, where its numbers stand beside."""
+    queries = queries_of(run, options)
+    if not paper.rows or queries.protocol is None:
+        return ()
+    return (
+        f"{title_of(run)}: these queries were sampled here (protocol {queries.protocol}, seed "
+        f"{queries.seed}); the paper's are those of the public release, which --queries takes.",
     )
 
 
@@ -152,7 +173,7 @@ MAIN_EPFO = Experiment(
     paper=("table:epfo_results", "table:errorbar_epfo"),
     summary="MRR of the nine structures without negation",
     run=main_epfo,
-    options=("split", "checkpoint", "max_queries"),
+    options=("split", "checkpoint", "max_queries", "queries"),
 )
 
 MAIN_NEGATION = Experiment(
@@ -160,5 +181,5 @@ MAIN_NEGATION = Experiment(
     paper=("table:negation_results", "table:errorbar_neg"),
     summary="MRR of the five structures with negation",
     run=main_negation,
-    options=("split", "checkpoint", "max_queries"),
+    options=("split", "checkpoint", "max_queries", "queries"),
 )

@@ -21,7 +21,9 @@ from conekg.experiments.main_results import (
     average_note,
     compare,
     mrr_row,
+    origin_note,
     paper_rows,
+    queries_title,
     rank,
 )
 from conekg.experiments.options import Options
@@ -62,12 +64,13 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
             f"paper's seeds are {', '.join(map(str, PAPER_SEEDS))}.",
             *(describe(run) for run in runs),
             *reports[0].notes(),
+            *(note for run in runs for note in origin_note(run, options, paper)),
             *average_note(rows[: len(runs)]),
             *missing_note(paper, runs[0].graph.name),
         ]
         tables.append(
             Table(
-                title=f"Seeds, queries {title}, {runs[0].graph.name}",
+                title=f"Seeds, {title}, {runs[0].graph.name}, {queries_title(options)}",
                 columns=(*structures, AVERAGE),
                 rows=(*rows, *paper_rows(paper, _TITLES), *compare(f"{model}, mean", mean, theirs)),
                 paper=label,
@@ -113,5 +116,5 @@ SEEDS = Experiment(
     paper=("table:errorbar_epfo", "table:errorbar_neg"),
     summary="mean and standard deviation of MRR over seeds",
     run=seeds,
-    options=("split", "checkpoint", "max_queries"),
+    options=("split", "checkpoint", "max_queries", "queries"),
 )

@@ -12,7 +12,13 @@ from conekg.experiments.experiment import (
     missing_note,
     title_of,
 )
-from conekg.experiments.main_results import compare, paper_rows, rank
+from conekg.experiments.main_results import (
+    compare,
+    origin_note,
+    paper_rows,
+    queries_title,
+    rank,
+)
 from conekg.experiments.options import Options
 from conekg.experiments.published import published
 from conekg.experiments.table import Row, Table
@@ -38,9 +44,9 @@ def union(runs: Sequence[Run], options: Options) -> Tables:
                 notes.append(f"{title_of(run)}, {form}: {reason}.")
         rows.append(Row(title_of(run), ours))
         comparisons += compare(title_of(run), ours, paper.row(run.recipe.model))
-        notes.append(describe(run))
+        notes += [describe(run), *origin_note(run, options, paper)]
     table = Table(
-        title=f"Unions, {runs[0].graph.name}, {options.split} queries",
+        title=f"Unions, {runs[0].graph.name}, {queries_title(options)}",
         columns=paper.columns,
         rows=(*rows, *paper_rows(paper), *comparisons),
         paper="table:dis",
@@ -59,5 +65,5 @@ UNION = Experiment(
     paper=("table:dis",),
     summary="unions by DNF against De Morgan's law, on 2u and up",
     run=union,
-    options=("split", "checkpoint", "max_queries"),
+    options=("split", "checkpoint", "max_queries", "queries"),
 )
