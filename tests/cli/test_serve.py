@@ -5,10 +5,12 @@ from __future__ import annotations
 import builtins
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import httpx
@@ -18,6 +20,7 @@ from typer.testing import CliRunner
 
 from conekg.answering.fit import fit
 from conekg.cli.main import app
+from conekg.errors import ConfigError
 from conekg.sampling.protocol import PRESETS
 from tiny import tiny_graph
 
@@ -83,6 +86,22 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         device=torch.device("cpu"),
     )
     return folder
+
+
+def test_a_checkpoint_without_probabilities_is_told(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def stop(*_: object, **__: object) -> None:
+        raise ConfigError("stopped before it listened")
+
+    monkeypatch.setattr(import_module("conekg.serving.server"), "make_server", stop)
+    calibrated = runner.invoke(app, ["serve", str(run_folder), "--port", "0"])
+    assert "stopped before it listened" in calibrated.stderr
+    assert "no probabilities" not in calibrated.stderr
+    bare = shutil.copytree(run_folder, tmp_path / "bare")
+    (bare / "calibration.json").unlink()
+    told = runner.invoke(app, ["serve", str(bare), "--port", "0"]).stderr.replace("\n", "")
+    assert f"no probabilities: `conekg calibrate {bare} --checkpoint best` fits them" in told
 
 
 def test_a_run_is_served_until_it_is_told_to_stop(run_folder: Path):

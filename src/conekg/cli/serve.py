@@ -71,6 +71,8 @@ def serve(
         say(f"loading {run}")
         examples = _example_queries(open_run(run))
         answerer = Answerer.open(run, which=checkpoint, device=device)
+        if answerer.calibration is None:
+            warn(f"no probabilities: `conekg calibrate {run} --checkpoint {checkpoint}` fits them")
         app = create_app(
             answerer,
             limits=limits,
