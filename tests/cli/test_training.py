@@ -88,6 +88,36 @@ def test_training_stops_and_resumes(graph, tmp_path):
     assert "trained 4 steps" in finished.stderr
 
 
+def test_training_ends_with_the_papers_tables_when_asked(graph, run, tmp_path):
+    """What it prints is what `reproduce` prints, also after it was stopped and resumed."""
+    folder, queries = tmp_path / "run", run / "queries"
+    options = ["--queries", queries, "--tables", "--max-minutes", 0, *SMALL]
+    stopped = conekg("train", graph, "--out", folder, *options)
+    assert stopped.stdout == ""
+    command = re.search(r"continue with `conekg (.+?)`", stopped.stderr.replace("\n", " "))
+    finished = conekg(*shlex.split(command[1]))
+    assert finished.exit_code == 0, finished.output
+    tables = [conekg("reproduce", name, folder).stdout for name in ("main-epfo", "main-negation")]
+    assert finished.stdout == "".join(tables)
+    assert "Queries without negation, tiny, test queries" in tables[0]
+    no_test = tmp_path / "queries"
+    no_test.mkdir()
+    (no_test / "train.arrow").symlink_to(queries / "train.arrow")
+    refused = conekg("train", graph, "--out", tmp_path / "other", "--queries", no_test, "--tables")
+    assert refused.exit_code == 2
+    assert "no test queries" in refused.stderr
+
+
+def test_a_model_without_negation_has_one_table(graph, run, tmp_path):
+    options = ["--model", "gqe", "--set=training.steps=2", "--set=model.dim=8", "--tables"]
+    result = conekg(
+        "train", graph, "--out", tmp_path / "run", "--queries", run / "queries", *options
+    )
+    assert result.exit_code == 0, result.output
+    assert "without negation" in result.stdout
+    assert "Queries with negation" not in result.stdout
+
+
 def test_a_fit_that_was_stopped_is_continued_as_a_fit(graph, tmp_path):
     folder = tmp_path / "run"
     stopped = conekg("fit", graph, "--out", folder, "--max-minutes", 0, *SMALL)

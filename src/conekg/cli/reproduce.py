@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from conekg.cli.console import print_text, progress, results, say
+from conekg.cli.console import progress, results, say
+from conekg.cli.paper_tables import print_tables
 from conekg.errors import ConfigError
 
 if TYPE_CHECKING:
     from conekg.experiments.experiment import Experiment
-
-_WIDEST = 400
-"""Characters; no table has more."""
 
 
 def reproduce(
@@ -104,10 +102,7 @@ def reproduce(
     opened = [open_run(folder) for folder in runs or []]
     with progress(name, unit=experiment.counted) as bar:
         tables = experiment.measure(opened, Options(**given, progress=bar.update))
-    for table in tables:
-        _print_whole(table.to_rich())
-        for note in table.notes:
-            print_text(f"- {note}")
+    print_tables(tables)
     if json_file is not None:
         content = {
             "experiment": name,
@@ -120,14 +115,6 @@ def reproduce(
     if picture is not None:
         draw_tables(tables, picture)
         say(f"drew {picture}")
-
-
-def _print_whole(table: Table) -> None:
-    """Print a table as wide as it is: numbers cut off to fit a narrow terminal are no numbers."""
-    console = results()
-    needed = console.measure(table, options=console.options.update_width(_WIDEST)).maximum
-    console.width = max(console.width, needed)
-    console.print(table)
 
 
 def _refuse_without_effect(experiment: Experiment, given: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from conekg.cli.console import say
+from conekg.cli.paper_tables import print_main_tables
 from conekg.cli.training_report import tell_outcome, told_events
 from conekg.errors import ConfigError
 
@@ -69,6 +70,13 @@ def train(
     ] = None,
     resume: ResumeOption = False,
     max_minutes: MaxMinutesOption = None,
+    tables: Annotated[
+        bool,
+        typer.Option(
+            "--tables",
+            help="Then rank the test queries and print the paper's Tables 1 and 2, ours beside.",
+        ),
+    ] = False,
     show_recipe: Annotated[
         bool, typer.Option("--show-recipe", help="Print the resolved recipe as TOML and exit.")
     ] = False,
@@ -125,12 +133,18 @@ def train(
                     )
             if "train" not in sets:
                 raise ConfigError(f"{queries} holds no training queries", key="queries")
+            if tables and "test" not in sets:
+                raise ConfigError(
+                    f"{queries} holds no test queries, which --tables ranks", key="queries"
+                )
             run = start_run(out, facts, chosen, sets, events)
         say(f"training {run.recipe.model} on {run.graph.name} ({run.recipe.name}), {pick_device()}")
         outcome = train_run(run, max_minutes=max_minutes, events=events)
-    tell_outcome(outcome, f"conekg train --resume --out {out}")
+    tell_outcome(outcome, f"conekg train --resume --out {out}{' --tables' if tables else ''}")
     if outcome.finished:
         say(
             f"the run is in {out}; `conekg evaluate {out}` ranks held-out answers, "
             f"`conekg calibrate {out}` gives answers probabilities"
         )
+        if tables:
+            print_main_tables(open_run(out))

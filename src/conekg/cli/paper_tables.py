@@ -1,0 +1,44 @@
+"""Tables of the paper on the terminal, ours beside theirs: of `reproduce` and of `train`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from conekg.cli.console import print_text, progress, results
+
+if TYPE_CHECKING:
+    from conekg.experiments.table import Table
+    from conekg.training.run import Run
+
+_WIDEST = 400
+"""Characters; no table has more."""
+
+
+def print_main_tables(run: Run) -> None:
+    """Rank a run's test queries and print the paper's main tables: 1, and 2 if it can negate."""
+    from conekg.experiments.main_results import MAIN_EPFO, MAIN_NEGATION
+    from conekg.experiments.options import Options
+    from conekg.model.catalog import find_model
+
+    can_negate = find_model(run.recipe.model).model.can_negate
+    experiments = (MAIN_EPFO, MAIN_NEGATION) if can_negate else (MAIN_EPFO,)
+    for experiment in experiments:
+        with progress(experiment.name, unit=experiment.counted) as bar:
+            tables = experiment.measure([run], Options(progress=bar.update))
+        print_tables(tables)
+
+
+def print_tables(tables: Iterable[Table]) -> None:
+    """Print tables as wide as they are, and their notes.
+
+    Numbers cut off to fit a narrow terminal are no numbers.
+    """
+    console = results()
+    for table in tables:
+        drawn = table.to_rich()
+        needed = console.measure(drawn, options=console.options.update_width(_WIDEST)).maximum
+        console.width = max(console.width, needed)
+        console.print(drawn)
+        for note in table.notes:
+            print_text(f"- {note}")
