@@ -165,6 +165,12 @@ def test_negations_are_absent_or_contradicted(film_graph: KnowledgeGraph) -> Non
     assert argo.weakest is not None
     assert argo.weakest.query == "!c1.produced"
     assert not argo.facts_only
+    (alien,) = explain(answerer, question, entities=[2]).witnesses
+    assert [part.kind for part in alien.parts] == ["guess", "contradicted"]
+    assert alien.weakest is not None
+    assert alien.weakest.kind == "contradicted", (
+        "what facts deny is worse than what they leave open"
+    )
 
 
 def test_scores_are_the_models(film_graph: KnowledgeGraph) -> None:
