@@ -4,6 +4,7 @@ Without a GPU the kernels run under Triton's interpreter (`conftest.py` says so)
 same tests run the compiled kernels.
 """
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -139,6 +140,15 @@ def test_moves_every_parameter_by_the_plain_gradient(
             # A softmax ignores what is added to all its arguments.
             assert key == "attention.2.bias" or move.abs().max() > 1e-3, f"{key} did not move"
         before = after
+
+
+def test_only_the_compilers_advice_to_itself_is_left_out() -> None:
+    with fused._compiling_quietly():
+        warnings.warn(
+            "\nOnline softmax is disabled on the fly since ...", UserWarning, stacklevel=1
+        )
+        with pytest.raises(UserWarning, match="else"):
+            warnings.warn("something else", UserWarning, stacklevel=1)
 
 
 def test_state_continues_exactly() -> None:

@@ -10,6 +10,7 @@ Needs CUDA and Triton (or Triton's interpreter, in tests, where nothing is captu
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -119,7 +120,7 @@ class FusedUpdater:
         elif self._device.type != "cuda":
             self._run_cycle()
         elif self._uncaptured < _WARM_UP_STEPS:
-            with self._main.fork():
+            with self._main.fork(), _compiling_quietly():
                 if self._reduced is not None:  # who knows what moved the weights before
                     self._reduced.renew()
                 self._run_cycle()
@@ -251,6 +252,14 @@ class FusedUpdater:
         """Dropout draws from the device's own generator, which a captured graph advances."""
         if self._device.type == "cuda":
             torch.cuda.manual_seed(seed_at(self._recipe.seed, self._steps, 0, _DROPOUT_STREAM))
+
+
+@contextmanager
+def _compiling_quietly() -> Iterator[None]:
+    """Without what the compiler says about its own reductions, which no user can act upon."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"\s*Online softmax is disabled", UserWarning)
+        yield
 
 
 class Operators(nn.Module):
