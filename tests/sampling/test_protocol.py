@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.graph.source import open_graph
 from conekg.query.shape import STRUCTURES
+from conekg.sampling import protocol
 from conekg.sampling.protocol import PRESETS
 
 
@@ -17,19 +20,19 @@ from conekg.sampling.protocol import PRESETS
     ],
 )
 def test_published_values(name: str, cap: int, train: int, negation: int, evaluation: int) -> None:
-    protocol = PRESETS[name]
+    preset = PRESETS[name]
     path, negated = STRUCTURES["3p"], STRUCTURES["2in"]
-    assert protocol.answer_cap("test", path) == protocol.answer_cap("valid", negated) == cap
-    assert protocol.answer_cap("train", path) is None
-    assert protocol.answer_cap("train", negated) == cap
-    assert protocol.relation_tries == 40
-    assert protocol.count("train", STRUCTURES["3p"]) == train
-    assert protocol.count("train", STRUCTURES["inp"]) == negation
-    assert protocol.count("test", STRUCTURES["inp"]) == evaluation
-    assert protocol.count("valid", STRUCTURES["2u"]) == evaluation
-    assert protocol.count("test", STRUCTURES["1p"]) is None
-    assert len(protocol.shapes("train")) == 10
-    assert len(protocol.shapes("test")) == len(protocol.shapes("valid")) == 14
+    assert preset.answer_cap("test", path) == preset.answer_cap("valid", negated) == cap
+    assert preset.answer_cap("train", path) is None
+    assert preset.answer_cap("train", negated) == cap
+    assert preset.relation_tries == 40
+    assert preset.count("train", STRUCTURES["3p"]) == train
+    assert preset.count("train", STRUCTURES["inp"]) == negation
+    assert preset.count("test", STRUCTURES["inp"]) == evaluation
+    assert preset.count("valid", STRUCTURES["2u"]) == evaluation
+    assert preset.count("test", STRUCTURES["1p"]) is None
+    assert len(preset.shapes("train")) == 10
+    assert len(preset.shapes("test")) == len(preset.shapes("valid")) == 14
 
 
 def test_missing_counts_follow_the_size_of_the_graph(random_graph: KnowledgeGraph) -> None:
@@ -51,6 +54,22 @@ def test_more_training_queries_are_as_many_of_every_shape() -> None:
     assert more.count("train", STRUCTURES["1p"]) is None
     assert more.count("test", STRUCTURES["inp"]) == 4_000
     assert more.answer_cap("train", STRUCTURES["inp"]) == 80
+
+
+def test_derived_counts_are_bounded(
+    random_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph of millions of links would otherwise be wanted to fill the memory with answers."""
+    links = len(random_graph.adjacency("train").pair_heads)
+    monkeypatch.setattr(protocol, "MOST_TRAINING_QUERIES", links // 2)
+    resolved = PRESETS["small"].for_graph(random_graph)
+    assert resolved.train_count == links // 2
+    assert resolved.with_more_training(4).train_count == links // 2
+    given = replace(resolved, train_count=links)
+    assert given.with_more_training(4).train_count == links, "never less than it was"
+    monkeypatch.setattr(protocol, "MOST_TRAINING_QUERIES", 3 * links)
+    more = PRESETS["small"].for_graph(random_graph).with_more_training(4)
+    assert more.train_count == more.train_negation_count == 3 * links
 
 
 @pytest.mark.parametrize(

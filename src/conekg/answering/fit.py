@@ -178,7 +178,7 @@ def sample_queries(
         why = "these are the published counts" if data_set else "in proportion to the graph's links"
         if times is not None:
             protocol = protocol.with_more_training(times)
-            why = f"the recipe wants {times} times the training queries"
+            why = f"the recipe wants up to {times} times the training queries"
         events.chose(
             f"{protocol.train_count:,} training queries a shape "
             f"({protocol.train_negation_count:,} with negation) and "

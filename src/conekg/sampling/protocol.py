@@ -22,6 +22,10 @@ from conekg.query.tree import has_negation
 LINK = STRUCTURES["1p"]
 """The one shape that is enumerated and not sampled: every link of the split is a query."""
 
+MOST_TRAINING_QUERIES = 600_000
+"""Of a shape, where the count is derived. A query of two hops has hundreds of answers: as many
+queries as a graph of millions of links has would not fit into memory."""
+
 
 def _shapes(names: tuple[str, ...]) -> tuple[Shape, ...]:
     return tuple(STRUCTURES[name] for name in names)
@@ -80,11 +84,12 @@ class SamplingProtocol:
 
         The published training counts are the number of training links (distinct head and
         relation), a tenth of it for negation; the evaluation counts are about a quarter of
-        the test links, 5,000 on FB15k-237.
+        the test links, 5,000 on FB15k-237. Of links more than `MOST_TRAINING_QUERIES` all are
+        trained on, of other shapes so many.
         """
         links = len(graph.adjacency("train").pair_heads)
         test_links = len(graph.adjacency("test").pair_heads) - links
-        train_count = self.train_count or max(links, 1)
+        train_count = self.train_count or min(max(links, 1), MOST_TRAINING_QUERIES)
         return replace(
             self,
             train_count=train_count,
@@ -96,10 +101,11 @@ class SamplingProtocol:
         """This protocol with `times` the training queries without negation, of every shape.
 
         Shapes with negation get as many as the others: a tenth of that, as published, is
-        learnt by heart long before the rest is learnt. The counts must be resolved.
+        learnt by heart long before the rest is learnt. Never more than `MOST_TRAINING_QUERIES`,
+        if it was not more before. The counts must be resolved.
         """
         assert self.train_count is not None, "for_graph comes first"
-        count = times * self.train_count
+        count = max(self.train_count, min(times * self.train_count, MOST_TRAINING_QUERIES))
         return replace(self, train_count=count, train_negation_count=count)
 
 
