@@ -202,6 +202,25 @@ print("ended", flush=True)
 """
 
 
+def test_a_stopping_server_tears_no_connection_that_is_in_use(start_server, answerer):
+    """A client that asks again and again on one connection is told to close it, then refused."""
+
+    def ask_until_it_fails(url: str) -> Exception:
+        with httpx.Client(base_url=url, timeout=30, verify=False) as client:
+            try:
+                while True:
+                    response = client.get("/api/relations")
+                    assert response.status_code == 200
+            except httpx.HTTPError as error:
+                return error
+
+    with start_server(answerer) as served, ThreadPoolExecutor(8) as pool:
+        clients = [pool.submit(ask_until_it_fails, served.url) for _ in range(8)]
+        time.sleep(0.5)
+        served.stop()
+        assert {type(client.result()) for client in clients} == {httpx.ConnectError}
+
+
 def test_sigterm_ends_a_real_process_after_its_answers(ask_many):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(

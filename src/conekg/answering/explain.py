@@ -50,7 +50,7 @@ def explain(
     entity ids instead of the top answers; `candidates` is how many entities each variable
     lists.
     """
-    answerer = run if isinstance(run, Answerer) else Answerer.open(run)
+    answerer = Answerer.open(run) if isinstance(run, str | Path) else run
     if not isinstance(question, Question | Understood):
         question = Question(question)
     asked = question if isinstance(question, Understood) else answerer.understand(question)

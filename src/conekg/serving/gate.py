@@ -74,6 +74,8 @@ class Gate:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], *_security_headers(scope["path"])]
+                if scope["app"].state.is_stopping:
+                    message["headers"].append((b"connection", b"close"))
             await send(message)
 
         body = None

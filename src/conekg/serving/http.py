@@ -107,6 +107,7 @@ def create_app(
         lifespan=lifespan,
         separate_input_output_schemas=False,
     )
+    app.state.is_stopping = False  # the server says when; the gate then closes connections
     _add_error_handlers(app, limits)
     app.include_router(_api_routes(service, about, guarded=api_key is not None))
     app.include_router(_operator_routes(metrics))

@@ -2,12 +2,16 @@
 
 uvicorn does the work. On SIGTERM or SIGINT it stops listening, lets every request
 that has arrived finish, then ends the application, which drains the scoring thread.
+Connections are not closed between two requests of a busy client but by an answer that
+says so, which no request can cross.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
+import time
 from collections.abc import Callable
 
 import uvicorn
@@ -39,11 +43,16 @@ def open_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
-class Server(uvicorn.Server):
-    """uvicorn's server, which also says when it is ready."""
+FAREWELL_S = 0.5
+"""Seconds in which a stopping server closes connections by its answers; then idle ones too."""
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which also says when it is ready, and takes leave of its clients."""
+
+    def __init__(self, app: FastAPI, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
+        self._app = app
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -51,6 +60,18 @@ class Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         if self.started:
             self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, let busy clients hang up, then end all else in order."""
+        for server in self.servers:
+            server.close()
+        for listening in sockets or []:
+            listening.close()
+        self._app.state.is_stopping = True
+        until = time.monotonic() + FAREWELL_S
+        while self.server_state.connections and time.monotonic() < until:
+            await asyncio.sleep(0.01)
+        await super().shutdown(sockets)
 
 
 def make_server(
@@ -71,7 +92,7 @@ def make_server(
         backlog=2048,
         timeout_graceful_shutdown=max(1, round(limits.shutdown_s)),
     )
-    return Server(config, on_ready)
+    return Server(app, config, on_ready)
 
 
 def is_loopback(host: str) -> bool:
