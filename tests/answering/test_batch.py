@@ -34,3 +34,15 @@ def test_groups_keep_the_order_of_first_appearance() -> None:
     one, two = grounded(Anchor(1).project(0)), grounded(Or((Anchor(1), Anchor(2))))
     groups = group_by_shape([two, one, two, one])
     assert list(groups.values()) == [[0, 2], [1, 3]]
+
+
+def test_some_of_the_queries_keep_their_regions() -> None:
+    model = small_models.small_model("cone")
+    one, two = Anchor(1).project(0), Or((Anchor(1), Anchor(2)))
+    together = embed_queries(model, [two, one, two, one])
+    some = together.some(1, 3)
+    assert [len(rows) for rows in some.rows] == [1, 2]
+    for part, whole in zip(some.region, together.region, strict=True):
+        for own, rows in zip(some.rows, together.rows[1:3], strict=True):
+            assert torch.equal(part[list(own)], whole[list(rows)])
+    assert together.some(4, 6).rows == ()

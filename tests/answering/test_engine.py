@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -147,7 +148,13 @@ def test_a_batch_answers_each_as_alone(
         for query in queries
     ]
     together = answerer.ask_batch(questions)
-    for question, answer in zip(questions, together, strict=True):
+    parts = list(answerer.ask_in_parts(questions, 2))
+    assert [len(part) for part in parts[:-1]] == [2] * (len(parts) - 1)
+    for question, answer, parted in zip(questions, together, chain(*parts), strict=True):
+        assert (parted.query, parted.num_known) == (answer.query, answer.num_known)
+        assert [ranked.score for ranked in parted.answers] == pytest.approx(
+            [ranked.score for ranked in answer.answers], rel=1e-4, abs=1e-4
+        )
         (alone,) = answerer.ask_batch([answerer.understand(question)])
         assert answer.num_known == alone.num_known
         assert answer.reading == alone.reading
@@ -158,6 +165,10 @@ def test_a_batch_answers_each_as_alone(
             rtol=1e-4,
             atol=1e-4,
         )
+
+
+def test_nothing_asked_is_nothing_answered(film_graph: KnowledgeGraph) -> None:
+    assert make(film_graph).ask_batch([]) == []
 
 
 def test_names_labels_and_text(film_graph: KnowledgeGraph) -> None:

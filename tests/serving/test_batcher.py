@@ -29,7 +29,7 @@ class Doubler:
         self.open.wait(10)
         self.batches.append(list(jobs))
         self.threads.add(threading.get_ident())
-        return [ValueError(job) if job < 0 else 2 * job for job in jobs]
+        return [[ValueError(job) if job < 0 else 2 * job for job in jobs]]
 
 
 def test_results_come_back_to_those_who_asked():
@@ -71,7 +71,7 @@ def come_and_come_again(gather_s):
 
     async def client(batcher, number):
         await batcher.submit(number)
-        await asyncio.sleep(0.01 * number)
+        await asyncio.sleep(0.001 * number)
         await batcher.submit(number)
 
     async def main():
@@ -148,6 +148,32 @@ def test_a_batch_that_raises_reaches_every_client():
     assert [type(result) for result in run(main())] == [OSError, OSError]
 
 
+def test_results_are_handed_over_as_they_come():
+    answered = threading.Event()
+
+    def in_parts(jobs):
+        yield [2 * job for job in jobs[:2]]
+        assert answered.wait(10), "the first clients are answered before the batch is done"
+        yield [2 * job for job in jobs[2:3]]
+        raise OSError("no memory")
+
+    async def main():
+        batcher = Batcher(in_parts, max_batch=8)
+        waiting = [asyncio.create_task(batcher.submit(n)) for n in range(5)]
+        batcher.start()
+        await asyncio.sleep(0)
+        first = await asyncio.gather(*waiting[:2])
+        answered.set()
+        rest = await asyncio.gather(*waiting[2:], return_exceptions=True)
+        await batcher.close()
+        return first, rest
+
+    # Started late, so that all five go together.
+    first, (third, *failed) = run(main())
+    assert (first, third) == ([0, 2], 4)
+    assert [type(result) for result in failed] == [OSError, OSError]
+
+
 def test_who_gave_up_waiting_is_not_scored():
     doubler = Doubler()
 
@@ -196,7 +222,7 @@ def test_two_threads_work_on_two_batches_at_once():
 
     def meet(jobs):
         meeting.wait()  # breaks unless another batch is worked on at the same time
-        return [2 * job for job in jobs]
+        return [[2 * job for job in jobs]]
 
     async def main():
         batcher = Batcher(meet, max_batch=2, threads=2)

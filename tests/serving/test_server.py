@@ -34,13 +34,13 @@ class HeldAnswerer:
     def __getattr__(self, name):
         return getattr(self._answerer, name)
 
-    def ask_batch(self, questions):
+    def ask_in_parts(self, questions, most):
         self.started.set()
         assert self.go.wait(60)
         self.batches.append(len(questions))
         if any(question.text == self.poison for question in questions):
             raise ZeroDivisionError("a bug of ours in /home/me")
-        return self._answerer.ask_batch(questions)
+        return self._answerer.ask_in_parts(questions, most)
 
     def judge(self, question, entity_ids):
         assert self.explain.wait(60)
@@ -188,12 +188,12 @@ from conekg.serving.server import make_server, open_socket
 graph = load_geography()
 model = build_model("cone", graph.num_entities, graph.num_relations, {"dim": 4, "hidden": 8})
 answerer = Answerer(graph, model)
-quick = answerer.ask_batch
-def slow(questions):
+quick = answerer.ask_in_parts
+def slow(questions, most):
     print("scoring", flush=True)
     time.sleep(0.6)
-    return quick(questions)
-answerer.ask_batch = slow
+    return quick(questions, most)
+answerer.ask_in_parts = slow
 listening = open_socket("127.0.0.1", 0)
 print(listening.getsockname()[1], flush=True)
 limits = Limits(batch_queries=4)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import torch
 
@@ -27,6 +28,15 @@ class EmbeddedQueries:
     """Components [rows, dim]."""
     rows: tuple[tuple[int, ...], ...]
     """For each query, in the order given, the rows of its branches."""
+
+    def some(self, start: int, stop: int) -> EmbeddedQueries:
+        """The queries of some places alone."""
+        chosen = [row for rows in self.rows[start:stop] for row in rows]
+        ends = list(accumulate((len(rows) for rows in self.rows[start:stop]), initial=0))
+        return EmbeddedQueries(
+            tuple(component[chosen] for component in self.region),
+            tuple(tuple(range(first, last)) for first, last in pairwise(ends)),
+        )
 
 
 def embed_queries(

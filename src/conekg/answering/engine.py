@@ -8,7 +8,7 @@ together; one question is a batch of one.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -26,7 +26,7 @@ from conekg.answering.reading import read_query
 from conekg.errors import ConfigError, UnknownNameError
 from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
-from conekg.model.interface import QueryModel
+from conekg.model.interface import QueryModel, Region
 from conekg.model.kernels.few_rows import few_rows_linear
 from conekg.model.support import check_supported
 from conekg.query.parse import parse_query
@@ -143,23 +143,29 @@ class Answerer:
         Raises the first error found; hand in `Understood` questions to keep a bad one
         from failing the others.
         """
+        return next(self.ask_in_parts(questions, max(1, len(questions))), [])
+
+    def ask_in_parts(
+        self, questions: Sequence[Question | Understood], most: int
+    ) -> Iterator[list[Answer]]:
+        """The same answers, at most so many at a time, each part as soon as it is there.
+
+        All questions are embedded together, and then searched part by part.
+        """
         started = time.perf_counter()
         understood = [
             item if isinstance(item, Understood) else self.understand(item) for item in questions
         ]
-        facts = self._facts(understood)
-        drafts: dict[int, _Draft] = {}
-        for union in get_args(Union):
-            places = [i for i, item in enumerate(understood) if item.question.union == union]
-            if places:
-                chosen = [understood[place] for place in places]
-                ranked = self._rank(chosen, [facts[place] for place in places], union)
-                drafts.update(zip(places, ranked, strict=True))
-        seconds = time.perf_counter() - started
-        return [
-            self._write(item, drafts[place], facts[place], seconds)
-            for place, item in enumerate(understood)
-        ]
+        embedded = self._embed(understood)
+        for start in range(0, len(understood), most):
+            part = understood[start : start + most]
+            facts = self._facts(part)
+            drafts = self._rank(part, facts, embedded.some(start, start + most))
+            seconds = time.perf_counter() - started
+            yield [
+                self._write(item, draft, given, seconds)
+                for item, draft, given in zip(part, drafts, facts, strict=True)
+            ]
 
     def judge(
         self, question: Question | Understood, entity_ids: Sequence[int]
@@ -200,13 +206,27 @@ class Answerer:
             self.graph, [(item.grounded, item.question.known_graph) for item in questions]
         )
 
+    def _embed(self, questions: Sequence[Understood]) -> EmbeddedQueries:
+        """The regions of the questions, those of one form of union together."""
+        rows: list[tuple[int, ...]] = [()] * len(questions)
+        regions: list[Region] = []
+        start = 0
+        for union in get_args(Union):
+            places = [i for i, item in enumerate(questions) if item.question.union == union]
+            if places:
+                queries = [questions[place].grounded for place in places]
+                found = embed_grounded(self.model, queries, union, self.max_branches)
+                for place, own in zip(places, found.rows, strict=True):
+                    rows[place] = tuple(start + row for row in own)
+                regions.append(found.region)
+                start += len(found.region[0])
+        columns = zip(*regions, strict=True)
+        return EmbeddedQueries(tuple(torch.cat(column) for column in columns), tuple(rows))
+
     def _rank(
-        self, questions: Sequence[Understood], facts: Sequence[Facts], union: Union
+        self, questions: Sequence[Understood], facts: Sequence[Facts], embedded: EmbeddedQueries
     ) -> list[_Draft]:
         """The best entities of each question, with what the regions say about them."""
-        embedded = embed_grounded(
-            self.model, [item.grounded for item in questions], union, self.max_branches
-        )
         counts = [0] * len(embedded.region[0])
         skip: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(counts)
         for item, given, rows in zip(questions, facts, embedded.rows, strict=True):

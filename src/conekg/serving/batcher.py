@@ -1,17 +1,18 @@
 """Micro-batching: many waiting requests, a thread or two that work on them.
 
-While the threads work on batches the next requests gather; when one returns they
-go together, and a busy server's batches grow by themselves. Only then, after a batch
-of several, does anybody wait for a timer: a moment for those who were just answered
-to ask again. With two threads one batch is worked on while the other's answers are
-written and its clients ask again, so that no core waits for the network.
+While a thread works on a batch the next requests gather; when it returns they go
+together, and a busy server's batches grow by themselves. Results are handed over as they
+come, so that some clients are answered, and ask again, while others' are still worked on.
+Only after a batch of several does anybody wait for a timer: for as long as those who were
+just answered keep coming back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -19,6 +20,9 @@ from typing import Generic, TypeVar
 from conekg.serving.errors import ServerStoppingError
 
 _LOOK_EVERY_S = 0.0005
+_LULL = 8
+"""Looks without a new job after which no more are waited for. Looks and not seconds: where
+the event loop comes late to look, those who come back come late too."""
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -36,15 +40,16 @@ class Batcher(Generic[Job, Result]):
     A batch takes no more than a thread's share of all jobs there are, waiting or worked on:
     who took them all would leave the other threads idle, now and every time after.
 
-    `run_batch` gets at most `max_batch` jobs and returns one result or one exception a job,
-    in order. After a batch of several the next is given up to `gather_s` to become as large;
-    without that the first clients to come back would make a small batch of their own each
-    time. `on_batch` hears of each batch's size and seconds, on the event loop's thread.
+    `run_batch` gets at most `max_batch` jobs and gives one result or one exception a job, in
+    order, in one part or several. After a batch of several the next is given up to `gather_s`
+    to become as large, while jobs keep coming; without that the first clients to come back
+    would make a small batch of their own each time. `on_batch` hears of each batch's size and
+    seconds, on the event loop's thread.
     """
 
     def __init__(
         self,
-        run_batch: Callable[[Sequence[Job]], Sequence[Result | Exception]],
+        run_batch: Callable[[Sequence[Job]], Iterable[Sequence[Result | Exception]]],
         max_batch: int,
         on_batch: Callable[[int, float], None] = lambda size, seconds: None,
         *,
@@ -117,27 +122,42 @@ class Batcher(Generic[Job, Result]):
     async def _gather(self) -> None:
         """Wait a little for as many jobs as went together last, if those were several."""
         until = time.perf_counter() + self._gather_s
+        size, lull = self._queue.qsize(), 0
         while (
-            1 + self._queue.qsize() < self._last_size
+            1 + size < self._last_size
+            and lull < _LULL
             and not self._closing
             and time.perf_counter() < until
         ):
             await asyncio.sleep(_LOOK_EVERY_S)
+            lull = 0 if self._queue.qsize() > size else lull + 1
+            size = self._queue.qsize()
 
     async def _score(self, batch: list[_Waiting[Job, Result]]) -> None:
+        loop = asyncio.get_running_loop()
         jobs = [waiting.job for waiting in batch]
+        left = deque(batch)
         self._being_run += len(jobs)
         start = time.perf_counter()
-        results: Sequence[Result | Exception]
+
+        def run() -> None:
+            for results in self._run_batch(jobs):
+                loop.call_soon_threadsafe(self._hand_over, left, results)
+
         try:
-            results = await asyncio.get_running_loop().run_in_executor(
-                self._threads, self._run_batch, jobs
-            )
+            await loop.run_in_executor(self._threads, run)
         except Exception as error:  # noqa: BLE001  (each waiting client hears of it)
-            results = [error] * len(batch)
-        self._being_run -= len(jobs)
+            self._hand_over(left, [error] * len(left))
+        assert not left, "a batch gives a result for every job"
         self._on_batch(len(batch), time.perf_counter() - start)
-        for waiting, result in zip(batch, results, strict=True):
+
+    def _hand_over(
+        self, left: deque[_Waiting[Job, Result]], results: Sequence[Result | Exception]
+    ) -> None:
+        """Give the first of those who are left their results; on the event loop's thread."""
+        self._being_run -= len(results)
+        for result in results:
+            waiting = left.popleft()
             if waiting.done.done():
                 continue
             if isinstance(result, Exception):

@@ -40,10 +40,12 @@ class Limits:
     """API requests being worked on at once; one more is answered 503 with Retry-After."""
     batch_queries: int = 64
     """Queries scored together; larger batches answer more a second and keep each waiting."""
-    gather_s: float = 0.005
-    """Seconds a batch waits to become as large as the one before it, if that was of several."""
-    scoring_threads: int = 2
-    """Batches scored at once, each by its share of the cores; no more than there are cores."""
+    gather_s: float = 0.02
+    """Seconds a batch waits at most to become as large as the one before it, if that was of
+    several and while requests keep coming."""
+    scoring_threads: int = 1
+    """Batches scored at once, each by its share of the cores; no more than there are cores. One
+    large batch by all cores takes less work a question than several small ones."""
     explanations: int = 16
     """Explanations and pictures of cones being worked on at once, waiting included; one more is
     answered 503 with Retry-After."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Protocol, TypeVar, cast
 
 import torch
@@ -23,12 +23,17 @@ from conekg.serving.metrics import Metrics
 
 Value = TypeVar("Value")
 
+_AT_ONCE = 8
+"""Questions whose answers are searched and written together, and sent while the next are."""
+
 
 class BatchAnswerer(Protocol):
     """What the scoring thread needs of an `Answerer`."""
 
-    def ask_batch(self, questions: Sequence[Question | Understood]) -> list[Answer]:
-        """The answers of many questions, in order."""
+    def ask_in_parts(
+        self, questions: Sequence[Question | Understood], most: int
+    ) -> Iterator[list[Answer]]:
+        """The answers of many questions, in order, at most so many at a time."""
 
 
 class Scorer:
@@ -48,7 +53,7 @@ class Scorer:
             threads=self._num_threads,
         )
         self._calls: Batcher[Callable[[], object], object] = Batcher(
-            lambda jobs: [_attempt(job) for job in jobs], 1, name="conekg-explaining"
+            lambda jobs: [[_attempt(job) for job in jobs]], 1, name="conekg-explaining"
         )
 
     def start(self) -> None:
@@ -92,13 +97,18 @@ class Scorer:
                 hint="ask a smaller question, or try again when the server is less busy",
             ) from None
 
-    def _ask_all(self, questions: Sequence[Understood]) -> Sequence[Answer | Exception]:
-        answers = _attempt(lambda: self._answerer.ask_batch(questions))
-        if not isinstance(answers, Exception):
-            return answers
-        if len(questions) == 1:
-            return [answers]
-        return [self._ask_all([question])[0] for question in questions]
+    def _ask_all(self, questions: Sequence[Understood]) -> Iterator[Sequence[Answer | Exception]]:
+        answered = 0
+        try:
+            for answers in self._answerer.ask_in_parts(questions, _AT_ONCE):
+                yield answers
+                answered += len(answers)
+        except Exception as error:  # noqa: BLE001  (it belongs to the client who asked)
+            if len(questions) == 1:
+                yield [error]
+                return
+            for question in questions[answered:]:
+                yield from self._ask_all([question])
 
 
 def num_cores() -> int:

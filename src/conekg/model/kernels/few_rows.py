@@ -20,6 +20,7 @@ from numba.extending import intrinsic
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from conekg.model.kernels.scoring import in_ranges
 from conekg.model.kernels.tile import (
     LINE,
     LINE_BYTES,
@@ -40,6 +41,8 @@ _STREAMS = 4
 """Places of the next panel that are fetched side by side."""
 _FRACTION = 8
 """Bits behind the point in how often a step fetches."""
+_BYTES_A_THREAD = 1 << 21
+"""Weights that are worth another thread: to wake it takes as long as a tenth of their product."""
 _LARGE_PAGE = 1 << 21
 """Bytes. NumPy asks for such pages from two of them on; by small ones memory is read half as
 fast."""
@@ -80,7 +83,8 @@ class FewRowsLinear(nn.Module):
         if needs_gradient or not is_few or inputs.dtype != torch.float32:
             return linear(inputs, self.weight, self.bias)
         flat = inputs.reshape(rows, inputs.shape[-1]).contiguous()
-        product = multiply(flat.numpy(), self._panels, self._start)
+        threads = torch.get_num_threads()
+        product = multiply(flat.numpy(), self._panels, self._start, threads)
         outputs = self.weight.shape[0]
         return torch.from_numpy(product)[:rows, :outputs].reshape(*inputs.shape[:-1], outputs)
 
@@ -99,37 +103,65 @@ def pack(weight: FloatArray) -> FloatArray:
     return panels
 
 
-@compiled
-def multiply(rows: FloatArray, panels: FloatArray, start: FloatArray) -> FloatArray:
+def multiply(
+    rows: FloatArray, panels: FloatArray, start: FloatArray, threads: int = 1
+) -> FloatArray:
     """[rows and some more, 32 · panels] start + rows · weights; what is beyond the rows is noise.
 
-    Each tile of rows fetches its share of the next panel while it meets this one.
+    Threads share the panels, where there is work enough for several.
+    """
+    tiles, heights = _tiles(rows)
+    out = np.empty((heights.sum(), start.size), dtype=np.float32)
+    threads = min(threads, max(1, panels.nbytes // _BYTES_A_THREAD))
+    in_ranges(_multiply, len(panels), threads, tiles, heights, panels, start, out, step=1)
+    return out
+
+
+@compiled
+def _tiles(rows: FloatArray) -> tuple[FloatArray, IntArray]:
+    """The rows in tiles [inputs, height] one after the other, and how many each tile has.
+
+    Rows of a tile lie side by side: what one weight meets is one stretch of memory.
     """
     count, inputs = rows.shape
     heights = _tile_heights(count)
-    first_rows = np.zeros(len(heights) + 1, dtype=np.int64)
-    first_rows[1:] = np.cumsum(heights)
-    width = len(panels) * _PANEL
-    out = np.empty((first_rows[-1], width), dtype=np.float32)
-    # Rows of a tile side by side: what one weight meets is one stretch of memory.
-    tiles = np.zeros(first_rows[-1] * inputs, dtype=np.float32)
-    tile = 0
+    tiles = np.zeros(heights.sum() * inputs, dtype=np.float32)
+    first = tile = 0
     for row in range(count):
-        if row == first_rows[tile + 1]:
+        if row == first + heights[tile]:
+            first += heights[tile]
             tile += 1
-        base = first_rows[tile] * inputs + row - first_rows[tile]
+        base = first * inputs + row - first
         for i in range(inputs):
             tiles[base + i * heights[tile]] = rows[row, i]
+    return tiles, heights
+
+
+@compiled
+def _multiply(
+    tiles: FloatArray,
+    heights: IntArray,
+    panels: FloatArray,
+    start: FloatArray,
+    out: FloatArray,
+    first_panel: int,
+    last_panel: int,
+) -> None:
+    """Fill a range of panels' outputs of `out` [rows, outputs].
+
+    Each tile of rows fetches its share of the next panel while it meets this one.
+    """
+    inputs, width = panels.shape[1], out.shape[1]
     panel_bytes = inputs * _PANEL * 4
     gap = panel_bytes // (len(heights) * _STREAMS)
     pace = (1 << _FRACTION) // len(heights)
-    for panel in range(len(panels)):
+    for panel in range(first_panel, last_panel):
         weights = panels.ctypes.data + panel * panel_bytes
         first_sums = start.ctypes.data + panel * _PANEL * 4
+        ahead = weights + panel_bytes
+        values = tiles.ctypes.data
+        target = out.ctypes.data + panel * _PANEL * 4
         for tile in range(len(heights)):
-            values = tiles.ctypes.data + first_rows[tile] * inputs * 4
-            target = out.ctypes.data + (first_rows[tile] * width + panel * _PANEL) * 4
-            ahead = weights + panel_bytes + tile * _STREAMS * gap
             height = heights[tile]
             if height == 12:
                 _by_12(values, weights, inputs, first_sums, target, width, ahead, gap, pace)
@@ -143,7 +175,9 @@ def multiply(rows: FloatArray, panels: FloatArray, start: FloatArray) -> FloatAr
                 _by_4(values, weights, inputs, first_sums, target, width, ahead, gap, pace)
             else:
                 _by_2(values, weights, inputs, first_sums, target, width, ahead, gap, pace)
-    return out
+            values += height * inputs * 4
+            target += height * width * 4
+            ahead += _STREAMS * gap
 
 
 @inlined
