@@ -53,6 +53,19 @@ def test_prefixes_find_names_in_any_case(names: list[str], prefix: str) -> None:
     assert all(names[i].lower().startswith(prefix) for i in found if names[i].isascii())
 
 
+def test_remembered_names_are_those_looked_up() -> None:
+    names, labels = ["a", "b", "c", "d"], ["b", "x", "x", "only"]
+    plain, remembering = (NameTable("entity", names, labels) for _ in range(2))
+    remembering.remember_names()
+    for table in (plain, remembering):
+        assert [table.id_of(name) for name in names] == [0, 1, 2, 3]
+        assert [table.name(index) for index in range(4)] == names
+        assert table.id_of("only") == 3
+        for unknown in ("x", "e"):
+            with pytest.raises(UnknownNameError):
+                table.id_of(unknown)
+
+
 def test_prefixes_are_alphabetical_cover_labels_and_stop_at_the_limit() -> None:
     table = NameTable("entity", ["q3", "q1", "q2"], ["France", "Finland", "Fiji"])
     assert [table.label(i) for i in table.with_prefix("f")] == ["Fiji", "Finland", "France"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -33,7 +34,7 @@ from conekg.query.parse import parse_query
 from conekg.query.plan import branches_of
 from conekg.query.render import render_query
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP
-from conekg.query.shape import Grounded, grounded
+from conekg.query.shape import Grounded, Shape, grounded
 from conekg.query.tree import Query, has_negation
 from conekg.training.loop import pick_device
 from conekg.training.run import open_run
@@ -331,7 +332,7 @@ class Answerer:
         self, item: Understood, draft: _Draft, facts: Facts
     ) -> tuple[RankedAnswer, ...]:
         entities = self.graph.vocabulary.entities
-        negation = has_negation(item.query)
+        negation = _has_negation(item.grounded.shape)
         answers = []
         is_known = contains(facts.known, draft.ranking.entity_ids).tolist()
         is_contradicted = contains(facts.contradicted, draft.ranking.entity_ids).tolist()
@@ -443,6 +444,11 @@ def lay_out_for_few_rows(model: QueryModel) -> QueryModel:
                 layer.weight.data = layer.weight.data.t().contiguous().t()
                 setattr(module, name, few_rows_linear(layer))
     return model
+
+
+@lru_cache(maxsize=1024)
+def _has_negation(shape: Shape) -> bool:
+    return has_negation(shape.template)
 
 
 def _check_options(question: Question) -> None:

@@ -135,6 +135,17 @@ class NameTable:
             self._recent_names[index] = found
         return found
 
+    def remember_names(self) -> None:
+        """Have every name and its id at hand, of a table that is not too large for that.
+
+        For who will be asked for many of them: the first look-up of a name takes far longer
+        than the next ones.
+        """
+        if len(self) < RECENT_NAMES:
+            names = self._names.to_pylist()
+            self._recent_names = dict(enumerate(names))
+            self._recent = {name: index for index, name in enumerate(names)}
+
     def label(self, index: int) -> str:
         """The readable label of an id; its name where it has no label."""
         if self._labels is None:

@@ -88,8 +88,10 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        # Compiled code is loaded now, so that the first client does not wait for it.
+        # Compiled code and names are loaded now, so that the first client does not wait for them.
         await asyncio.to_thread(answerer.ask, Project(Anchor(0), 0), top_k=1)
+        answerer.graph.vocabulary.entities.remember_names()
+        answerer.graph.vocabulary.relations.remember_names()
         scorer.start()
         # What is here now stays: the collector need not walk through it again and again.
         gc.collect()
