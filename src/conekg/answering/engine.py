@@ -157,15 +157,15 @@ class Answerer:
         understood = [
             item if isinstance(item, Understood) else self.understand(item) for item in questions
         ]
+        facts = self._facts(understood)
         embedded = self._embed(understood)
         for start in range(0, len(understood), most):
-            part = understood[start : start + most]
-            facts = self._facts(part)
-            drafts = self._rank(part, facts, embedded.some(start, start + most))
+            some = slice(start, start + most)
+            drafts = self._rank(understood[some], facts[some], embedded.some(start, start + most))
             seconds = time.perf_counter() - started
             yield [
                 self._write(item, draft, given, seconds)
-                for item, draft, given in zip(part, drafts, facts, strict=True)
+                for item, draft, given in zip(understood[some], drafts, facts[some], strict=True)
             ]
 
     def judge(

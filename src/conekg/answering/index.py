@@ -181,6 +181,10 @@ def merge_rankings(rankings: Sequence[Ranking], count: int) -> tuple[Ranking, Lo
     An entity scores as in its best region. Whatever is among the best `count` of the union
     is among the best `count` of the region it has its score from.
     """
+    if len(rankings) == 1:  # as most queries have it: nothing to put in order
+        (only,) = rankings
+        best_ids, best_scores = only.entity_ids[:count], only.scores[:count]
+        return Ranking(best_ids, best_scores), np.zeros(len(best_ids), dtype=np.int64)
     ids = np.concatenate([ranking.entity_ids for ranking in rankings])
     scores = np.concatenate([ranking.scores for ranking in rankings])
     origin = np.repeat(np.arange(len(rankings)), [len(ranking.scores) for ranking in rankings])
