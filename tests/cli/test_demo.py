@@ -53,6 +53,12 @@ def test_the_demo_reads_well() -> None:
     assert "entities" in result.stderr
 
 
+def test_exact_answers_write_no_run() -> None:
+    result = CliRunner().invoke(app, ["demo", "--exact", "--out", "somewhere"])
+    assert result.exit_code == 2
+    assert "--exact trains none" in " ".join(result.stderr.split())
+
+
 def test_json_is_for_exact_answers_only() -> None:
     result = CliRunner().invoke(app, ["demo", "--json"])
     assert result.exit_code == 2

@@ -52,6 +52,9 @@ ASKED = (
 )
 """What the trained model is asked: a negation, a union, and an intersection with a hop."""
 
+RUN = Path("demo-run")
+"""Where the demonstration keeps what it trained."""
+
 TOLD = 7
 """How many answers of a trained model are printed, each with its reason."""
 
@@ -61,8 +64,14 @@ SHOWN = 12
 
 def demo(
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The run folder; one that is there is used again.")
-    ] = Path("demo-run"),
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help=f"The run folder; one that is there is used again. [{RUN}]",
+            show_default=False,
+        ),
+    ] = None,
     exact: Annotated[
         bool, typer.Option("--exact", help="Train nothing: answer from the facts alone.")
     ] = False,
@@ -70,6 +79,8 @@ def demo(
 ) -> None:
     """Train on the embedded graph of the world, a minute or two, and ask it three questions."""
     if exact:
+        if out is not None:
+            raise ConfigError("--out is for a run; --exact trains none and writes nothing")
         _answer_exactly(as_json)
         return
     if as_json:
@@ -78,6 +89,7 @@ def demo(
     from conekg.cli.fit import fit
     from conekg.training.run import is_run
 
+    out = out or RUN
     if is_run(out):
         say(f"{out} is there already; remove it to train anew")
     fit("geography", out, recipe="small", resume=True)
