@@ -34,7 +34,7 @@ MAIN_TABLES = (
     ("without negation", "table:epfo_results", "table:errorbar_epfo", "avg_p"),
     ("with negation", "table:negation_results", "table:errorbar_neg", "avg_n"),
 )
-DIGITS = {"union": 1, "cardinality": 2, "variability": 2}
+DIGITS = {"union": 1, "dimensions": 1, "emql": 1, "seeds": 2, "cardinality": 2, "variability": 2}
 """Decimals of an experiment's tables, three where nothing is said; about the paper's."""
 
 INTRODUCTION = """\
@@ -124,7 +124,8 @@ def title_of(run: Mapping[str, Any]) -> str:
     """The heading of a run, with what tells it from others of the same recipe."""
     title = f"{MODEL_TITLES[run['model']]} on {TITLES[run['dataset']]}, recipe `{run['recipe']}`"
     variant = f": {run['variant']}" if "variant" in run else ""
-    return f"{title}, seed {run['seed']}{variant}"
+    seeds = "seed" if isinstance(run["seed"], int) else "seeds"
+    return f"{title}, {seeds} {run['seed']}{variant}"
 
 
 def main_table(
@@ -200,8 +201,10 @@ def experiment_table(found: Mapping[str, Any], table: Mapping[str, Any]) -> str:
         if row["kind"] == "comparison"
     }
     lines = list[tuple[str, list[str]]]()
+    of_one_run = len({row["label"].partition(")")[0] for row in by_kind["ours"]}) == 1
     for row in by_kind["ours"]:
-        lines.append((short(row["label"]), cells(row["values"], columns, digits)))
+        label = short(row["label"]) if of_one_run else row["label"]
+        lines.append((label, cells(row["values"], columns, digits)))
         if row["label"] in apart:
             theirs = {
                 column: row["values"][column] - difference
