@@ -9,6 +9,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -91,7 +94,8 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_checkpoint_without_probabilities_is_told(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def stop(*_: object, **__: object) -> None:
+    def stop(*_: object, on_ready: Callable[[], None], **__: object) -> None:
+        on_ready()
         raise ConfigError("stopped before it listened")
 
     monkeypatch.setattr(import_module("conekg.serving.server"), "make_server", stop)
@@ -104,9 +108,11 @@ def test_a_checkpoint_without_probabilities_is_told(
     assert f"no probabilities: `conekg calibrate {bare} --checkpoint best` fits them" in told
 
 
-def test_a_run_is_served_until_it_is_told_to_stop(run_folder: Path):
+@contextmanager
+def served(run_folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A real server of a run, and its address."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "conekg", "serve", str(run_folder), "--port", "0"],
+        [sys.executable, "-m", "conekg", "serve", str(run_folder), "--port", "0", *options],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1", "CONEKG_API_KEY": "k3y"},
@@ -119,14 +125,101 @@ def test_a_run_is_served_until_it_is_told_to_stop(run_folder: Path):
                 url = found[0]
                 break
         assert url is not None, "the server did not say where it listens"
-        with httpx.Client(base_url=url, verify=False, timeout=30) as client:
-            client.headers["X-API-Key"] = "k3y"
+        yield process, url
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def client_of(url: str) -> httpx.Client:
+    return httpx.Client(base_url=url, verify=False, timeout=30, headers={"X-API-Key": "k3y"})
+
+
+def test_a_run_is_served_until_it_is_told_to_stop(run_folder: Path):
+    with served(run_folder) as (process, url):
+        with client_of(url) as client:
             about = client.get("/api/about").json()
             assert about["examples"]
             query = about["examples"][0]["query"]
             assert client.post("/api/ask", json={"query": query}).status_code == 200
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
-    finally:
-        process.kill()
-        process.communicate()
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    """The server's processes below its first; Linux only."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    is_worker = [b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
+    return [int(child) for child, found in zip(children, is_worker, strict=True) if found]
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.05)
+
+
+def is_gone(process_id: int) -> bool:
+    status = Path(f"/proc/{process_id}/status")
+    return not status.exists() or "State:\tZ" in status.read_text()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads processes from /proc")
+class TestSeveralProcesses:
+    def test_they_answer_and_count_as_one_server(self, run_folder: Path):
+        asked = 24
+        with served(run_folder, "--processes", "2") as (process, url):
+            workers = workers_of(process)
+            assert len(workers) == 2
+            for _ in range(asked):  # each on a connection of its own: by either process
+                with client_of(url) as client:
+                    answer = client.post("/api/ask", json={"query": "job0.^works_as"})
+                assert answer.status_code == 200
+            counted = (
+                f'conekg_requests_total{{method="POST",route="/api/ask",status="200"}} {asked}\n'
+            )
+
+            def all_count_alike() -> bool:
+                texts = []
+                for _ in range(8):
+                    with client_of(url) as client:
+                        texts.append(client.get("/metrics").text)
+                return all(counted in text for text in texts)
+
+            wait_until(all_count_alike)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+            assert all(is_gone(worker) for worker in workers)
+
+    def test_one_that_dies_ends_the_server_with_a_message(self, run_folder: Path):
+        with served(run_folder, "--processes", "2") as (process, _):
+            first, second = workers_of(process)
+            os.kill(first, signal.SIGKILL)
+            assert process.wait(30) == 2
+            assert process.stderr is not None
+            told = process.stderr.read()
+            assert "a process of the server ended by itself" in told
+            assert "Traceback" not in told
+            assert is_gone(second)
+
+    def test_none_outlives_its_parent(self, run_folder: Path):
+        with served(run_folder, "--processes", "2") as (process, _):
+            workers = workers_of(process)
+            process.kill()
+            wait_until(lambda: all(is_gone(worker) for worker in workers))
+
+    def test_what_they_cannot_load_is_told_once(self, run_folder: Path, tmp_path: Path):
+        damaged = shutil.copytree(run_folder, tmp_path / "damaged")
+        shutil.rmtree(damaged / "checkpoints")
+        command = ["serve", str(damaged), "--port", "0", "--processes", "2"]
+        result = subprocess.run(
+            [sys.executable, "-m", "conekg", *command],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert result.returncode == 2
+        assert "checkpoint" in result.stderr
+        assert "Traceback" not in result.stderr

@@ -16,7 +16,7 @@ import pytest
 
 from conekg.errors import ConfigError
 from conekg.serving.limits import Limits
-from conekg.serving.server import is_loopback, open_socket
+from conekg.serving.server import is_loopback, open_socket, open_sockets
 
 
 class HeldAnswerer:
@@ -266,3 +266,20 @@ def test_a_taken_port_is_a_clear_error():
 )
 def test_loopback_is_recognised(host, local):
     assert is_loopback(host) is local
+
+
+def test_several_processes_share_a_port_that_nobody_else_has():
+    sockets = open_sockets("127.0.0.1", 0, 3)
+    port = sockets[0].getsockname()[1]
+    try:
+        assert {each.getsockname()[1] for each in sockets} == {port}
+        assert len({each.fileno() for each in sockets}) == (
+            3 if hasattr(socket, "SO_REUSEPORT") else 1
+        )
+        sockets[0].listen()
+        for count in (1, 2):  # not even somebody who would share it
+            with pytest.raises(ConfigError, match=f"port {port}"):
+                open_sockets("127.0.0.1", port, count)
+    finally:
+        for each in sockets:
+            each.close()

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from conekg.cli.console import say, warn
 from conekg.errors import ConeKGError, ConfigError
-
-if TYPE_CHECKING:
-    from conekg.graph.knowledge_graph import Split
-    from conekg.sampling.query_set import QuerySet
-    from conekg.training.run import Run
 
 EXTRA_MODULES = frozenset({"fastapi", "fastapi_offline", "pydantic", "starlette", "uvicorn"})
 
@@ -41,6 +36,15 @@ def serve(
         list[str] | None,
         typer.Option(help="Change a limit, such as timeout_s=5; docs/http-api.md lists them."),
     ] = None,
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=64,
+            help="Processes that answer side by side, each with the whole model in memory. One "
+            "keeps little more than a core busy.",
+        ),
+    ] = 1,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log one line for each request.")
     ] = False,
@@ -50,9 +54,10 @@ def serve(
     Stops on Ctrl-C or SIGTERM after the requests it has accepted are answered.
     """
     try:
-        from conekg.serving.http import create_app
         from conekg.serving.limits import limits_from_settings
-        from conekg.serving.server import is_loopback, make_server, open_socket
+        from conekg.serving.processes import serve_processes
+        from conekg.serving.server import is_loopback, make_server, open_sockets
+        from conekg.serving.worker import Ready, Settings, load_app
     except ModuleNotFoundError as error:
         if error.name not in EXTRA_MODULES:
             raise
@@ -60,43 +65,29 @@ def serve(
             f"serving needs {error.name}, which is not installed",
             hint="pip install 'conekg[serve]'",
         ) from None
-    from conekg.answering.engine import Answerer
-    from conekg.serving.examples import examples_of
-    from conekg.training.run import open_run
 
     if api_key is not None and not api_key.strip():
         raise ConfigError("the API key is empty", key="api_key")
     limits = limits_from_settings(limit or [])
-    with open_socket(host, port) as listening:
-        say(f"loading {run}")
-        examples = _example_queries(open_run(run))
-        answerer = Answerer.open(run, which=checkpoint, device=device)
-        if answerer.calibration is None:
+    settings = Settings(run, checkpoint, device, limits, api_key, access_log)
+
+    def tell(ready: Ready) -> None:
+        if not ready.calibrated:
             warn(f"no probabilities: `conekg calibrate {run} --checkpoint {checkpoint}` fits them")
-        app = create_app(
-            answerer,
-            limits=limits,
-            api_key=api_key,
-            examples=examples_of(answerer.graph, examples, can_negate=answerer.model.can_negate),
-        )
         if not is_loopback(host) and api_key is None:
             warn(f"anybody who can reach {host} may ask; --api-key asks for a key")
         shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{listening.getsockname()[1]}/"
-        server = make_server(
-            app,
-            limits,
-            on_ready=lambda: say(f"ask at {address} (Ctrl-C stops)"),
-            access_log=access_log,
-        )
+        say(f"ask at http://{shown}:{sockets[0].getsockname()[1]}/ (Ctrl-C stops)")
+
+    with ExitStack() as opened:
+        sockets = open_sockets(host, port, processes)
+        for listening in sockets:
+            opened.enter_context(listening)
+        say(f"loading {run}")
+        if processes > 1:
+            serve_processes(settings, sockets, tell)
+            return
+        app, ready = load_app(settings)
+        server = make_server(app, limits, on_ready=lambda: tell(ready), access_log=access_log)
         with suppress(KeyboardInterrupt):  # raised again once the last answer is out
-            server.run(sockets=[listening])
-
-
-def _example_queries(run: Run) -> QuerySet | None:
-    """The queries of the run to draw examples from: held-out ones where there are any."""
-    splits: tuple[Split, ...] = ("test", "valid", "train")
-    for split in splits:
-        if run.has_queries(split):
-            return run.queries(split)
-    return None
+            server.run(sockets=sockets)

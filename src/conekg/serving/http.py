@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -48,8 +48,9 @@ from conekg.serving.schemas import (
     ParseResponse,
     RelationsResponse,
 )
-from conekg.serving.scoring import Scorer
+from conekg.serving.scoring import Scorer, num_cores
 from conekg.serving.service import Service
+from conekg.serving.share import Share, SharedMetrics
 from conekg.version import VERSION
 
 STATIC = Path(__file__).parent / "static"
@@ -66,12 +67,16 @@ def create_app(
     limits: Limits | None = None,
     api_key: str | None = None,
     examples: tuple[Example, ...] = (),
+    share: Share | None = None,
 ) -> FastAPI:
-    """The application that serves one answerer."""
+    """The application that serves one answerer; `share` says which of several processes it is."""
     limits = limits or Limits()
+    own_limits = limits if share is None else share.limits(limits)
     metrics = Metrics()
-    scorer = Scorer(answerer, limits, metrics)
-    service = Service(answerer, scorer, limits)
+    shared = None if share is None else SharedMetrics(metrics, share)
+    cores = None if share is None else share.cores(num_cores())
+    scorer = Scorer(answerer, own_limits, metrics, cores)
+    service = Service(answerer, scorer, own_limits)
     about = AboutResponse(
         version=VERSION,
         graph=answerer.graph.name,
@@ -93,6 +98,7 @@ def create_app(
         answerer.graph.vocabulary.entities.remember_names()
         answerer.graph.vocabulary.relations.remember_names()
         scorer.start()
+        publishing = None if shared is None else asyncio.create_task(shared.keep_publishing())
         # What is here now stays: the collector need not walk through it again and again.
         gc.collect()
         gc.freeze()
@@ -101,6 +107,8 @@ def create_app(
         # The server has answered every accepted request by now; what a client abandoned
         # may still be on the scoring thread.
         await scorer.close()
+        if publishing is not None:
+            publishing.cancel()
 
     app: FastAPI = FastAPIOffline(
         title="conekg",
@@ -112,11 +120,11 @@ def create_app(
     app.state.is_stopping = False  # the server says when; the gate then closes connections
     _add_error_handlers(app, limits)
     app.include_router(_api_routes(service, about, guarded=api_key is not None))
-    app.include_router(_operator_routes(metrics))
+    app.include_router(_operator_routes(lambda: shared.total() if shared else metrics))
     _add_page(app)
     # A refused request has met no route yet; the metrics know it by its path all the same.
     paths = frozenset(app.openapi()["paths"])
-    app.add_middleware(Gate, limits=limits, metrics=metrics, api_key=api_key, paths=paths)
+    app.add_middleware(Gate, limits=own_limits, metrics=metrics, api_key=api_key, paths=paths)
     return app
 
 
@@ -173,7 +181,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
     return router
 
 
-def _operator_routes(metrics: Metrics) -> APIRouter:
+def _operator_routes(metrics: Callable[[], Metrics]) -> APIRouter:
     router = APIRouter(tags=["operation"])
 
     @router.get("/health")
@@ -184,7 +192,7 @@ def _operator_routes(metrics: Metrics) -> APIRouter:
     @router.get("/metrics", response_class=PlainTextResponse, responses={401: ERRORS[401]})
     async def metrics_text() -> PlainTextResponse:
         """Counts and times in Prometheus' text format."""
-        return PlainTextResponse(metrics.render(), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(metrics().render(), media_type="text/plain; version=0.0.4")
 
     return router
 

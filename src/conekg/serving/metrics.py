@@ -1,13 +1,15 @@
 """Counts and times of one server in Prometheus' text format.
 
-All updates come from the event loop's thread, so nothing here locks.
+All updates come from the event loop's thread, so nothing here locks. The processes of one
+server tell each other theirs as `state`, which `add` takes.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 BATCH_QUERIES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -25,6 +27,11 @@ class Histogram:
         """Count one value."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
+
+    def add(self, counts: Sequence[int], total: float) -> None:
+        """Count what another histogram of the same bounds has counted."""
+        self.counts = [own + other for own, other in zip(self.counts, counts, strict=True)]
+        self.total += total
 
     def lines(self, name: str, labels: str = "") -> Iterator[str]:
         """The histogram's samples; `labels` is `key="value"` pairs or empty."""
@@ -57,6 +64,26 @@ class Metrics:
         """Count one scored batch."""
         self._batches.observe(size)
         self._scoring_s += seconds
+
+    def state(self) -> dict[str, Any]:
+        """All counts, as plain values that JSON can hold."""
+        return {
+            "in_flight": self.in_flight,
+            "requests": [[*key, count] for key, count in self._requests.items()],
+            "seconds": {route: [h.counts, h.total] for route, h in self._seconds.items()},
+            "batches": [self._batches.counts, self._batches.total],
+            "scoring_s": self._scoring_s,
+        }
+
+    def add(self, state: Mapping[str, Any]) -> None:
+        """Count what another process has counted, by its `state`."""
+        self.in_flight += state["in_flight"]
+        for method, route, status, count in state["requests"]:
+            self._requests[method, route, status] += count
+        for route, (counts, total) in state["seconds"].items():
+            self._seconds.setdefault(route, Histogram(REQUEST_SECONDS)).add(counts, total)
+        self._batches.add(*state["batches"])
+        self._scoring_s += state["scoring_s"]
 
     def render(self) -> str:
         """All samples in Prometheus' text format, version 0.0.4."""

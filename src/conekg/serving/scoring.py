@@ -39,11 +39,19 @@ class BatchAnswerer(Protocol):
 class Scorer:
     """Hands work to the threads and waits for it, no longer than the time limit."""
 
-    def __init__(self, answerer: BatchAnswerer, limits: Limits, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        answerer: BatchAnswerer,
+        limits: Limits,
+        metrics: Metrics,
+        cores: int | None = None,
+    ) -> None:
+        """`cores` is how many to use, all that there are when left out."""
         self._answerer = answerer
         self._limits = limits
         self._explaining = 0
-        self._num_threads = min(limits.scoring_threads, num_cores())
+        self._num_cores = cores or num_cores()
+        self._num_threads = min(limits.scoring_threads, self._num_cores)
         self._torch_threads = torch.get_num_threads()
         self._asks: Batcher[Understood, Answer] = Batcher(
             self._ask_all,
@@ -59,7 +67,7 @@ class Scorer:
     def start(self) -> None:
         """Begin taking work; needs a running event loop."""
         # Batches that are scored at once share the cores: more threads would only take turns.
-        share = max(1, num_cores() // self._num_threads)
+        share = max(1, self._num_cores // self._num_threads)
         torch.set_num_threads(min(share, self._torch_threads))
         self._asks.start()
         self._calls.start()

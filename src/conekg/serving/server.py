@@ -23,6 +23,31 @@ from conekg.serving.limits import Limits
 
 def open_socket(host: str, port: int) -> socket.socket:
     """A bound socket; port 0 takes a free one. A taken or forbidden port is a ConfigError."""
+    return _bind(host, port)
+
+
+def open_sockets(host: str, port: int, count: int) -> list[socket.socket]:
+    """Sockets of one address for several processes, among which the system spreads clients.
+
+    Where it cannot, they are one socket.
+    """
+    first = _bind(host, port)
+    if count == 1 or not hasattr(socket, "SO_REUSEPORT"):
+        return [first] * count
+    # The first was bound alone, so nobody else has the port; now it is bound to be shared.
+    port = first.getsockname()[1]
+    first.close()
+    sockets: list[socket.socket] = []
+    try:
+        sockets += (_bind(host, port, is_shared=True) for _ in range(count))
+    except ConfigError:
+        for bound in sockets:
+            bound.close()
+        raise
+    return sockets
+
+
+def _bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -30,6 +55,8 @@ def open_socket(host: str, port: int) -> socket.socket:
         bound = socket.socket(family, kind, protocol)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if is_shared:
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             bound.bind(address)
         except OSError:
             bound.close()

@@ -1,0 +1,96 @@
+"""What one process of a server does: load a run, serve it, end in order."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Literal
+
+from fastapi import FastAPI
+
+from conekg.answering.engine import Answerer
+from conekg.errors import ConeKGError
+from conekg.graph.knowledge_graph import Split
+from conekg.sampling.query_set import QuerySet
+from conekg.serving.examples import examples_of
+from conekg.serving.http import create_app
+from conekg.serving.limits import Limits
+from conekg.serving.server import Server, make_server
+from conekg.serving.share import Share
+from conekg.training.run import Run, open_run
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a server is started with."""
+
+    run: Path
+    checkpoint: Literal["best", "last"]
+    device: str
+    limits: Limits
+    api_key: str | None
+    access_log: bool
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What a process tells once it listens."""
+
+    calibrated: bool
+
+
+def load_app(settings: Settings, share: Share | None = None) -> tuple[FastAPI, Ready]:
+    """The application of a run, and what is to be told of it."""
+    examples = _example_queries(open_run(settings.run))
+    answerer = Answerer.open(settings.run, which=settings.checkpoint, device=settings.device)
+    app = create_app(
+        answerer,
+        limits=settings.limits,
+        api_key=settings.api_key,
+        examples=examples_of(answerer.graph, examples, can_negate=answerer.model.can_negate),
+        share=share,
+    )
+    return app, Ready(answerer.calibration is not None)
+
+
+def run_worker(
+    settings: Settings, listening: socket.socket, share: Share, parent: Connection
+) -> None:
+    """Serve until told to stop, or until the parent is gone.
+
+    Sends the parent a `Ready`, or the message and the hint of what went wrong.
+    """
+    with suppress(KeyboardInterrupt):  # of a server: raised again once the last answer is out
+        try:
+            app, ready = load_app(settings, share)
+        except ConeKGError as error:
+            parent.send((error.message, error.hint))
+            return
+        server = make_server(
+            app,
+            settings.limits,
+            on_ready=lambda: parent.send(ready),
+            access_log=settings.access_log,
+        )
+        threading.Thread(target=_stop_without, args=(parent, server), daemon=True).start()
+        server.run(sockets=[listening])
+
+
+def _stop_without(parent: Connection, server: Server) -> None:
+    """Wait for the parent's end of the connection to close: nobody else would stop this server."""
+    with suppress(EOFError, OSError):
+        parent.recv()
+    server.should_exit = True
+
+
+def _example_queries(run: Run) -> QuerySet | None:
+    """The queries of the run to draw examples from: held-out ones where there are any."""
+    splits: tuple[Split, ...] = ("test", "valid", "train")
+    for split in splits:
+        if run.has_queries(split):
+            return run.queries(split)
+    return None

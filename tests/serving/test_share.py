@@ -1,0 +1,87 @@
+"""Several processes of one server: what each may do, and counts that are everybody's."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conekg.serving.limits import Limits
+from conekg.serving.metrics import Metrics
+from conekg.serving.share import Share, SharedMetrics
+
+requests = st.tuples(
+    st.sampled_from(["GET", "POST"]),
+    st.sampled_from(["/api/ask", "/health", "other"]),
+    st.sampled_from([200, 404, 503]),
+    st.integers(0, 80).map(lambda eighths: eighths / 8),  # sums of these are exact
+)
+
+
+@given(st.lists(st.lists(requests, max_size=6), min_size=1, max_size=4))
+def test_added_states_are_as_if_one_process_had_seen_everything(per_process):
+    everything, total = Metrics(), Metrics()
+    for seen in per_process:
+        own = Metrics()
+        for metrics in (own, everything):
+            metrics.in_flight += 2
+            metrics.observe_batch(len(seen), 0.25)
+            for request in seen:
+                metrics.observe_request(*request)
+        total.add(own.state())
+    assert total.render() == everything.render()
+
+
+def test_whoever_is_asked_tells_of_all(tmp_path: Path):
+    processes = [(Metrics(), Share(index, 3, tmp_path)) for index in range(3)]
+    shared = [SharedMetrics(metrics, share) for metrics, share in processes]
+    for count, (metrics, _) in enumerate(processes, start=1):
+        for _ in range(count):
+            metrics.observe_request("GET", "/health", 200, 0.1)
+    line = 'conekg_requests_total{method="GET",route="/health",status="200"} '
+    assert f"{line}2\n" in shared[1].total().render(), "the others have told nothing yet"
+    for each in shared:
+        each.publish()
+    assert all(f"{line}6\n" in each.total().render() for each in shared)
+    assert not list(tmp_path.glob("*.draft"))
+
+
+def test_nothing_new_is_not_written_again(tmp_path: Path):
+    metrics = Metrics()
+    shared = SharedMetrics(metrics, Share(0, 2, tmp_path))
+    shared.publish()
+    (tmp_path / "0.json").unlink()
+    shared.publish()
+    assert not (tmp_path / "0.json").exists()
+    metrics.observe_batch(1, 0.1)
+    shared.publish()
+    assert (tmp_path / "0.json").exists()
+
+
+def test_publishing_goes_on_until_it_is_cancelled(tmp_path: Path):
+    metrics = Metrics()
+    shared = SharedMetrics(metrics, Share(1, 2, tmp_path))
+
+    async def run() -> None:
+        task = asyncio.create_task(shared.keep_publishing())
+        await asyncio.sleep(0.05)
+        (tmp_path / "1.json").unlink()
+        metrics.observe_batch(1, 0.1)
+        while not (tmp_path / "1.json").exists():
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_limits_and_cores_are_shared_out(tmp_path: Path):
+    share = Share(0, 3, tmp_path)
+    own = share.limits(Limits(concurrent_requests=256, explanations=2))
+    assert (own.concurrent_requests, own.explanations) == (86, 1)
+    assert own.timeout_s == Limits().timeout_s
+    assert [share.cores(number) for number in (1, 2, 3, 8)] == [1, 1, 1, 2]
