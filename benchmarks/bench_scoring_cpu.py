@@ -91,7 +91,7 @@ def measure(name: str, num_entities: int, dim: int, repeats: int) -> None:
         },
     )
     slow = best_of(
-        max(1, repeats // 10),
+        max(1, repeats // 40),
         {
             "many": lambda: table.distances(many),
             "eager one": lambda: model.distance_to_all(one),
@@ -123,7 +123,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Time scoring all entities on a CPU.")
     parser.add_argument("--entities", type=int, default=14_951)
     parser.add_argument("--dim", type=int, default=800)
-    parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--models", nargs="+", default=["cone", "box", "gqe"])
     arguments = parser.parse_args()
     for name in arguments.models:

@@ -19,6 +19,7 @@ from conekg.model.cone import Cone
 from conekg.model.gqe import Gqe
 from conekg.model.interface import QueryModel, Region
 from conekg.model.kernels import scoring
+from conekg.model.kernels.tile import on_cache_lines
 
 
 class ScoringTable(ABC):
@@ -79,9 +80,10 @@ class CompiledTable(ScoringTable):
         with torch.no_grad():
             weights = model.entity.detach()
             if isinstance(model, Cone):
-                self._table = scoring.cone_table(model.to_angle(weights).numpy())
+                rows = scoring.cone_table(model.to_angle(weights).numpy())
             else:
-                self._table = weights.numpy().copy()
+                rows = weights.numpy()
+            self._table = on_cache_lines(rows)
 
     def distances(self, region: Region) -> Tensor:
         """[rows, num_entities] from each region to every entity."""
