@@ -30,7 +30,7 @@ from conekg.model.kernels.tile import (
     inlined,
 )
 
-FEWEST_ROWS, MOST_ROWS = 2, 64
+FEWEST_ROWS, MOST_ROWS = 2, 48
 """Between these this is faster than the library, which needs no rearranging for one row."""
 
 _PANEL = 2 * LINE
