@@ -95,6 +95,7 @@ def test_every_experiment_and_every_table_is_on_the_map():
 
 RUN = "results/nell995-cone-paper-seed0.json"
 FOLDER = "results/experiments/nell995-cone-paper-seed0"
+COMPARED = "results/experiments/geography-runs-compared"
 
 
 def mean_mrr(structures):
@@ -155,6 +156,34 @@ def membership_cell():
     )
 
 
+def averages(experiment):
+    """By table, the averages of our rows by label."""
+    file = ROOT / COMPARED / f"{experiment}.json"
+    tables = json.loads(file.read_text())["tables"]
+    return [
+        {row["label"]: row["values"]["AVG"] for row in table["rows"] if row["kind"] == "ours"}
+        for table in tables
+    ]
+
+
+def dimensions_cell():
+    table = averages("dimensions")[0]
+    narrow, wide = (table[f"BetaE (beta-{dim}), d = {dim}"] for dim in (32, 64))
+    return f"geography: {narrow:.1f} at d = 32, {wide:.1f} at 64"
+
+
+def emql_cell():
+    (table,) = averages("emql")
+    return f"geography: EmQL {table['EmQL (emql)']:.1f}, ConE {table['ConE (cone-0)']:.1f}"
+
+
+def seeds_cell():
+    spreads = (table["ConE, standard deviation"] for table in averages("seeds"))
+    return "geography: " + " and ".join(f"{spread:.3f}" for spread in spreads)
+
+
+COMPARED_CELLS = {"dimensions": dimensions_cell, "emql": emql_cell, "seeds": seeds_cell}
+
 CELLS = {
     "cardinality": cardinality_cell,
     "operators": operators_cell,
@@ -175,6 +204,8 @@ def test_our_numbers_are_those_of_the_results():
     measured = {path.stem for path in (ROOT / FOLDER).glob("*.json")}
     assert set(CELLS) == measured, "every measured experiment has its numbers on the map"
     expected = {name: f"{cell()} (`{FOLDER}/{name}.json`)" for name, cell in CELLS.items()}
+    for name, cell in COMPARED_CELLS.items():
+        expected[name] = f"{cell()} (`{COMPARED}/{name}.json`)"
     expected["main-epfo"] = mean_mrr(POSITIVE_STRUCTURES)
     expected["main-negation"] = mean_mrr(NEGATION_STRUCTURES)
     expected["figures"] = "drawn"

@@ -234,6 +234,32 @@ def test_names_are_completed_while_typing_with_the_keyboard_alone(open_page):
     expect(page.locator(".why-card")).to_be_visible()
 
 
+def test_a_highlighted_name_outlives_a_later_answer_that_has_it_too(open_page):
+    """Of two keystrokes the second's names may come after the arrow key."""
+    told = open_page().evaluate(
+        """async () => {
+          const { Completion } = await import("/static/completion.js");
+          const field = document.createElement("input");
+          const completion = new Completion(field, {});
+          const names = (...titles) => titles.map((title) => ({ title, note: "" }));
+          const told = [];
+          const tell = () => told.push(
+            field.getAttribute("aria-activedescendant"),
+            [...completion.list.children].map((each) => each.getAttribute("aria-selected")).join(),
+          );
+          completion.show(names("Niger", "Nigeria", "Norway"));
+          completion.move(1); completion.move(1); tell();
+          completion.show(names("Nigeria", "Norway")); tell();
+          completion.show(names("Norway")); tell();
+          completion.move(-1); tell();
+          return told;
+        }"""
+    )
+    ids = [each and each.rpartition("-")[2] for each in told[::2]]
+    assert ids == ["1", "0", None, "0"]
+    assert told[1::2] == ["false,true,false", "true,false", "false", "true"]
+
+
 def test_more_answers_are_shown_up_to_the_servers_limit(open_page, start_server, answerer):
     with start_server(answerer, Limits(top_k=25)) as small:
         page = open_page(small.url)

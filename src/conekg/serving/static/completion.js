@@ -57,6 +57,8 @@ export class Completion {
   }
 
   show(items) {
+    // What is highlighted stays so when a later answer of the server still has it.
+    const marked = this.items[this.active];
     this.items = items;
     this.active = -1;
     this.list.replaceChildren(
@@ -77,6 +79,9 @@ export class Completion {
     this.list.hidden = items.length === 0;
     this.field.setAttribute("aria-expanded", String(items.length > 0));
     this.field.removeAttribute("aria-activedescendant");
+    if (marked === undefined) return;
+    const again = items.findIndex((item) => item.title === marked.title && item.note === marked.note);
+    if (again >= 0) this.highlight(again);
   }
 
   close() {
@@ -85,10 +90,14 @@ export class Completion {
   }
 
   move(by) {
-    const options = [...this.list.children];
-    options[this.active]?.setAttribute("aria-selected", "false");
-    this.active = (this.active + by + options.length + (this.active < 0 && by < 0 ? 1 : 0)) % options.length;
-    const option = options[this.active];
+    const count = this.items.length;
+    this.highlight((this.active + by + count + (this.active < 0 && by < 0 ? 1 : 0)) % count);
+  }
+
+  highlight(index) {
+    this.list.children[this.active]?.setAttribute("aria-selected", "false");
+    this.active = index;
+    const option = this.list.children[index];
     option.setAttribute("aria-selected", "true");
     option.scrollIntoView({ block: "nearest" });
     this.field.setAttribute("aria-activedescendant", option.id);
