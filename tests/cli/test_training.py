@@ -128,6 +128,14 @@ def test_a_fit_that_was_stopped_is_continued_as_a_fit(graph, tmp_path):
     assert (folder / "calibration.json").exists()
 
 
+def test_a_fit_is_not_continued_on_another_graph(graph, tmp_path):
+    folder = tmp_path / "run"
+    conekg("fit", graph, "--out", folder, "--max-minutes", 0, *SMALL)
+    refused = conekg("fit", "geography", "--resume", "--out", folder)
+    assert refused.exit_code == 2
+    assert "started on another graph than geography" in " ".join(refused.stderr.split())
+
+
 def test_a_trained_run_is_calibrated_afterwards(graph, run, tmp_path):
     folder = tmp_path / "run"
     trained = conekg("train", graph, "--out", folder, "--queries", run / "queries", *SMALL)

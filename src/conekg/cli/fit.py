@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from conekg.cli.console import results, say
 from conekg.cli.train import ConfigOption, MaxMinutesOption, ModelOption, OutOption, SetOption
 from conekg.cli.training_report import tell_calibration, tell_outcome, told_events
+from conekg.errors import ConfigError
 
 
 def fit(
@@ -25,7 +27,10 @@ def fit(
     settings: SetOption = None,
     config: ConfigOption = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the fit in --out where it was stopped.")
+        bool,
+        typer.Option(
+            "--resume", help="Continue the fit in --out, of the same graph, where it was stopped."
+        ),
     ] = False,
     max_minutes: MaxMinutesOption = None,
 ) -> None:
@@ -37,6 +42,8 @@ def fit(
     from conekg.answering.fit import fit as fit_run
     from conekg.training.recipe_file import read_config
 
+    if resume:
+        _check_same_graph(out, triples)
     with told_events() as events:
         result = fit_run(
             triples,
@@ -56,3 +63,16 @@ def fit(
         tell_calibration(result.calibration)
     if result.outcome.finished:
         say(f'the run is in {out}; ask it: `conekg ask {out} "..."`')
+
+
+def _check_same_graph(out: Path, triples: str) -> None:
+    """Refuse to continue a run on another graph than it was started on."""
+    from conekg.graph.source import open_graph
+    from conekg.training.run import is_run, open_run
+
+    if is_run(out) and open_graph(triples).fingerprint != open_run(out).graph.fingerprint:
+        raise ConfigError(
+            f"{out} was started on another graph than {triples} is now; continue it with the file "
+            "that it was started with, or start a new run",
+            key="resume",
+        )
