@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -191,6 +192,24 @@ class TestSeveralProcesses:
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0
             assert all(is_gone(worker) for worker in workers)
+
+    def test_they_answer_what_they_have_accepted_before_they_stop(self, run_folder: Path):
+        def ask_until_it_fails(url: str) -> type[Exception]:
+            with client_of(url) as client:
+                try:
+                    while True:
+                        assert client.get("/api/relations").status_code == 200
+                except httpx.HTTPError as error:
+                    return type(error)
+
+        with served(run_folder, "--processes", "2") as (process, url):
+            with ThreadPoolExecutor(8) as pool:
+                clients = [pool.submit(ask_until_it_fails, url) for _ in range(8)]
+                time.sleep(0.5)
+                process.send_signal(signal.SIGTERM)
+                ends = {client.result() for client in clients}
+            assert ends == {httpx.ConnectError}, "nobody's connection was torn under a request"
+            assert process.wait(30) == 0
 
     def test_one_that_dies_ends_the_server_with_a_message(self, run_folder: Path):
         with served(run_folder, "--processes", "2") as (process, _):

@@ -21,7 +21,7 @@ from conekg.model.catalog import build_model, model_config
 from conekg.serving.examples import examples_of
 from conekg.serving.http import create_app
 from conekg.serving.limits import Limits
-from conekg.serving.server import make_server, open_socket
+from conekg.serving.server import make_server, open_sockets
 
 
 @dataclass
@@ -52,7 +52,7 @@ def serve(answerer: Any, limits: Limits | None = None, **options: Any) -> Iterat
     """A real server on a free port of this machine for as long as the block."""
     limits = limits or Limits()
     app = create_app(answerer, limits=limits, **options)
-    listening = open_socket("127.0.0.1", 0)
+    (listening,) = open_sockets("127.0.0.1", 0, 1)
     server = make_server(app, limits)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

@@ -16,7 +16,7 @@ import pytest
 
 from conekg.errors import ConfigError
 from conekg.serving.limits import Limits
-from conekg.serving.server import is_loopback, open_socket, open_sockets
+from conekg.serving.server import is_loopback, open_sockets
 
 
 class HeldAnswerer:
@@ -184,7 +184,7 @@ from conekg.graph.geography import load_geography
 from conekg.model.catalog import build_model
 from conekg.serving.http import create_app
 from conekg.serving.limits import Limits
-from conekg.serving.server import make_server, open_socket
+from conekg.serving.server import make_server, open_sockets
 graph = load_geography()
 model = build_model("cone", graph.num_entities, graph.num_relations, {"dim": 4, "hidden": 8})
 answerer = Answerer(graph, model)
@@ -194,7 +194,7 @@ def slow(questions, most):
     time.sleep(0.6)
     return quick(questions, most)
 answerer.ask_in_parts = slow
-listening = open_socket("127.0.0.1", 0)
+(listening,) = open_sockets("127.0.0.1", 0, 1)
 print(listening.getsockname()[1], flush=True)
 limits = Limits(batch_queries=4)
 make_server(create_app(answerer, limits=limits), limits).run(sockets=[listening])
@@ -251,13 +251,13 @@ def is_up(url: str) -> bool:
 
 
 def test_a_taken_port_is_a_clear_error():
-    with open_socket("127.0.0.1", 0) as taken:
+    with open_sockets("127.0.0.1", 0, 1)[0] as taken:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1 port {port}"):
-            open_socket("127.0.0.1", port)
+            open_sockets("127.0.0.1", port, 1)
     with pytest.raises(ConfigError, match=r"cannot listen on no\.such\.host"):
-        open_socket("no.such.host.invalid", 0)
+        open_sockets("no.such.host.invalid", 0, 1)
 
 
 @pytest.mark.parametrize(

@@ -77,12 +77,13 @@ def serve(
         if not is_loopback(host) and api_key is None:
             warn(f"anybody who can reach {host} may ask; --api-key asks for a key")
         shown = f"[{host}]" if ":" in host else host
-        say(f"ask at http://{shown}:{sockets[0].getsockname()[1]}/ (Ctrl-C stops)")
+        say(f"ask at http://{shown}:{bound_port}/ (Ctrl-C stops)")
 
     with ExitStack() as opened:
         sockets = open_sockets(host, port, processes)
         for listening in sockets:
             opened.enter_context(listening)
+        bound_port = sockets[0].getsockname()[1]
         say(f"loading {run}")
         if processes > 1:
             serve_processes(settings, sockets, tell)

@@ -30,8 +30,8 @@ def serve_processes(
 ) -> None:
     """Serve a run by one process a socket until a signal says to stop, then stop them all.
 
-    `on_ready` hears once all of them listen. A process that ends by itself ends the others,
-    in order, and is a ConeKGError.
+    The sockets are closed here once the processes have theirs. `on_ready` hears once all
+    listen. A process that ends by itself ends the others, in order, and is a ConeKGError.
     """
     with tempfile.TemporaryDirectory(prefix="conekg-") as folder:
         family = _Family(settings, sockets, Path(folder))
@@ -66,6 +66,9 @@ class _Family:
             theirs.close()  # so that a process that ends closes its connection
             self._processes.append(process)
             self._connections.append(own)
+        # Theirs now: a socket that stayed open here would take clients in that nobody serves.
+        for listening in sockets:
+            listening.close()
 
     @contextmanager
     def stopped_by_signals(self) -> Iterator[None]:

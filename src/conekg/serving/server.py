@@ -21,15 +21,11 @@ from conekg.errors import ConfigError
 from conekg.serving.limits import Limits
 
 
-def open_socket(host: str, port: int) -> socket.socket:
-    """A bound socket; port 0 takes a free one. A taken or forbidden port is a ConfigError."""
-    return _bind(host, port)
-
-
 def open_sockets(host: str, port: int, count: int) -> list[socket.socket]:
-    """Sockets of one address for several processes, among which the system spreads clients.
+    """Bound sockets of one address, one a process, among which the system spreads clients.
 
-    Where it cannot, they are one socket.
+    Where it cannot, they are one socket. Port 0 takes a free one; a taken or forbidden port is
+    a ConfigError.
     """
     first = _bind(host, port)
     if count == 1 or not hasattr(socket, "SO_REUSEPORT"):

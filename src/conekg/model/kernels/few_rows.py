@@ -27,6 +27,7 @@ from conekg.model.kernels.tile import (
     FloatArray,
     IntArray,
     compiled,
+    emit_fetch,
     inlined,
 )
 
@@ -254,8 +255,8 @@ def _emit_product(builder: Any, rows: int, arguments: Any) -> None:
         far = builder.mul(builder.lshr(turn, place(1)), place(LINE_BYTES))
         side = builder.mul(builder.and_(turn, place(1)), builder.mul(gap, place(2)))
         wanted = builder.add(ahead, builder.add(far, side))
-        _emit_fetch(builder, wanted)
-        _emit_fetch(builder, builder.add(wanted, gap))
+        for line_wanted in (wanted, builder.add(wanted, gap)):
+            emit_fetch(builder, builder.inttoptr(line_wanted, ir.IntType(8).as_pointer()))
         begin = builder.mul(loop.index, place(rows))
         for row in range(rows):
             value = builder.load(builder.gep(values, [builder.add(begin, place(row))]))
@@ -270,18 +271,6 @@ def _emit_product(builder: Any, rows: int, arguments: Any) -> None:
             offset = builder.add(builder.mul(width, place(row)), place(half * LINE))
             goal = builder.bitcast(builder.gep(target, [offset]), vector.as_pointer())
             builder.store(builder.load(sums[row][half]), goal, align=4)
-
-
-def _emit_fetch(builder: Any, address: Any) -> None:
-    """Ask for the cache line of an address; one beyond the end of the memory is ignored."""
-    byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-    fetch = cgutils.get_or_insert_function(
-        builder.module,
-        ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag]),
-        "llvm.prefetch.p0",
-    )
-    # To be read, into the second-level cache, as data.
-    builder.call(fetch, [builder.inttoptr(address, byte), flag(0), flag(2), flag(1)])
 
 
 _by_2, _by_4, _by_6, _by_8, _by_10, _by_12 = (_tile_product(height) for height in _HEIGHTS)

@@ -105,6 +105,16 @@ def fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     return types.float32(types.float32, types.float32, types.float32), generate
 
 
+def emit_fetch(builder: Any, pointer: Any) -> None:
+    """Ask for the cache line of a pointer; one beyond the end of the memory is ignored."""
+    byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    fetch = builder.module.declare_intrinsic(
+        "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte] + [number] * 3)
+    )
+    read, second_level, data = number(0), number(2), number(1)
+    builder.call(fetch, [builder.bitcast(pointer, byte), read, second_level, data])
+
+
 @intrinsic
 def _fetch(typing_context: Any, table: Any, row: Any, column: Any) -> Any:
     """Ask the memory for the line that holds `table[row, column]`, and do not wait for it."""
@@ -112,13 +122,7 @@ def _fetch(typing_context: Any, table: Any, row: Any, column: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = signature.args[0]
         array = context.make_array(kind)(context, builder, arguments[0])
-        place = cgutils.get_item_pointer(context, builder, kind, array, arguments[1:])
-        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        prefetch = builder.module.declare_intrinsic(
-            "llvm.prefetch", [pointer], ir.FunctionType(ir.VoidType(), [pointer] + [number] * 3)
-        )
-        read, second_level, data = number(0), number(2), number(1)
-        builder.call(prefetch, [builder.bitcast(place, pointer), read, second_level, data])
+        emit_fetch(builder, cgutils.get_item_pointer(context, builder, kind, array, arguments[1:]))
         return context.get_dummy_value()
 
     return types.none(table, row, column), generate
