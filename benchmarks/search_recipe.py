@@ -1,6 +1,6 @@
 """Short training runs of many settings in one process, compared on validation queries.
 
-How the `fast` recipe was found. A trial is the `paper` recipe with settings changed, as
+How the `fast` recipe was found. A trial is a recipe (`--recipe`) with settings changed, as
 `conekg train --set` changes them; every trial is trained from the same seed and ranked on
 the same validation queries, evenly spaced ones. Test queries are never read. One JSON
 line a trial goes to `--out`, and a line a trial is printed.
@@ -70,6 +70,12 @@ def read_trials(path: Path) -> list[Trial]:
     ]
 
 
+def part_of(trials: list[Trial], part: str) -> list[Trial]:
+    """Every n-th trial from the i-th on, for `i/n`."""
+    number, _, count = part.partition("/")
+    return trials[int(number) - 1 :: int(count)]
+
+
 def run_trial(
     recipe: Recipe,
     graph: KnowledgeGraph,
@@ -112,19 +118,26 @@ def main() -> None:
     parser.add_argument("--trials", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--model", default="cone")
+    parser.add_argument("--recipe", default="paper", help="what the trials change settings of")
     parser.add_argument("--max-queries", type=int, default=300, help="of each structure")
+    parser.add_argument(
+        "--part", default="1/1", help="i/n: trial i and every n-th after; n processes share a GPU"
+    )
     parser.add_argument("--seconds", type=float, default=3600.0, help="start no trial later")
     arguments = parser.parse_args()
     started, device = time.monotonic(), pick_device()
     graph = open_graph(arguments.graph)
     valid = load_query_set(arguments.queries / "valid.arrow", graph)
-    base = find_recipe("paper", arguments.model, graph.name)
-    for trial in read_trials(arguments.trials):
+    base = find_recipe(arguments.recipe, arguments.model, graph.name)
+    loaded = dict[str, QuerySet]()
+    for trial in part_of(read_trials(arguments.trials), arguments.part):
         if time.monotonic() - started > arguments.seconds:
             print(f"{trial.name}: no time left")
             continue
         recipe = change_recipe(base, {}, trial.settings)
-        queries = load_query_set(arguments.queries / f"{trial.training_queries}.arrow", graph)
+        name = trial.training_queries
+        if name not in loaded:
+            loaded = {name: load_query_set(arguments.queries / f"{name}.arrow", graph)}
         row: dict[str, object] = {
             "trial": trial.name,
             "settings": trial.settings,
@@ -132,7 +145,7 @@ def main() -> None:
             "steps": recipe.training.steps,
         }
         try:
-            result = run_trial(recipe, graph, queries, valid, arguments.max_queries, device)
+            result = run_trial(recipe, graph, loaded[name], valid, arguments.max_queries, device)
         except ConeKGError as error:
             row["error"] = str(error)
         else:

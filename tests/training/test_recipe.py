@@ -48,6 +48,7 @@ def test_shares_are_kept_to_within_one_query(shares):
         ({"learning_rate": 1.5}, "training.learning_rate"),
         ({"drops_at": (0.75, 0.5)}, "training.drops_at"),
         ({"drops_at": (1.0,)}, "training.drops_at"),
+        ({"decay": "linear", "drops_at": (0.5,)}, "training.drops_at"),
         ({"drop_factor": 0.5}, "training.drop_factor"),
         ({"cycle": ()}, "training.cycle"),
         ({"cycle": ("path", "others")}, "training.cycle"),

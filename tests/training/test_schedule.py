@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from conekg.training.recipe import TrainingRecipe
 from conekg.training.schedule import drop_steps, forgets_moments_at, learning_rate_at
 
@@ -20,3 +22,10 @@ def test_moments_can_be_kept_and_drops_left_out():
     assert not any(forgets_moments_at(recipe, step) for step in range(100))
     constant = replace(recipe, drops_at=())
     assert {learning_rate_at(constant, step) for step in range(100)} == {1e-4}
+
+
+def test_a_linear_decay_reaches_nothing_after_the_last_step():
+    recipe = TrainingRecipe(steps=4, learning_rate=1e-4, decay="linear", drops_at=())
+    rates = [learning_rate_at(recipe, step) for step in range(4)]
+    assert rates == pytest.approx([1e-4, 0.75e-4, 0.5e-4, 0.25e-4])
+    assert not any(forgets_moments_at(recipe, step) for step in range(4))

@@ -16,6 +16,7 @@ from conekg.model.config import ModelConfig
 from conekg.training.precision import Precision
 
 NegativeSampling = Literal["uniform-filtered", "uniform-published"]
+Decay = Literal["drops", "linear"]
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,10 @@ class TrainingRecipe:
     cycle: tuple[str, ...] = ("path", "other", "path")
     """The pools of the updates that make one step, in order."""
     learning_rate: float = 1e-4
-    """Adam's step size until the first drop."""
+    """Adam's step size at the start."""
+    decay: Decay = "drops"
+    """How the learning rate falls: `drops`, as published, keeps it and divides it at `drops_at`;
+    `linear` takes as much off at every step, to nothing after the last, and wants no drops."""
     drops_at: tuple[float, ...] = (0.5, 0.75)
     """Fractions of the run after which the learning rate drops."""
     drop_factor: float = 5.0
@@ -167,6 +171,12 @@ class TrainingRecipe:
             "drops_at",
             list(self.drops_at),
             "fractions between 0 and 1, increasing",
+        )
+        _require(
+            self.decay == "drops" or not self.drops_at,
+            "drops_at",
+            list(self.drops_at),
+            f"empty, [], where training.decay is {self.decay!r}",
         )
         _require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2**63 - 1")
         self._check_pools()

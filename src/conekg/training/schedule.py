@@ -1,4 +1,4 @@
-"""The learning rate of each step: constant, then divided at fixed fractions of the run."""
+"""The learning rate of each step: divided at fixed fractions of the run, or falling evenly."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ def drop_steps(recipe: TrainingRecipe) -> tuple[int, ...]:
 
 def learning_rate_at(recipe: TrainingRecipe, step: int) -> float:
     """The learning rate of a step; the first step is 0."""
+    if recipe.decay == "linear":
+        return recipe.learning_rate * (recipe.steps - step) / recipe.steps
     drops = sum(step >= drop for drop in drop_steps(recipe))
     return float(recipe.learning_rate / recipe.drop_factor**drops)
 
