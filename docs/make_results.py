@@ -34,7 +34,15 @@ MAIN_TABLES = (
     ("without negation", "table:epfo_results", "table:errorbar_epfo", "avg_p"),
     ("with negation", "table:negation_results", "table:errorbar_neg", "avg_n"),
 )
-DIGITS = {"union": 1, "dimensions": 1, "emql": 1, "seeds": 2, "cardinality": 2, "variability": 2}
+DIGITS = {
+    "union": 1,
+    "dimensions": 1,
+    "emql": 1,
+    "seeds": 2,
+    "cardinality": 2,
+    "variability": 2,
+    "speed": 2,
+}
 """Decimals of an experiment's tables, three where nothing is said; about the paper's."""
 
 INTRODUCTION = """\
@@ -217,6 +225,11 @@ def experiment_table(found: Mapping[str, Any], table: Mapping[str, Any]) -> str:
                 for column in columns
             ]
             lines.append(("difference", shown))
+    if not apart:  # nothing to subtract: their rows stand below ours
+        lines += [
+            (f"paper, {row['label']}", cells(row["values"], columns, digits))
+            for row in by_kind["paper"]
+        ]
     if not by_kind["paper"]:
         lines += other_data_sets(found["model"], table, digits)
     return markdown_table(corner(table), columns, lines)
@@ -270,6 +283,8 @@ def cells(values: Values, columns: Iterable[str], digits: int) -> list[str]:
 
 def number(value: float | None, digits: int) -> str:
     """A number as the page shows it."""
+    if isinstance(value, int):
+        return f"{value:,}"
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 

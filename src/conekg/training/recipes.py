@@ -98,8 +98,8 @@ def _fast(model: str, graph_name: str) -> tuple[ModelConfig, TrainingRecipe]:
     """For ConE what was best in a few minutes on validation queries; others as the paper, shorter.
 
     `benchmarks/search_recipe.py` compared the settings, `docs/results.md` has what it found:
-    rotation, a small margin, filtered negatives that count more the likelier the model
-    thinks them, links twice as often as longer paths, four times the training queries.
+    rotation (but on FB15k-237), a small margin, filtered negatives that count more the likelier
+    the model thinks them, links twice as often as longer paths, four times the training queries.
     """
     config, training = _paper(model, data_set_of(graph_name) or "fb15k-237")
     fast = replace(
@@ -110,10 +110,10 @@ def _fast(model: str, graph_name: str) -> tuple[ModelConfig, TrainingRecipe]:
     )
     if not isinstance(config, ConeConfig):
         return config, fast
-    turning = replace(
+    config = replace(
         config, gamma=8.0, projection="rotation", initial_scale=1.2, arctangent="exact"
     )
-    return turning, replace(
+    fast = replace(
         fast,
         steps=70_000,
         query_times=4,
@@ -124,6 +124,11 @@ def _fast(model: str, graph_name: str) -> tuple[ModelConfig, TrainingRecipe]:
         drop_factor=3.0,
         fresh_moments=False,
     )
+    if data_set_of(graph_name) == "fb15k-237":
+        # Long paths and negations gain by the published projection what links lose.
+        config = replace(config, projection="published", initial_scale=3.0)
+        fast = replace(fast, steps=110_000, learning_rate=1.5e-4, decay="linear", drops_at=())
+    return config, fast
 
 
 _EVERYTHING = Pool(
