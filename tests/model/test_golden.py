@@ -130,9 +130,7 @@ def run_training_batch(
     candidates = np.concatenate([arrays["train.positive"][:, None], arrays["train.negative"]], 1)
     logits = score_queries(model, batch, torch.from_numpy(candidates))
     positive, negative = logits[:, :1], logits[:, 1:]
-    loss = negative_sampling_loss(
-        positive[:, 0], negative, torch.from_numpy(arrays["train.weight"])
-    )
+    loss = negative_sampling_loss(positive, negative, torch.from_numpy(arrays["train.weight"]))
     names, parameters = zip(*model.named_parameters(), strict=True)
     gradients = dict(zip(names, torch.autograd.grad(loss, parameters), strict=True))
     values = {"positive_logit": positive, "negative_logit": negative, "loss": loss}

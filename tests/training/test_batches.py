@@ -59,11 +59,13 @@ def test_a_shape_without_queries_is_refused():
 
 
 @pytest.mark.parametrize("sampling", ["uniform-filtered", "uniform-published"])
-def test_batches_have_their_composition_and_true_positives(data, sampling):
-    sampler = BatchSampler(data, POOL, 9, 50, sampling)
+@pytest.mark.parametrize("positives", [1, 4])
+def test_batches_have_their_composition_and_true_positives(data, sampling, positives):
+    sampler = BatchSampler(data, POOL, 9, 50, sampling, positives)
     assert [count for _, count in sampler.groups] == [6, 3]
     batch = sampler.draw(generator_at(0, 0, 0, CPU))
     assert [len(part) for part in batch.anchors] == [6, 3]
+    assert batch.positives.shape == (9, positives)
     assert batch.negatives.shape == (9, 50)
     assert batch.negatives.min() >= 0
     assert batch.negatives.max() < 6
@@ -73,7 +75,7 @@ def test_batches_have_their_composition_and_true_positives(data, sampling):
     hit_an_answer = False
     for row, key in enumerate(zip(names, first_anchor, strict=True)):
         answers = known[key]
-        assert int(batch.positives[row]) in answers
+        assert set(batch.positives[row].tolist()) <= answers
         assert float(batch.weights[row]) == pytest.approx((4 + len(answers)) ** -0.5)
         hit_an_answer |= bool(answers & set(batch.negatives[row].tolist()))
     assert hit_an_answer == (sampling == "uniform-published")
@@ -120,7 +122,7 @@ def test_randomness_is_a_function_of_the_counters(data):
 
     def draw(*counters):
         batch = sampler.draw(generator_at(*counters, CPU))
-        return torch.cat([batch.positives, batch.negatives.flatten()]).tolist()
+        return torch.cat([batch.positives.flatten(), batch.negatives.flatten()]).tolist()
 
     assert draw(3, 5, 1) == draw(3, 5, 1)
     counters = [(a, b, c, d) for a in range(3) for b in range(3) for c in range(3) for d in (0, 1)]

@@ -86,6 +86,7 @@ def draw_next(updater: "fused.FusedUpdater", recipe: TrainingRecipe) -> Batch:
         updater._counters,
         recipe.seed,
         num_entities=NUM_ENTITIES,
+        positives=recipe.positives,
         negatives=recipe.negatives,
         filtered=recipe.negative_sampling == "uniform-filtered",
     )
@@ -95,22 +96,28 @@ def draw_next(updater: "fused.FusedUpdater", recipe: TrainingRecipe) -> Batch:
     return Batch(
         tuple(ids[:, : s.num_anchors] for ids, s in zip(anchors, widths, strict=True)),
         tuple(ids[:, : s.num_relations] for ids, s in zip(relations, widths, strict=True)),
-        drawn.candidates[:, 0].long(),
-        drawn.candidates[:, 1:].long(),
+        drawn.candidates[:, : recipe.positives].long(),
+        drawn.candidates[:, recipe.positives :].long(),
         drawn.weights,
     )
 
 
 @pytest.mark.parametrize(
-    ("temperature", "negatives"), [(0.0, "uniform-published"), (0.5, "uniform-filtered")]
+    ("temperature", "negatives", "positives"),
+    [(0.0, "uniform-published", 1), (0.5, "uniform-filtered", 1), (0.5, "uniform-filtered", 3)],
 )
 @pytest.mark.parametrize("name", MODELS)
 def test_moves_every_parameter_by_the_plain_gradient(
-    name: str, temperature: float, negatives: NegativeSampling
+    name: str, temperature: float, negatives: NegativeSampling, positives: int
 ) -> None:
     """Adam restated in float64 on gradients from autograd must explain every change."""
     model, data, recipe = prepare(name)
-    recipe = replace(recipe, adversarial_temperature=temperature, negative_sampling=negatives)
+    recipe = replace(
+        recipe,
+        adversarial_temperature=temperature,
+        negative_sampling=negatives,
+        positives=positives,
+    )
     plain, _, _ = prepare(name)
     updater = fused.FusedUpdater(model, data, recipe)
     before = updater.state()

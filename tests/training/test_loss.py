@@ -17,7 +17,11 @@ def log_sigmoid(x):
 @given(
     st.integers(1, 4).flatmap(
         lambda k: st.lists(
-            st.tuples(logit, st.lists(logit, min_size=k, max_size=k), st.floats(0.1, 1)),
+            st.tuples(
+                st.lists(logit, min_size=3, max_size=3),
+                st.lists(logit, min_size=k, max_size=k),
+                st.floats(0.1, 1),
+            ),
             min_size=1,
             max_size=5,
         )
@@ -25,7 +29,7 @@ def log_sigmoid(x):
 )
 def test_equals_the_formula_written_out(rows):
     total = sum(weight for *_, weight in rows)
-    positive = -sum(w * log_sigmoid(p) for p, _, w in rows) / total
+    positive = -sum(w * sum(map(log_sigmoid, ps)) / len(ps) for ps, _, w in rows) / total
     negative = -sum(w * sum(log_sigmoid(-n) for n in ns) / len(ns) for _, ns, w in rows) / total
     loss = negative_sampling_loss(
         torch.tensor([p for p, _, _ in rows], dtype=torch.float64),
@@ -36,7 +40,7 @@ def test_equals_the_formula_written_out(rows):
 
 
 def test_a_model_that_knows_nothing_pays_log_two():
-    loss = negative_sampling_loss(torch.zeros(3), torch.zeros(3, 2), torch.ones(3))
+    loss = negative_sampling_loss(torch.zeros(3, 1), torch.zeros(3, 2), torch.ones(3))
     assert float(loss) == pytest.approx(UNINFORMED_LOSS)
 
 
@@ -48,7 +52,7 @@ def test_weights_fall_with_the_number_of_answers():
 def test_a_temperature_weighs_negatives_by_how_likely_they_seem():
     logits = torch.tensor([[3.0, -1.0, 0.5]], dtype=torch.float64, requires_grad=True)
     weights = torch.ones(1, dtype=torch.float64)
-    positive = torch.zeros(1, dtype=torch.float64)
+    positive = torch.zeros(1, 1, dtype=torch.float64)
     loss = negative_sampling_loss(positive, logits, weights, adversarial_temperature=2.0)
     row = logits.detach()[0].tolist()
     total = sum(math.exp(2 * x) for x in row)

@@ -67,7 +67,7 @@ class Batch:
     relations: tuple[Tensor, ...]
     """One [count, relation slots] a group."""
     positives: Tensor
-    """[rows] one known answer of each query."""
+    """[rows, positives] known answers of each query, which may repeat."""
     negatives: Tensor
     """[rows, negatives]"""
     weights: Tensor
@@ -118,11 +118,13 @@ class BatchSampler:
         batch_size: int,
         negatives: int,
         negative_sampling: NegativeSampling,
+        positives: int = 1,
     ) -> None:
         self.composition: dict[str, int] = pool.composition(batch_size)
         self._data = data
         self._blocks = [data.blocks[name] for name in self.composition]
         self._answer_values = self._blocks[0].answer_values
+        self._positives = positives
         self._negatives = negatives
         self._filtered = negative_sampling == "uniform-filtered"
         self._search_rounds = data.max_answers.bit_length()
@@ -157,8 +159,9 @@ class BatchSampler:
     def _draw_positives(
         self, start: Tensor, num_answers: Tensor, generator: torch.Generator
     ) -> Tensor:
-        """[rows] for each query one of its answers, uniformly."""
-        place = start + _below(num_answers, generator)
+        """[rows, positives] for each query some of its answers, uniformly."""
+        limit = num_answers.unsqueeze(1).expand(-1, self._positives)
+        place = start.unsqueeze(1) + _below(limit, generator)
         return self._answer_values[place].long()
 
     def _draw_negatives(

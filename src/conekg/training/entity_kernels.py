@@ -115,6 +115,7 @@ class DistanceKernels:
             inverse_range=self._inverse_range,
             center_weight=self._center_weight,
             temperature=temperature,
+            positives=drawn.positives,
         )
         gradients = (result.grad_first, result.grad_second)[: len(region)]
         if isinstance(scale, Tensor):
@@ -171,6 +172,7 @@ class DivergenceKernels:
             inverse_range=1.0,
             center_weight=0.0,
             temperature=temperature,
+            positives=drawn.positives,
         )
         by_alpha, by_beta = result.grad_first.chunk(2, dim=-1)
         by_own = result.coefficients.sum(dim=-1)

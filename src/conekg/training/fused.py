@@ -156,6 +156,7 @@ class FusedUpdater:
             self._counters,
             self._recipe.seed,
             num_entities=self._model.num_entities,
+            positives=self._recipe.positives,
             negatives=self._recipe.negatives,
             filtered=self._recipe.negative_sampling == "uniform-filtered",
             ahead=ahead,

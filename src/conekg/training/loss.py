@@ -20,12 +20,13 @@ def negative_sampling_loss(
 ) -> Tensor:
     """The weighted mean of −log σ(ℓ₊) and of −log σ(−ℓ₋), half of each; a scalar.
 
-    `positive_logits` [rows], `negative_logits` [rows, negatives], `weights` [rows]. ConE,
-    Section 4.3, as it was run: queries are weighted and every negative counts alike. With a
-    temperature t a negative counts by softmax(t·ℓ₋) instead (Sun et al., "RotatE", 2019): those
-    that the model takes for answers teach most.
+    `positive_logits` [rows, positives], `negative_logits` [rows, negatives], `weights` [rows].
+    ConE, Section 4.3, as it was run with one positive: queries are weighted, of each query all
+    positives count alike and all negatives. With a temperature t a negative counts by
+    softmax(t·ℓ₋) instead (Sun et al., "RotatE", 2019): those that the model takes for answers
+    teach most.
     """
-    positive = (weights * logsigmoid(positive_logits)).sum()
+    positive = (weights * logsigmoid(positive_logits).mean(dim=1)).sum()
     surprise = logsigmoid(-negative_logits)
     if adversarial_temperature > 0:
         share = torch.softmax(adversarial_temperature * negative_logits.detach(), dim=1)

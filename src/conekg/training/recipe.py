@@ -98,8 +98,11 @@ class TrainingRecipe:
     """How many steps the run has."""
     batch_size: int = 512
     """Queries an update."""
+    positives: int = 1
+    """Known answers drawn of each query, one as published. Queries of many answers are learnt in
+    fewer steps with more, for little: they cost as much as as many negatives do."""
     negatives: int = 128
-    """Entities drawn against each query's positive answer."""
+    """Entities drawn against each query's positive answers."""
     negative_sampling: NegativeSampling = "uniform-filtered"
     """`uniform-filtered` never draws a known answer of the query; `uniform-published` may, as
     the published code does, whose filter has no effect."""
@@ -142,7 +145,14 @@ class TrainingRecipe:
     """Steps between checkpoints."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "negatives", "log_every", "checkpoint_every"):
+        for name in (
+            "steps",
+            "batch_size",
+            "positives",
+            "negatives",
+            "log_every",
+            "checkpoint_every",
+        ):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number above 0")
         _require(self.validate_queries >= 1, "validate_queries", self.validate_queries, "1 or more")
         _require(

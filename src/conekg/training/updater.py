@@ -78,6 +78,7 @@ class EagerUpdater:
                 recipe.batch_size,
                 recipe.negatives,
                 recipe.negative_sampling,
+                recipe.positives,
             )
             for name in dict.fromkeys(recipe.cycle)
         }
@@ -167,11 +168,11 @@ def batch_loss(
 ) -> Tensor:
     """The loss of a batch, a scalar that can be differentiated."""
     region = embed(model, plan, batch.anchors, batch.relations)
-    candidates = torch.cat([batch.positives.unsqueeze(1), batch.negatives], dim=1)
-    logits = model.logits(region, candidates)
-    return negative_sampling_loss(
-        logits[:, 0], logits[:, 1:], batch.weights, adversarial_temperature
+    candidates = torch.cat([batch.positives, batch.negatives], dim=1)
+    positives, negatives = model.logits(region, candidates).split(
+        [batch.positives.shape[1], batch.negatives.shape[1]], dim=1
     )
+    return negative_sampling_loss(positives, negatives, batch.weights, adversarial_temperature)
 
 
 @contextmanager

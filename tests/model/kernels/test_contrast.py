@@ -15,23 +15,26 @@ KINDS = [geometry.CONE, geometry.BOX, geometry.POINT, geometry.INNER]
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
-@pytest.mark.parametrize(("rows", "negatives", "dim"), [(3, 4, 5), (1, 1, 1), (2, 3, 17)])
+@pytest.mark.parametrize(
+    ("rows", "positives", "negatives", "dim"),
+    [(3, 1, 4, 5), (1, 1, 1, 1), (2, 1, 3, 17), (2, 3, 4, 6)],
+)
 def test_values_and_gradients(
-    kind: int, rows: int, negatives: int, dim: int, temperature: float
+    kind: int, rows: int, positives: int, negatives: int, dim: int, temperature: float
 ) -> None:
     table, first, second = random_inputs(kind, 7, rows, dim, seed=rows + dim)
     first.requires_grad_()
     second.requires_grad_()
     scale = torch.tensor([0.7], dtype=torch.float64, requires_grad=True)
     generator = torch.Generator().manual_seed(1)
-    ids = torch.randint(7, (rows, 1 + negatives), generator=generator)
-    ids[0, -1] = ids[0, 0]  # the positive again among the negatives
-    offsets = torch.rand(rows, 1 + negatives, generator=generator, dtype=torch.float64)
+    ids = torch.randint(7, (rows, positives + negatives), generator=generator)
+    ids[0, -1] = ids[0, 0]  # a positive again among the negatives
+    offsets = torch.rand(rows, positives + negatives, generator=generator, dtype=torch.float64)
     weights = torch.rand(rows, generator=generator, dtype=torch.float64) + 0.1
     weights /= weights.sum()
     distances = plain_distance(kind, table, first, second, ids) + offsets
     distances.retain_grad()
-    losses = plain_contrast(distances, weights, scale, 1.5, temperature)
+    losses = plain_contrast(distances, weights, scale, 1.5, temperature, positives)
     losses.mean().backward()
 
     result = contrast(
@@ -45,6 +48,7 @@ def test_values_and_gradients(
         inverse_range=1 / RANGE,
         center_weight=CENTER_WEIGHT,
         temperature=temperature,
+        positives=positives,
     )
     assert first.grad is not None
     assert scale.grad is not None

@@ -27,22 +27,33 @@ def pool() -> "kernel.Pool":
     )
 
 
-def batches(updates: int, *, filtered: bool, seed: int = 5) -> "list[kernel.Drawn]":
+def batches(
+    updates: int, *, filtered: bool, seed: int = 5, positives: int = 1
+) -> "list[kernel.Drawn]":
     counter = torch.zeros(1, dtype=torch.int64, device=DEVICE)
     drawn = []
     for update in range(updates):
         counter.fill_(update)
         drawn.append(
             kernel.draw(
-                pool(), counter, seed, num_entities=NUM_ENTITIES, negatives=5, filtered=filtered
+                pool(),
+                counter,
+                seed,
+                num_entities=NUM_ENTITIES,
+                positives=positives,
+                negatives=5,
+                filtered=filtered,
             )
         )
     return drawn
 
 
-def test_rows_are_whole_queries_of_their_shape_with_their_own_answers() -> None:
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_rows_are_whole_queries_of_their_shape_with_their_own_answers(count: int) -> None:
     seen = set()
-    for drawn in batches(12, filtered=True):
+    for drawn in batches(12, filtered=True, positives=count):
+        assert drawn.positives == count
+        assert drawn.candidates.shape == (6, count + 5)
         queries = (drawn.anchors[:, 0] // 2).tolist()
         weights = torch.tensor([1.0 + query for query in queries])
         torch.testing.assert_close(drawn.weights.cpu(), weights / weights.sum())
@@ -50,12 +61,27 @@ def test_rows_are_whole_queries_of_their_shape_with_their_own_answers() -> None:
             assert query in ((0, 1, 2) if row < 3 else (3, 4))
             assert drawn.anchors[row].tolist() == [2 * query, 2 * query + 1]
             assert drawn.relations[row].tolist() == [2 * query + 100, 2 * query + 101]
-            positive, *negatives = drawn.candidates[row].tolist()
-            assert positive in ANSWERS[query]
+            positives = drawn.candidates[row, :count].tolist()
+            negatives = drawn.candidates[row, count:].tolist()
+            assert set(positives) <= set(ANSWERS[query])
             assert not set(negatives) & set(ANSWERS[query])
             assert all(0 <= entity < NUM_ENTITIES for entity in negatives)
-            seen.add((query, positive))
+            seen |= {(query, positive) for positive in positives}
     assert len(seen) > 12, "queries and answers vary"
+
+
+def test_the_answers_of_a_row_are_drawn_independently() -> None:
+    drawn = torch.cat(
+        [batch.candidates[:3, :4] for batch in batches(60, filtered=True, positives=4)]
+    )
+    of_many = drawn[drawn.max(dim=1).values > 2]  # rows of queries 1 and 2
+    for column in range(4):
+        for other in range(column):
+            same = (of_many[:, column] == of_many[:, other]).float().mean()
+            assert 0.05 < float(same) < 0.5, "one answer in 3, or in 8, is the same by chance"
+    first = [batch.candidates[:, 0] for batch in batches(3, filtered=True)]
+    more = [batch.candidates[:, 0] for batch in batches(3, filtered=True, positives=4)]
+    assert all(torch.equal(a, b) for a, b in zip(first, more, strict=True))
 
 
 def test_every_entity_is_drawn_and_the_published_way_hits_answers() -> None:

@@ -62,13 +62,14 @@ def contrast(
     inverse_range: float,
     center_weight: float,
     temperature: float = 0.0,
+    positives: int = 1,
     num_warps: int = 2,
 ) -> Contrast:
     """The loss of a batch, its gradients, and each distance's coefficient.
 
     `entities` [num_entities, dim] raw rows; `first`, `second` [batch, dim] the regions;
-    `candidates` [batch, 1 + negatives] ids, the positive first; `weights` [batch] sum to one;
-    `scale` [1]; `offsets` [batch, candidates] are added to the distances, for models whose
+    `candidates` [batch, positives + negatives] ids, positives first; `weights` [batch] sum to
+    one; `scale` [1]; `offsets` [batch, candidates] are added to the distances, for models whose
     distances are not sums over dimensions alone. With a `temperature` t, a negative counts by
     softmax(t · logit) instead of all alike.
     """
@@ -99,6 +100,7 @@ def contrast(
         inverse_range,
         center_weight,
         temperature,
+        positives,
         num_candidates,
         dim,
         GEOMETRY=geometry,
@@ -183,6 +185,7 @@ def _contrast_kernel(
     inverse_range,
     center_weight,
     temperature,
+    num_positives,
     num_candidates,
     dim,
     GEOMETRY: tl.constexpr,
@@ -216,10 +219,11 @@ def _contrast_kernel(
     grad_scale = 0.0
     total = 0.0
     peak = -float("inf")
-    upcoming = load_row(entity_ptr + tl.load(candidate_ptr + 1).to(tl.int64) * dim, dim, PIECES)
-    for place in range(1, num_candidates):
+    entity = tl.load(candidate_ptr + num_positives).to(tl.int64)
+    upcoming = load_row(entity_ptr + entity * dim, dim, PIECES)
+    for place in range(num_positives, num_candidates):
         raw = upcoming
-        # The next row is on its way while this one is worked on; the positive comes last.
+        # The next row is on its way while this one is worked on; the positives come last.
         follower = tl.where(place + 1 < num_candidates, place + 1, 0)
         entity = tl.load(candidate_ptr + follower).to(tl.int64)
         upcoming = load_row(entity_ptr + entity * dim, dim, PIECES)
@@ -248,16 +252,29 @@ def _contrast_kernel(
         grad_scale += share * doubt * distance
         grad_first = add_scaled(grad_first, share * doubt, by_first, PIECES)
         grad_second = add_scaled(grad_second, -share * doubt, by_second, PIECES)
-    distance, by_first, by_second = _compare(
-        upcoming, center, extent, rest, inverse_range, center_weight, GEOMETRY, PIECES
-    )
-    if HAS_OFFSETS:
-        distance += tl.load(offset_ptr)
-    surprise, doubt = _doubt(scale * distance - gamma)
-    positive = scale * weight * doubt
     negative = scale * weight / total
-    grad_first = add_scaled(scaled(grad_first, negative, PIECES), -positive, by_first, PIECES)
-    grad_second = add_scaled(scaled(grad_second, negative, PIECES), positive, by_second, PIECES)
+    grad_scale *= -weight / total
+    grad_first = scaled(grad_first, negative, PIECES)
+    grad_second = scaled(grad_second, negative, PIECES)
+    each = weight / num_positives
+    positive_loss = 0.0
+    for place in range(num_positives):
+        raw = upcoming
+        follower = tl.minimum(place + 1, num_positives - 1)
+        entity = tl.load(candidate_ptr + follower).to(tl.int64)
+        upcoming = load_row(entity_ptr + entity * dim, dim, PIECES)
+        distance, by_first, by_second = _compare(
+            raw, center, extent, rest, inverse_range, center_weight, GEOMETRY, PIECES
+        )
+        if HAS_OFFSETS:
+            distance += tl.load(offset_ptr + place)
+        surprise, doubt = _doubt(scale * distance - gamma)
+        positive = scale * each * doubt
+        tl.store(coefficient_ptr + place, positive)
+        positive_loss += each * surprise
+        grad_scale += each * doubt * distance
+        grad_first = add_scaled(grad_first, -positive, by_first, PIECES)
+        grad_second = add_scaled(grad_second, positive, by_second, PIECES)
     for piece in tl.static_range(len(PIECES)):
         column = columns(PIECES, piece)
         real = column < dim
@@ -265,13 +282,13 @@ def _contrast_kernel(
         by_aperture = by_angle(grad_second[piece], GEOMETRY) * sign[piece]
         tl.store(grad_first_ptr + here + column, by_axis, mask=real)
         tl.store(grad_second_ptr + here + column, by_aperture, mask=real)
-    tl.store(sum_ptr + query * 3, 2.0 * weight * surprise)
+    tl.store(sum_ptr + query * 3, 2.0 * positive_loss)
     tl.store(sum_ptr + query * 3 + 1, 2.0 * weight / total * negative_loss)
-    tl.store(sum_ptr + query * 3 + 2, weight * (doubt * distance - grad_scale / total))
+    tl.store(sum_ptr + query * 3 + 2, grad_scale)
     # What was kept of each negative is its logit; its share is known only now.
     tl.debug_barrier()
     place = tl.arange(0, BLOCK_CANDIDATES)
-    kept = (place > 0) & (place < num_candidates)
+    kept = (place >= num_positives) & (place < num_candidates)
     logit = tl.load(coefficient_ptr + place, mask=kept, other=0.0)
     _, doubt = _doubt(logit)
     coefficient = -negative * doubt
@@ -279,16 +296,20 @@ def _contrast_kernel(
         coefficient *= tl.exp(temperature * logit - peak)
     tl.debug_barrier()
     tl.store(coefficient_ptr + place, coefficient, mask=kept)
-    tl.store(coefficient_ptr, positive)
 
 
 def plain_contrast(
-    distances: Tensor, weights: Tensor, scale: Tensor, gamma: float, temperature: float = 0.0
+    distances: Tensor,
+    weights: Tensor,
+    scale: Tensor,
+    gamma: float,
+    temperature: float = 0.0,
+    positives: int = 1,
 ) -> Tensor:
     """[2] the weighted losses of positives and negatives from ready distances: the reference."""
     logits = gamma - scale * distances
-    negatives = logits[:, 1:]
-    positive = -(weights * logsigmoid(logits[:, 0])).sum()
+    negatives = logits[:, positives:]
+    positive = -(weights * logsigmoid(logits[:, :positives]).mean(dim=1)).sum()
     share = torch.softmax(temperature * negatives.detach(), dim=1)
     negative = -(weights * (share * logsigmoid(-negatives)).sum(dim=1)).sum()
     return torch.stack([positive, negative])

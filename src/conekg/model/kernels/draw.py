@@ -47,9 +47,11 @@ class Drawn:
     relations: Tensor
     """[batch, widest]"""
     candidates: Tensor
-    """[batch, 1 + negatives] the positive first"""
+    """[batch, positives + negatives] the positives first"""
     weights: Tensor
     """[batch] sum to one"""
+    positives: int = 1
+    """How many of each row's candidates are answers"""
 
 
 def draw(
@@ -60,9 +62,10 @@ def draw(
     num_entities: int,
     negatives: int,
     filtered: bool,
+    positives: int = 1,
     ahead: int = 0,
 ) -> Drawn:
-    """A batch: uniform queries of each row's shape, a uniform answer, uniform negatives.
+    """A batch: uniform queries of each row's shape, uniform answers, uniform negatives.
 
     `counter` [1] int64 is the number of the update; the batch is that of `ahead` updates later.
     With `filtered`, negatives are drawn from the entities that are not answers; without, they
@@ -72,7 +75,7 @@ def draw(
     device = pool.anchors.device
     anchors = torch.empty(batch, pool.anchors.shape[1], dtype=torch.int32, device=device)
     relations = torch.empty(batch, pool.relations.shape[1], dtype=torch.int32, device=device)
-    candidates = torch.empty(batch, 1 + negatives, dtype=torch.int32, device=device)
+    candidates = torch.empty(batch, positives + negatives, dtype=torch.int32, device=device)
     weights = torch.empty(batch, device=device)
     _draw_kernel[(batch,)](
         pool.anchors,
@@ -89,16 +92,17 @@ def draw(
         weights,
         seed,
         num_entities,
+        positives,
         negatives,
         ahead,
         NUM_ANCHORS=pool.anchors.shape[1],
         NUM_RELATIONS=pool.relations.shape[1],
         FILTERED=filtered,
         ROUNDS=pool.most_answers.bit_length(),
-        BLOCK_NEGATIVES=triton.next_power_of_2(negatives),
+        BLOCK=triton.next_power_of_2(max(positives, negatives)),
         num_warps=1,
     )
-    return Drawn(anchors, relations, candidates, weights / weights.sum())
+    return Drawn(anchors, relations, candidates, weights / weights.sum(), positives)
 
 
 @triton.jit
@@ -136,20 +140,20 @@ def _draw_kernel(
     out_weights_ptr,
     seed,
     num_entities,
+    positives,
     negatives,
     ahead,
     NUM_ANCHORS: tl.constexpr,
     NUM_RELATIONS: tl.constexpr,
     FILTERED: tl.constexpr,
     ROUNDS: tl.constexpr,
-    BLOCK_NEGATIVES: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     row = tl.program_id(0)
     update = tl.load(counter_ptr) + ahead
     low = (update & 0xFFFFFFFF).to(tl.uint32)
     high = (update >> 32).to(tl.uint32)
-    lane = tl.arange(0, BLOCK_NEGATIVES)
-    valid = lane < negatives
+    lane = tl.arange(0, BLOCK)
     lane32 = lane.to(tl.uint32)
     zero = lane32 * 0
     row32 = zero + row.to(tl.uint32)
@@ -161,9 +165,7 @@ def _draw_kernel(
     start = tl.load(answer_offsets_ptr + query)
     stop = tl.load(answer_offsets_ptr + query + 1)
     size = zero + (stop - start).to(tl.uint32)
-    answer = tl.max(tl.umulhi(pick1, size).to(tl.int64), axis=0)
-    out = row.to(tl.int64) * (negatives + 1)
-    tl.store(out_candidates_ptr + out, tl.load(answers_ptr + start + answer))
+    out = row.to(tl.int64) * (positives + negatives)
     tl.store(out_weights_ptr + row, tl.load(weights_ptr + query))
     for slot in tl.static_range(NUM_ANCHORS):
         entity = tl.load(anchors_ptr + query * NUM_ANCHORS + slot)
@@ -171,7 +173,10 @@ def _draw_kernel(
     for slot in tl.static_range(NUM_RELATIONS):
         relation = tl.load(relations_ptr + query * NUM_RELATIONS + slot)
         tl.store(out_relations_ptr + row * NUM_RELATIONS + slot, relation)
-    n0, _, _, _ = tl.philox(seed, lane32 + 1, row32, zero + low, zero + high)
+    n0, n1, _, _ = tl.philox(seed, lane32 + 1, row32, zero + low, zero + high)
+    answer = tl.umulhi(tl.where(lane == 0, pick1, n1), size).to(tl.int64)
+    positive = tl.load(answers_ptr + start + answer)
+    tl.store(out_candidates_ptr + out + lane, positive, mask=lane < positives)
     if FILTERED:
         answers = (stop - start).to(tl.int32)
         free = zero + (num_entities - answers).to(tl.uint32)
@@ -179,4 +184,4 @@ def _draw_kernel(
         negative = _skip_answers(negative, answers_ptr, start, answers, ROUNDS)
     else:
         negative = tl.umulhi(n0, zero + num_entities.to(tl.uint32)).to(tl.int32)
-    tl.store(out_candidates_ptr + out + 1 + lane, negative, mask=valid)
+    tl.store(out_candidates_ptr + out + positives + lane, negative, mask=lane < negatives)
