@@ -73,6 +73,19 @@ def test_an_explanation_has_a_path_of_facts_for_a_known_answer(served):
     assert body["variables"]
 
 
+def test_an_explanation_has_the_score_of_the_form_of_union_asked_for(served):
+    asked = {"query": "(France.borders | Germany.borders).capital"}
+    scores = {}
+    for union in ("dnf", "demorgan"):
+        body = served.post("/api/ask", **asked, union=union, top_k=1).json()
+        (best,) = body["answers"]
+        explained = served.post("/api/explain", **asked, union=union, answer=best["name"]).json()
+        (witness,) = explained["witnesses"]
+        assert witness["answer"]["score"] == pytest.approx(best["score"], rel=1e-5)
+        scores[union] = best["score"]
+    assert scores["dnf"] != pytest.approx(scores["demorgan"], rel=1e-3)
+
+
 def test_cones_run_from_the_narrowest_to_the_widest(served, answerer):
     body = served.post("/api/cones", query="France.borders", answer="Spain", dimensions=5).json()
     assert body["dimensions"] == answerer.model.dim
@@ -150,6 +163,7 @@ def test_about_health_metrics_and_page(served):
     assert len(about["examples"]) >= 4
     assert set(about["limits"]) == {each.name for each in fields(Limits)}
     assert served.get("/health").json() == {"status": "ok"}
+    assert served.client.head("/health").status_code == 200
     served.post("/api/ask", query="France.borders")
     metrics = served.get("/metrics")
     assert metrics.headers["content-type"].startswith("text/plain; version=0.0.4")

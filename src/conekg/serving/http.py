@@ -184,6 +184,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
 def _operator_routes(metrics: Callable[[], Metrics]) -> APIRouter:
     router = APIRouter(tags=["operation"])
 
+    @router.head("/health", include_in_schema=False)  # what some load balancers ask
     @router.get("/health")
     async def health() -> HealthResponse:
         """That the server is up; it loads its model before it listens."""

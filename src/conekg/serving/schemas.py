@@ -143,6 +143,7 @@ class ExplainRequest(Request):
     query: Text
     answer: Text = Field(description="entity name; it need not be among the top answers")
     known_graph: GraphSplit = "train"
+    union: Literal["dnf", "demorgan"] = "dnf"
     candidates: int = Field(default=5, ge=1, le=50, description="entities listed for each variable")
 
 

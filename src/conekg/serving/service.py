@@ -75,7 +75,9 @@ class Service:
     async def explain(self, request: ExplainRequest) -> ExplainResponse:
         """The variables of a query and the witness of one answer."""
         question = self._understand(
-            Question(self._parse(request.query), known_graph=request.known_graph)
+            Question(
+                self._parse(request.query), known_graph=request.known_graph, union=request.union
+            )
         )
         entity_id = self._entity_id(request.answer)
         explanation = await self._scorer.explain(
