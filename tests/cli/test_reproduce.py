@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from conekg.cli.main import app
 from conekg.experiments.catalog import EXPERIMENTS
+from conekg.sampling.query_set import QuerySet, save_query_set
 from untrained_run import untrained_run
 
 
@@ -56,6 +57,7 @@ def test_tables_go_to_the_terminal_and_to_files(run, tmp_path):
         (["main-epfo", "RUN"], "the run has no test queries"),
         (["operators", "RUN", "--pairs", "1", "--json", "no/where"], "cannot write no/where"),
         (["operators", "RUN", "--picture", "x.nonsense"], "use .png, .svg or .pdf"),
+        (["operators", "RUN", "--markdown", "."], "cannot write .: it is a folder"),
     ],
 )
 def test_mistakes_are_told_in_words(arguments, message, run):
@@ -70,3 +72,13 @@ def test_a_picture_without_matplotlib_names_the_extra(run, tmp_path, monkeypatch
     result = conekg("operators", run, "--pairs", 1, "--picture", tmp_path / "t.png")
     assert result.exit_code == 2
     assert "conekg[plot]" in result.stderr
+
+
+def test_a_file_of_other_queries_than_the_split_is_refused(run, tmp_path):
+    file = tmp_path / "queries.arrow"
+    save_query_set(file, QuerySet("valid", ()))
+    result = conekg("main-epfo", run, "--queries", file, "--split", "test")
+    assert result.exit_code == 2
+    assert "holds valid queries, not test queries" in " ".join(result.stderr.split())
+    assert conekg("main-epfo", run, "--queries", file, "--split", "valid").exit_code == 0
+    assert conekg("main-epfo", run, "--queries", file).exit_code == 0

@@ -107,6 +107,17 @@ def test_structures_without_queries_are_told(trained, options, monkeypatch):
     assert any(note.endswith(f"has no test queries of {absent}.") for note in by_rank.notes)
 
 
+def test_runs_with_other_queries_are_told_apart(trained, options, monkeypatch):
+    run, twin = trained["cone"], trained["cone-10"]
+    by_rank, _ = cardinality([run, twin], options)
+    assert not any("own test queries" in note for note in by_rank.notes)
+    kept, every = only_structures(twin.queries("test"), ["1p", "2i"]), run.queries("test")
+    pick = {twin.folder: kept, run.folder: every}
+    monkeypatch.setattr(type(run), "queries", lambda self, split: pick[self.folder])
+    by_rank, _ = cardinality([run, twin], options)
+    assert any("those of ConE (cone-10) are not those of ConE (cone)" in n for n in by_rank.notes)
+
+
 def test_a_model_the_paper_does_not_know_is_called_by_its_name(trained, options, monkeypatch):
     monkeypatch.delitem(MODEL_TITLES, "cone")
     monkeypatch.delitem(_MEASURES, "cone")

@@ -2,18 +2,17 @@ from dataclasses import replace
 
 import pytest
 
-from conekg.evaluation.evaluate import evaluate
 from conekg.experiments.emql import emql
 from conekg.query.shape import POSITIVE_STRUCTURES
 from conekg.sampling.benchmark_files import write_query2box
 from conekg.sampling.query_set import QuerySet
 from conekg.training.run import open_run
+from plain_mrr import mrr_row
 from tiny import tiny_queries
 
 
 def expected(run, queries):
-    report = evaluate(run.load_model("best"), queries, num_entities=run.graph.num_entities)
-    return {n: 100 * m.mrr for n, m in report.measured.items() if n in POSITIVE_STRUCTURES}
+    return mrr_row(run.load_model("best"), queries, POSITIVE_STRUCTURES)
 
 
 def test_the_runs_own_queries(trained, reproduce):
@@ -37,5 +36,7 @@ def test_a_query2box_folder_brings_the_papers_row(trained, options, tmp_path):
     file = trained["cone"].folder / "queries" / "valid.arrow"
     (valid,) = emql([run], replace(options, queries=file))
     assert valid.title.endswith("queries of valid.arrow")
+    assert any("these queries were sampled here" in note for note in valid.notes)
+    assert not any("were sampled here" in note for note in table.notes), "a release says nothing"
     (own,) = emql([run], options)
     assert all(row.kind == "ours" for row in own.rows), "another release, no comparison"

@@ -40,6 +40,30 @@ def test_panels_are_whole_circles_with_their_ticks(options, tmp_path, drawn):
             assert [t.get_text() for t in panel.get_xticklabels()] == ["0", "π/2", "π", "−π/2"]
 
 
+def sectors(panel):
+    """(axis, half aperture) of the filled sectors of a panel, in the order they were drawn."""
+    return [
+        (bar.get_x() + bar.get_width() / 2, bar.get_width() / 2)
+        for container in panel.containers
+        for bar in container
+    ]
+
+
+def test_operators_are_drawn_as_they_are(options, tmp_path, drawn):
+    figures([], replace(options, out=tmp_path))
+    projection, intersection, union, complement, distance = drawn["operators.png"].axes
+    assert sectors(union) == [pytest.approx((0.4, 0.6)), pytest.approx((1.5, 0.8))]
+    given, rest = sectors(complement)
+    assert given == pytest.approx((0.4, 0.6))
+    assert (rest[0] - given[0]) % (2 * math.pi) == pytest.approx(math.pi)
+    assert rest[1] == pytest.approx(math.pi - 0.6)
+    assert sectors(intersection)[2][1] <= 0.6 + 1e-6, "no wider than the narrower of the two"
+    assert len(sectors(projection)) == 2
+    # ConE, Section 4.3, for a point at 2.2: to the nearer border, and from there to the axis.
+    outside, inside = math.sin((2.2 - 1.0) / 2), math.sin(0.6 / 2)
+    assert distance.get_title() == f"distance: {outside:.2f} outside, {inside:.2f} inside"
+
+
 def test_averages_point_where_they_should(tmp_path, drawn):
     draw_averages(tmp_path / "averages.png")
     last = [panel.texts[-1].xy[0] for panel in drawn["averages.png"].axes]

@@ -138,6 +138,27 @@ def test_the_command_measures_what_it_says(trained, reproduce):
     assert again["rows"] == table["rows"]
 
 
+def test_projections_are_of_a_cone_inside_another(trained, options, monkeypatch):
+    """A projection that changes nothing keeps every inclusion."""
+    (before,) = operators([trained["cone"]], replace(options, pairs=5))
+    assert 0 < before.rows[0].values["projection"] < 1
+    asked = []
+
+    def keep(self, region, relation_ids):
+        asked.append(relation_ids)
+        return region
+
+    model = trained["cone"].load_model("best")
+    monkeypatch.setattr(type(model), "project", keep)
+    (kept,) = operators([trained["cone"]], replace(options, pairs=400))
+    for row in kept.rows[:4]:
+        assert row.values["projection"] == pytest.approx(1.0, abs=1e-5)
+    # One relation for both of a pair, every one of them drawn, inverses too.
+    first, second = asked[:2]
+    assert first.tolist() == second.tolist()
+    assert set(first.tolist()) == set(range(model.num_relations))
+
+
 def test_cones_of_links_are_the_models(trained, options):
     run = trained["cone"]
     block = tiny_queries()["test"].block("2u")

@@ -49,6 +49,26 @@ def test_a_long_curve_is_thinned_and_still_whole():
     assert area == pytest.approx(roc_auc(values[0] + 1, values[1]), abs=2e-3)
 
 
+def test_what_is_no_number_has_no_statistic():
+    """NaN has no rank, and a correlation with it would look like any other."""
+    nan, infinite = float("nan"), float("inf")
+    for points in ([1.0, 2.0, nan], [nan, nan, nan]):
+        assert pearson(points, [1.0, 2.0, 3.0]) is None
+        assert spearman([1.0, 2.0, 3.0], points) is None
+    assert roc_auc([1.0, nan], [0.0]) is None
+    assert roc_auc([1.0], [nan]) is None
+    assert pearson([1.0, 2.0, infinite], [1.0, 2.0, 3.0]) is None
+    assert spearman([1.0, 2.0, infinite], [1.0, 2.0, 3.0]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_correlations_do_not_depend_on_the_unit(scale):
+    x, y = np.array([1.0, 2.0, 4.0, 3.0]), np.array([2.0, 1.0, 5.0, 5.0])
+    expected = stats.pearsonr(x, y).statistic
+    assert pearson(scale * x, y) == pytest.approx(expected)
+    assert pearson(x, -scale * y) == pytest.approx(-expected)
+
+
 def test_there_is_no_statistic_of_nothing():
     assert roc_auc([], [1.0]) is None
     assert pearson([1.0], [2.0]) is None

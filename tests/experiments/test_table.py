@@ -61,5 +61,15 @@ def test_terminal_shows_the_same():
         assert part in text
 
 
+def test_names_are_shown_as_they_are():
+    """A folder may be called anything: no markup of a terminal, no column of Markdown."""
+    table = replace(TABLE, title="of run[b]", rows=(Row("ConE (a[red]|b)", {"1p": 1.0}),))
+    shown = StringIO()
+    Console(width=80, file=shown).print(table.to_rich())
+    assert "of run[b] (percent)" in shown.getvalue()
+    assert "ConE (a[red]|b)" in shown.getvalue()
+    assert r"| ConE (a[red]\|b) | 1.0 | – |" in table.to_markdown()
+
+
 def test_differences_are_of_common_columns():
     assert difference({"1p": 3.0, "2p": 1.0}, {"1p": 2.5, "3p": 9.0}) == {"1p": 0.5}

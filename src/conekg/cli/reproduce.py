@@ -79,6 +79,7 @@ def reproduce(
     from conekg.experiments.options import Options
     from conekg.experiments.picture import check_picture, draw_tables
     from conekg.experiments.table import tables_markdown
+    from conekg.sampling.source import open_queries
     from conekg.training.run import open_run
 
     experiment = find_experiment(name)
@@ -97,9 +98,13 @@ def reproduce(
     for file in (json_file, markdown, picture):
         if file is not None and not file.parent.is_dir():
             raise ConfigError(f"cannot write {file}: there is no folder {file.parent}")
+        if file is not None and file.is_dir():
+            raise ConfigError(f"cannot write {file}: it is a folder")
     if picture is not None:
         check_picture(picture)
     opened = [open_run(folder) for folder in runs or []]
+    if opened and split is not None and queries is not None:
+        open_queries(queries, split, opened[0].graph)  # a file of another split is refused
     with progress(name, unit=experiment.counted) as bar:
         tables = experiment.measure(opened, Options(**given, progress=bar.update))
     print_tables(tables)

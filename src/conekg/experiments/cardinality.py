@@ -18,6 +18,7 @@ from conekg.experiments.embedded import (
     embedded_batches,
     has_one_branch,
     no_queries_note,
+    other_queries_note,
 )
 from conekg.experiments.experiment import (
     Experiment,
@@ -101,7 +102,8 @@ def cardinality(runs: Sequence[Run], options: Options) -> Tables:
         models.append(run.recipe.model)
         axes = "number of answers", f"mean {_MEASURES.get(model.name, 'size')}"
         plots.append(Plot(title_of(run), *axes, tuple(series), log_x=True))
-        notes.append(describe(run))
+        notes.append(describe(run, options.checkpoint))
+    notes += other_queries_note(runs, SINGLE_REGION_STRUCTURES, options.split)
     notes += missing_note(paper_of(_SPEARMAN, data_set), runs[0].graph.name)
     where = f"{runs[0].graph.name}, {options.split} queries"
     by_value_table = _table(

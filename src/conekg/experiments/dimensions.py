@@ -21,6 +21,7 @@ from conekg.experiments.main_results import (
     paper_rows,
     queries_title,
     rank,
+    same_queries_note,
 )
 from conekg.experiments.options import Options
 from conekg.experiments.published import published
@@ -48,7 +49,12 @@ def dimensions(runs: Sequence[Run], options: Options) -> Tables:
             rows.append(Row(f"{title_of(run)}, d = {run.recipe.config.dim}", ours))
             theirs = paper.row(name) or (paper.row("cone") if name == "cone-800" else {})
             comparisons += compare(rows[-1].label, ours, theirs)
-            notes += [describe(run), *report.notes(), *origin_note(run, options, paper)]
+            notes += [
+                describe(run, options.checkpoint),
+                *report.notes(),
+                *origin_note(run, options, paper),
+            ]
+        notes += same_queries_note(runs, options, structures)
         notes += [*average_note(rows), *missing_note(paper, runs[0].graph.name)]
         tables.append(
             Table(

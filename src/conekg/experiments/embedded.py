@@ -10,6 +10,7 @@ import torch
 
 from conekg.experiments.experiment import title_of
 from conekg.experiments.options import Options
+from conekg.graph.adjacency import IntArray, LongArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.ragged import Ragged
 from conekg.model.embed import embed
@@ -88,6 +89,43 @@ def no_queries_note(run: Run, options: Options, names: Sequence[str]) -> tuple[s
     there = {block.shape.name for block in run.queries(options.split) if len(block)}
     absent = ", ".join(name for name in names if name not in there)
     return (f"{title_of(run)} has no {options.split} queries of {absent}.",) if absent else ()
+
+
+def other_queries_note(
+    runs: Sequence[Run], names: Sequence[str], split: Split, remedy: str = ""
+) -> tuple[str, ...]:
+    """That runs are measured on queries of their own that differ, where they do.
+
+    `conekg train` samples queries by the seed of the training, so that runs of several seeds
+    have the same ones only if they were given them.
+    """
+    first, *others = (only_structures(run.queries(split), names) for run in runs)
+    different = [
+        title_of(run)
+        for run, own in zip(runs[1:], others, strict=True)
+        if not _are_the_same(first, own)
+    ]
+    if not different:
+        return ()
+    return (
+        f"Each run is measured on its own {split} queries, and those of {', '.join(different)} are "
+        f"not those of {title_of(runs[0])}: a part of the differences comes from the "
+        f"queries.{remedy}",
+    )
+
+
+def _are_the_same(first: QuerySet, second: QuerySet) -> bool:
+    """Whether two sets ask the same queries and take the same entities for answers."""
+    return [block.shape for block in first] == [block.shape for block in second] and all(
+        np.array_equal(one, other)
+        for block, twin in zip(first, second, strict=True)
+        for one, other in zip(_arrays(block), _arrays(twin), strict=True)
+    )
+
+
+def _arrays(block: QueryBlock) -> tuple[IntArray | LongArray, ...]:
+    answers = (block.easy.lengths, block.easy.values, block.hard.lengths, block.hard.values)
+    return block.anchors, block.relations, *answers
 
 
 def evenly_spaced(block: QueryBlock, at_most: int | None) -> QueryBlock:

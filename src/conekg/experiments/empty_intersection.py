@@ -104,7 +104,7 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
         comparisons += compare(title_of(run), ours, paper.row(run.recipe.model))
         if model.name != "cone":
             notes.append(f"{title_of(run)} has no aperture: its own measure of size is shown.")
-        notes.append(describe(run))
+        notes.append(describe(run, options.checkpoint))
     notes += [
         f"Only {len(found[0]):,} queries with {kind} were found, of {wanted:,} wanted."
         for found, kind in ((some, with_answers), (none, "no answer"))

@@ -21,9 +21,11 @@ from conekg.experiments.main_results import (
     average_note,
     compare,
     mrr_row,
+    origin_note,
     paper_rows,
     queries_title,
     rank,
+    same_queries_note,
 )
 from conekg.experiments.options import Options
 from conekg.experiments.published import published
@@ -44,7 +46,9 @@ def emql(runs: Sequence[Run], options: Options) -> Tables:
         ours = mrr_row(report, POSITIVE_STRUCTURES)
         rows.append(Row(title_of(run), ours))
         comparisons += compare(title_of(run), ours, paper.row(run.recipe.model))
-        notes += [describe(run), *report.notes()]
+        notes += [describe(run, options.checkpoint), *report.notes()]
+        notes += origin_note(run, options, paper)
+    notes += same_queries_note(runs, options, POSITIVE_STRUCTURES)
     if not given:
         notes.append(
             "These are the runs' own queries. The paper's numbers are for the Query2Box release of "

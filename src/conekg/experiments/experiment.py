@@ -10,7 +10,7 @@ from conekg.experiments.options import Options
 from conekg.experiments.published import Published, model_title
 from conekg.experiments.table import Table
 from conekg.training.recipes import data_set_of
-from conekg.training.run import Run
+from conekg.training.run import Run, Which
 
 Tables = tuple[Table, ...]
 
@@ -50,12 +50,19 @@ def title_of(run: Run) -> str:
     return f"{model_title(run.recipe.model)} ({run.folder.resolve().name})"
 
 
-def describe(run: Run) -> str:
-    """A sentence about how a run came about, to stand below its numbers."""
+def describe(run: Run, checkpoint: Which | None = None) -> str:
+    """A sentence about how a run came about, to stand below its numbers.
+
+    Where a checkpoint is meant that is not of the recipe's last step, it says of which it is.
+    """
     recipe = run.recipe
+    length = f"{recipe.training.steps:,} steps"
+    step = recipe.training.steps if checkpoint is None else run.weights_step(checkpoint)
+    if step != recipe.training.steps:
+        length = f"weights of step {step:,} of {recipe.training.steps:,}"
     return (
         f"{title_of(run)}: {recipe.model} with d = {recipe.config.dim} on {run.graph.name}, recipe "
-        f"'{recipe.name}', {recipe.training.steps:,} steps, seed {recipe.training.seed}."
+        f"'{recipe.name}', {length}, seed {recipe.training.seed}."
     )
 
 

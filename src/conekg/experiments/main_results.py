@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.report import Report
-from conekg.experiments.embedded import only_structures
+from conekg.experiments.embedded import only_structures, other_queries_note
 from conekg.experiments.experiment import (
     Experiment,
     Tables,
@@ -74,7 +74,12 @@ def _main_table(
             within = is_within(ours, theirs, deviation)
             comparisons.append(Row(f"{title_of(run)} within the error bar", within, "comparison"))
             notes.append(ERROR_BAR_NOTE)
-        notes += [describe(run), *report.notes(), *origin_note(run, options, paper)]
+        notes += [
+            describe(run, options.checkpoint),
+            *report.notes(),
+            *origin_note(run, options, paper),
+        ]
+    notes += same_queries_note(runs, options, structures)
     notes += [*average_note(rows), *missing_note(paper, runs[0].graph.name)]
     return Table(
         title=f"{title}, {runs[0].graph.name}, {queries_title(options)}",
@@ -112,7 +117,10 @@ def queries_of(run: Run, options: Options) -> QuerySet:
 def queries_title(options: Options) -> str:
     """What a table's title calls its queries."""
     given = options.queries
-    return f"{options.split} queries" if given is None else f"queries of {given.resolve().name}"
+    if given is None:
+        return f"{options.split} queries"
+    which = "queries" if given.is_file() else f"{options.split} queries"
+    return f"{which} of {given.resolve().name}"
 
 
 def origin_note(run: Run, options: Options, paper: Published) -> tuple[str, ...]:
@@ -124,6 +132,16 @@ def origin_note(run: Run, options: Options, paper: Published) -> tuple[str, ...]
         f"{title_of(run)}: these queries were sampled here (protocol {queries.protocol}, seed "
         f"{queries.seed}); the paper's are those of the public release, which --queries takes.",
     )
+
+
+def same_queries_note(
+    runs: Sequence[Run], options: Options, structures: Sequence[str]
+) -> tuple[str, ...]:
+    """That runs of one table are ranked on different queries, where they are."""
+    if options.queries is not None:
+        return ()
+    remedy = " --queries ranks all runs on the same ones."
+    return other_queries_note(runs, structures, options.split, remedy)
 
 
 def mrr_row(report: Report, structures: Sequence[str]) -> dict[str, float]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from conekg.errors import UnsupportedOperatorError
-from conekg.experiments.embedded import chosen_blocks, embedded_batches
+from conekg.experiments.embedded import chosen_blocks, embedded_batches, other_queries_note
 from conekg.experiments.experiment import (
     Experiment,
     Tables,
@@ -138,7 +138,12 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
             notes.append(f"{title_of(run)} has no test queries.")
         if not model.can_negate:
             notes.append(f"{title_of(run)} has no negation: it is in the first table only.")
-        notes.append(describe(run))
+        notes.append(describe(run, options.checkpoint))
+    for split in _SPLITS:
+        having = [run for run in runs if run.has_queries(split)]
+        if having:
+            every = (*POSITIVE_STRUCTURES, *NEGATION_STRUCTURES)
+            notes += other_queries_note(having, every, split)
     notes += missing_note(halves[0].paper, where)
     filled = [half for half in halves if half.has_rows]
     return tuple(half.table(notes) for half in filled or halves[:1])

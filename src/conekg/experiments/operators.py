@@ -140,7 +140,7 @@ def operators(runs: Sequence[Run], options: Options) -> Tables:
                     total[column], mean[column] = ratios
             rows.append(Row(f"{title_of(run)}, {source_name}, total length", total))
             rows.append(Row(f"{title_of(run)}, {source_name}, by dimension", mean))
-        notes.append(describe(run))
+        notes.append(describe(run, options.checkpoint))
     table = Table(
         title=f"Operators against real set operations, {options.pairs or PAIRS:,} pairs",
         columns=paper.columns,

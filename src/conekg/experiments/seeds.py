@@ -25,6 +25,7 @@ from conekg.experiments.main_results import (
     paper_rows,
     queries_title,
     rank,
+    same_queries_note,
 )
 from conekg.experiments.options import Options
 from conekg.experiments.published import model_title, published
@@ -62,9 +63,10 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
         notes = [
             "The standard deviation is that of a sample (n − 1); of one run there is none. The "
             f"paper's seeds are {', '.join(map(str, PAPER_SEEDS))}.",
-            *(describe(run) for run in runs),
+            *(describe(run, options.checkpoint) for run in runs),
             *reports[0].notes(),
             *(note for run in runs for note in origin_note(run, options, paper)),
+            *same_queries_note(runs, options, structures),
             *average_note(rows[: len(runs)]),
             *missing_note(paper, runs[0].graph.name),
         ]

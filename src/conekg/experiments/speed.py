@@ -16,7 +16,7 @@ from conekg.experiments.experiment import Experiment, Tables, describe
 from conekg.experiments.options import Options
 from conekg.experiments.published import ANY, MODEL_TITLES, model_title, published
 from conekg.experiments.table import Row, Table
-from conekg.model.catalog import MODELS, build_model
+from conekg.model.catalog import build_model
 from conekg.model.config import ModelConfig
 from conekg.model.interface import QueryModel
 from conekg.training.batches import move_to_device
@@ -40,7 +40,7 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
     run = runs[0]
     paper = published("tab:running_time", ANY)
     width = run.new_model().entity.shape[1]
-    rows, total = list[Row](), len(MODELS)
+    rows, total = list[Row](), len(MODEL_TITLES)
     updaters = dict[str, list[str]]()
     for done, name in enumerate(MODEL_TITLES):
         options.progress(done, total)

@@ -22,27 +22,31 @@ def average_ranks(values: ArrayLike) -> Floats:
 
 
 def pearson(first: ArrayLike, second: ArrayLike) -> float | None:
-    """Pearson's correlation; None where a side does not vary, so that there is none."""
+    """Pearson's correlation; None where a side does not vary or is not finite: there is none."""
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return None
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
-    x, y = x - x.mean(), y - y.mean()
-    return float((x @ y) / np.sqrt((x @ x) * (y @ y)))
+    x, y = (side / np.abs(side).max() for side in (x - x.mean(), y - y.mean()))
+    return float(np.clip((x @ y) / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
 
 
 def spearman(first: ArrayLike, second: ArrayLike) -> float | None:
-    """Spearman's rank correlation: Pearson's of the average ranks."""
+    """Spearman's rank correlation, Pearson's of the average ranks; None where that has none."""
+    if np.isnan(first).any() or np.isnan(second).any():
+        return None  # what is no number has no rank either
     return pearson(average_ranks(first), average_ranks(second))
 
 
 def roc_auc(positive: ArrayLike, negative: ArrayLike) -> float | None:
-    """How often a positive exceeds a negative, ties counting half; None of no pairs.
+    """How often a positive exceeds a negative, ties counting half; None of no pairs, or of NaN.
 
     >>> roc_auc([3, 4], [1, 3])
     0.875
     """
     high, low = np.asarray(positive, dtype=np.float64), np.asarray(negative, dtype=np.float64)
-    if len(high) == 0 or len(low) == 0:
+    if len(high) == 0 or len(low) == 0 or np.isnan(high).any() or np.isnan(low).any():
         return None
     # The Mann-Whitney statistic: what the positives' ranks exceed the least they could be.
     ranks = average_ranks(np.concatenate([high, low]))[: len(high)]

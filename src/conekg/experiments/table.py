@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from conekg.experiments.plot import Kind, Plot
 
@@ -70,14 +71,16 @@ class Table:
             "|---" * (len(self.columns) + 1) + "|",
         ]
         for row in self.rows:
-            lines.append(f"| {row.label} | " + " | ".join(self._cells(row)) + " |")
+            label = row.label.replace("|", r"\|")
+            lines.append(f"| {label} | " + " | ".join(self._cells(row)) + " |")
         if self.notes:
             lines += ["", *(f"- {note}" for note in self.notes)]
         return "\n".join(lines) + "\n"
 
     def to_rich(self) -> RichTable:
         """The table for a terminal; its notes are longer than it is wide, and not part of it."""
-        table = RichTable(title=f"{self.title} ({self.unit})")
+        # Text, not markup: a folder's name may have square brackets.
+        table = RichTable(title=Text(f"{self.title} ({self.unit})", style="table.title"))
         table.add_column("", no_wrap=True)
         for column in self.columns:
             table.add_column(column, justify="right", no_wrap=True)
@@ -86,7 +89,7 @@ class Table:
             if kind is not None and row.kind != kind:
                 table.add_section()
             kind = row.kind
-            table.add_row(row.label, *self._cells(row))
+            table.add_row(Text(row.label), *self._cells(row))
         return table
 
     def _cells(self, row: Row) -> list[str]:

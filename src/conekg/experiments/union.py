@@ -18,6 +18,7 @@ from conekg.experiments.main_results import (
     paper_rows,
     queries_title,
     rank,
+    same_queries_note,
 )
 from conekg.experiments.options import Options
 from conekg.experiments.published import published
@@ -44,7 +45,7 @@ def union(runs: Sequence[Run], options: Options) -> Tables:
                 notes.append(f"{title_of(run)}, {form}: {reason}.")
         rows.append(Row(title_of(run), ours))
         comparisons += compare(title_of(run), ours, paper.row(run.recipe.model))
-        notes += [describe(run), *origin_note(run, options, paper)]
+        notes += [describe(run, options.checkpoint), *origin_note(run, options, paper)]
     table = Table(
         title=f"Unions, {runs[0].graph.name}, {queries_title(options)}",
         columns=paper.columns,
@@ -54,6 +55,7 @@ def union(runs: Sequence[Run], options: Options) -> Tables:
         notes=(
             "-N: by DNF, the best branch counts. -M: by De Morgan's law, through the operators.",
             *dict.fromkeys(notes),
+            *same_queries_note(runs, options, _STRUCTURES),
             *missing_note(paper, runs[0].graph.name),
         ),
     )

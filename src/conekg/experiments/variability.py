@@ -11,7 +11,12 @@ from torch import Tensor
 from conekg.errors import UnsupportedOperatorError
 from conekg.experiments.arcs import wrap
 from conekg.experiments.cardinality import SINGLE_REGION_STRUCTURES
-from conekg.experiments.embedded import chosen_blocks, embedded_batches, no_queries_note
+from conekg.experiments.embedded import (
+    chosen_blocks,
+    embedded_batches,
+    no_queries_note,
+    other_queries_note,
+)
 from conekg.experiments.experiment import (
     Experiment,
     Tables,
@@ -72,7 +77,8 @@ def variability(runs: Sequence[Run], options: Options) -> Tables:
         for name, values in found.items():
             rows.append(Row(f"{title_of(run)}, {name}", values))
             comparisons += compare(rows[-1].label, values, paper.row(name))
-        notes.append(describe(run))
+        notes.append(describe(run, options.checkpoint))
+    notes += other_queries_note(runs, SINGLE_REGION_STRUCTURES, options.split)
     papers = [
         Row(f"ConE, {name}, {paper.place}", values, "paper") for name, values in paper.rows.items()
     ]

@@ -98,6 +98,12 @@ def checkpoint_name(folder: Path) -> str:
     return name
 
 
+def checkpoint_step(folder: Path) -> int:
+    """How many steps a checkpoint's parameters were trained for."""
+    step: int = _read_manifest(folder)["step"]
+    return step
+
+
 def has_checkpoint(folder: Path) -> bool:
     """Whether a checkpoint was ever completed in `folder`."""
     return (folder / _MANIFEST).exists()

@@ -26,6 +26,7 @@ from conekg.model.interface import QueryModel
 from conekg.sampling.query_set import QuerySet, load_query_set, save_query_set
 from conekg.training.checkpoint import (
     checkpoint_name,
+    checkpoint_step,
     has_checkpoint,
     load_parameters,
     write_atomically,
@@ -118,6 +119,10 @@ class Run:
     def weights_name(self, which: Which = "best") -> str:
         """The name of the weights that `load_model` takes; other weights have another."""
         return checkpoint_name(self.checkpoint_folder(self._available(which)))
+
+    def weights_step(self, which: Which = "best") -> int:
+        """How many steps the weights that `load_model` takes were trained for."""
+        return checkpoint_step(self.checkpoint_folder(self._available(which)))
 
     def _available(self, which: Which) -> Which:
         if which == "best" and not has_checkpoint(self.checkpoint_folder("best")):

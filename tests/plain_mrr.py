@@ -1,0 +1,78 @@
+"""MRR by its definition: each query walked by the model's verbs alone, each rank counted.
+
+Nothing of planning, of batching, of rewriting and of evaluation is used, so that tables of
+MRR can be checked against it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+
+import torch
+
+from conekg.model.interface import QueryModel, Region
+from conekg.query.tree import Anchor, And, Not, Or, Project, Query
+from conekg.sampling.query_set import QueryBlock, QuerySet
+
+
+def branches(model: QueryModel, query: Query, *, de_morgan: bool = False) -> list[Region]:
+    """The regions of a query: those of its union-free parts, or one by De Morgan's law."""
+
+    def walk(node: Query) -> list[Region]:
+        match node:
+            case Anchor(entity_id):
+                return [model.anchor(torch.tensor([entity_id]))]
+            case Project(operand, relation_id):
+                return [model.project(one, torch.tensor([relation_id])) for one in walk(operand)]
+            case And(operands):
+                return [meet(choice) for choice in itertools.product(*map(walk, operands))]
+            case Not(operand):
+                (one,) = walk(operand)
+                return [model.negate(one)]
+            case Or(operands):
+                found = [one for operand in operands for one in walk(operand)]
+                return [model.negate(meet(map(model.negate, found)))] if de_morgan else found
+        raise AssertionError(node)
+
+    def meet(regions: Iterable[Region]) -> Region:
+        return model.intersect(tuple(torch.stack(parts) for parts in zip(*regions, strict=True)))
+
+    return walk(query)
+
+
+@torch.no_grad()
+def mrr(model: QueryModel, block: QueryBlock, *, de_morgan: bool = False) -> float:
+    """The MRR of a block in percent; queries without hard answers do not count."""
+    entity_ids = torch.arange(model.num_entities)[None]
+    of_queries = []
+    for row in range(len(block)):
+        easy, hard = (set(map(int, side[row])) for side in (block.easy, block.hard))
+        if not hard:
+            continue
+        regions = branches(model, block.query(row), de_morgan=de_morgan)
+        logits = torch.stack([model.logits(region, entity_ids)[0] for region in regions])
+        scores = logits.amax(dim=0).tolist()
+        others = [score for entity, score in enumerate(scores) if entity not in easy | hard]
+        of_queries.append(
+            sum(1 / _rank(scores[answer], others) for answer in sorted(hard)) / len(hard)
+        )
+    return 100 * sum(of_queries) / len(of_queries)
+
+
+def _rank(own: float, others: Iterable[float]) -> float:
+    """1 + the others above + half of the equal ones; rounding makes no difference."""
+    above = [not math.isclose(own, other, abs_tol=1e-5) and other > own for other in others]
+    equal = [math.isclose(own, other, abs_tol=1e-5) for other in others]
+    return 1 + sum(above) + sum(equal) / 2
+
+
+def mrr_row(model: QueryModel, queries: QuerySet, structures: Iterable[str]) -> dict[str, float]:
+    """MRR by structure of those that have queries with hard answers and can be answered."""
+    wanted = set(structures)
+    return {
+        block.shape.name: mrr(model, block)
+        for block in queries
+        if block.shape.name in wanted and any(map(len, block.hard))
+    }
