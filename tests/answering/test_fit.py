@@ -7,6 +7,7 @@ from conekg.answering.engine import Answerer
 from conekg.answering.fit import FitEvents, choose_recipe, fit, sample_queries, start_run
 from conekg.errors import CheckpointError, ConfigError
 from conekg.sampling.protocol import PRESETS
+from conekg.training.checkpoint import load_checkpoint
 from tiny import tiny_graph, tiny_queries, tiny_recipe
 
 CPU = torch.device("cpu")
@@ -134,6 +135,21 @@ def test_shapes_without_queries_are_left_out_and_told(tmp_path):
     assert run.recipe.training.trained_shapes() == ("1p", "2i")
     assert "2p" in heard.choices[0][0]
     assert not run.has_queries("valid")
+
+
+def test_shapes_that_all_entities_answer_are_left_out_and_told(tmp_path):
+    """Of three that all know each other: two steps lead from anyone to everyone."""
+    facts = tmp_path / "friends.tsv"
+    facts.write_text("".join(f"{a}\tknows\t{b}\n" for a in "xyz" for b in "xyz" if a != b))
+    heard = Heard()
+    settings = [*SETTINGS, "training.validate_every=2"]
+    result = fit(facts, tmp_path / "run", settings=settings, device=CPU, events=heard)
+    assert result.outcome.finished
+    shapes = result.run.recipe.training.trained_shapes()
+    assert "1p" in shapes
+    left_out = next(what for what, _ in heard.choices if what.startswith("to train without"))
+    assert any(len(block) for block in result.run.queries("train") if block.shape.name in left_out)
+    assert load_checkpoint(result.run.checkpoint_folder("best")).step == 3
 
 
 def test_a_bad_setting_fails_before_any_work(tmp_path):

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conekg.errors import ConeKGError
 from conekg.evaluation import evaluate as module
 from conekg.evaluation.evaluate import evaluate
 from conekg.graph.ragged import Ragged
@@ -215,3 +216,12 @@ def test_unions_by_de_morgan_use_the_operators():
     assert by_law.measured["2u"] != by_branch.measured["2u"]
     boxes = evaluate(new_model("box"), tiny_queries()["test"], num_entities=SIZE, union="demorgan")
     assert "negation" in boxes.unanswered["2u"]
+
+
+def test_a_failed_evaluation_leaves_the_model_training():
+    model = new_model("gqe").train()
+    with torch.no_grad():
+        model.entity.fill_(torch.nan)
+    with pytest.raises(ConeKGError, match="NaN"):
+        evaluate(model, tiny_queries()["valid"], num_entities=SIZE)
+    assert model.training

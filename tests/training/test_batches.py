@@ -16,6 +16,7 @@ from conekg.training.batches import (
     move_to_device,
     nth_outside,
     seed_at,
+    usable_shapes,
 )
 from conekg.training.recipe import Pool
 
@@ -54,8 +55,11 @@ def test_queries_without_an_answer_or_without_a_negative_are_left_out(data):
 def test_a_shape_without_queries_is_refused():
     with pytest.raises(ConfigError, match="3i"):
         move_to_device(query_set(block("1p", [[0]])), 6, ("1p", "3i"), CPU)
-    with pytest.raises(ConfigError, match="no usable"):
-        move_to_device(query_set(block("1p", [[0, 1]])), 2, ("1p",), CPU)
+    everyone = query_set(block("1p", [[0, 1], []]), block("2i", [[0], [0, 1]]))
+    with pytest.raises(ConfigError, match="none that some entities answer and others do not"):
+        move_to_device(everyone, 2, ("1p",), CPU)
+    assert usable_shapes(everyone, 2) == {"2i"}
+    assert usable_shapes(everyone, 3) == {"1p", "2i"}
 
 
 @pytest.mark.parametrize("sampling", ["uniform-filtered", "uniform-published"])

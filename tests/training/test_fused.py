@@ -78,19 +78,21 @@ def prepare(name: str) -> tuple[QueryModel, DeviceData, TrainingRecipe]:
     return model.to(DEVICE), data, recipe
 
 
-def draw_next(updater: "fused.FusedUpdater", recipe: TrainingRecipe) -> Batch:
-    """The batch that the updater's next update will use."""
-    plan = updater._plans["path"]
+def draw_next(
+    updater: "fused.FusedUpdater", recipe: TrainingRecipe, pool: str = "path", ahead: int = 0
+) -> Batch:
+    """The batch that the updater will use after `ahead` updates more."""
+    plan = updater._plans[pool]
     drawn = fused.draw(
-        updater._pools["path"],
-        updater._counters,
+        updater._pools[pool],
+        updater._counters + ahead,
         recipe.seed,
         num_entities=NUM_ENTITIES,
         positives=recipe.positives,
         negatives=recipe.negatives,
         filtered=recipe.negative_sampling == "uniform-filtered",
     )
-    widths = [STRUCTURES[shape] for shape in recipe.pool("path").shapes]
+    widths = [STRUCTURES[shape] for shape in recipe.pool(pool).shapes]
     anchors = fused.slice_groups(drawn.anchors.long(), plan)
     relations = fused.slice_groups(drawn.relations.long(), plan)
     return Batch(
@@ -149,6 +151,43 @@ def test_moves_every_parameter_by_the_plain_gradient(
         before = after
 
 
+def test_a_cycle_of_pools_is_one_update_after_the_other() -> None:
+    """Each update has the batch of its own number; what a pool has no use for stays as it is."""
+    paths, others = Pool("path", (("1p", 1.0), ("2p", 1.0))), Pool("other", (("2i", 1.0),))
+    model, _, recipe = prepare("cone")
+    plain, _, _ = prepare("cone")
+    recipe = replace(recipe, pools=(paths, others), cycle=("path", "other", "path"))
+    shapes = recipe.trained_shapes()
+    queries = random_queries(shapes, np.random.default_rng(1))
+    updater = fused.FusedUpdater(
+        model, move_to_device(queries, NUM_ENTITIES, shapes, DEVICE), recipe
+    )
+    adam = torch.optim.Adam(plain.parameters(), lr=recipe.learning_rate)
+    for _ in range(2):
+        losses: dict[str, list[float]] = {"path": [], "other": []}
+        for ahead, pool in enumerate(recipe.cycle):
+            batch = draw_next(updater, recipe, pool, ahead)
+            loss = batch_loss(plain, updater._plans[pool], batch)
+            adam.zero_grad(set_to_none=True)
+            loss.backward()
+            adam.step()
+            losses[pool].append(float(loss.detach()))
+        updater.step(recipe.learning_rate)
+        taken = updater.take_loss()
+        for pool, values in losses.items():
+            assert taken[pool] == pytest.approx(sum(values) / len(values), rel=1e-4)
+    state = updater.state()
+    counts = {int(state[f"{name}:step"]) for name, _ in plain.named_parameters()}
+    assert counts == {2, 6}, "the intersection's own networks learn once a step"
+    for name, expected in plain.named_parameters():
+        moment, actual = adam.state[expected]["exp_avg"], model.get_parameter(name).detach()
+        torch.testing.assert_close(state[f"{name}:exp_avg"], moment, atol=2e-6, rtol=1e-3, msg=name)
+        clear = moment.abs() > 1e-6  # smaller ones are rounding, which Adam makes as large as any
+        torch.testing.assert_close(
+            actual[clear], expected.detach()[clear], atol=1e-4, rtol=1e-3, msg=name
+        )
+
+
 def test_only_the_compilers_advice_to_itself_is_left_out() -> None:
     with fused._compiling_quietly():
         warnings.warn(
@@ -158,8 +197,10 @@ def test_only_the_compilers_advice_to_itself_is_left_out() -> None:
             warnings.warn("something else", UserWarning, stacklevel=1)
 
 
-def test_state_continues_exactly() -> None:
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_state_continues_exactly(monkeypatch: pytest.MonkeyPatch, dropout: float) -> None:
     name = "cone"
+    monkeypatch.setitem(MODELS, name, MODELS[name] | {"dropout": dropout})
     model, data, recipe = prepare(name)
     updater = fused.FusedUpdater(model, data, recipe)
     for _ in range(PAST_CAPTURE):
@@ -189,6 +230,20 @@ def test_continues_from_a_plain_run() -> None:
     assert int(updater.state()["entity:step"]) == 1
     updater.step(1e-2)
     assert int(updater.state()["steps"]) == 2
+
+
+def test_a_state_replaces_the_one_before_and_stays_what_it_is() -> None:
+    model, data, recipe = prepare("cone")
+    updater = fused.FusedUpdater(model, data, recipe)
+    untouched = updater.state()
+    updater.step(1e-2)
+    state = updater.state()
+    kept = {key: value.clone() for key, value in state.items()}
+    updater.load_state(state)
+    updater.step(1e-2)
+    assert all(torch.equal(state[key], value) for key, value in kept.items())
+    updater.load_state(untouched)
+    assert updater.state().keys() == untouched.keys(), "no moments where there were none"
 
 
 def test_fresh_moments_forget_everything() -> None:

@@ -91,7 +91,7 @@ def test_every_model_resumes_as_if_never_stopped(tmp_path, model, monkeypatch):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("model", ["box", "beta"])  # ConE's dropout starts anew when resumed
+@pytest.mark.parametrize("model", ["box", "beta"])  # for ConE's dropout see test_fused.py
 def test_a_gpu_run_resumes_as_if_never_stopped(tmp_path, model):
     """Replays of a graph before and after; to rounding, as products may be split otherwise."""
     device = torch.device("cuda")
@@ -177,6 +177,13 @@ def test_the_best_model_by_validation_is_kept(tmp_path):
     assert [line["step"] for line in validations] == [3, 6, 9, 12]
 
 
+def test_of_equally_good_models_the_later_is_kept(tmp_path):
+    """As on a graph too small to hold queries out: every validation finds nothing to measure."""
+    run = tiny_run(tmp_path / "run", validate_every=3)
+    train(run, device=CPU, validate=lambda model: {"score": 0.0})
+    assert load_checkpoint(run.checkpoint_folder("best")).step == 12
+
+
 def test_a_finished_run_stays_as_it_is(tmp_path):
     run = tiny_run(tmp_path / "run")
     train(run, device=CPU)
@@ -255,7 +262,8 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
 
 def test_a_damaged_last_checkpoint_leaves_the_best(tmp_path):
     run = tiny_run(tmp_path / "run", validate_every=6)
-    train(run, device=CPU, validate=lambda model: {"score": 1.0})
+    scores = iter([1.0, 0.5])
+    train(run, device=CPU, validate=lambda model: {"score": next(scores)})
     (weights,) = run.checkpoint_folder("last").glob("parameters-*")
     weights.write_bytes(b"")
     with pytest.raises(CheckpointError, match="truncated"):
@@ -325,6 +333,13 @@ def test_picks_a_device():
     for name in ("gpu", "cuda:99", "meta", "", "cuda:x"):
         with pytest.raises(ConfigError, match=re.escape(repr(name))):
             pick_device(name)
+
+
+def test_another_gpu_than_the_first_is_chosen_by_the_environment(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert pick_device("cuda:0").type == "cuda"
+    with pytest.raises(ConfigError, match="CUDA_VISIBLE_DEVICES=1"):
+        pick_device("cuda:1")
 
 
 def test_metrics_are_json_lines(tmp_path):

@@ -43,7 +43,11 @@ def test_shares_are_kept_to_within_one_query(shares):
     [
         ({"steps": 0}, "training.steps"),
         ({"batch_size": 2}, "training.batch_size"),
+        ({"positives": 0}, "training.positives"),
         ({"negatives": 0}, "training.negatives"),
+        ({"adversarial_temperature": -0.5}, "training.adversarial_temperature"),
+        ({"log_every": 0}, "training.log_every"),
+        ({"checkpoint_every": 0}, "training.checkpoint_every"),
         ({"learning_rate": 0.0}, "training.learning_rate"),
         ({"learning_rate": 1.5}, "training.learning_rate"),
         ({"drops_at": (0.75, 0.5)}, "training.drops_at"),

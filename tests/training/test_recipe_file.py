@@ -105,6 +105,33 @@ def test_values_of_the_wrong_type_are_refused(setting, complaint):
         change_recipe(find_recipe("paper", "cone"), {}, [setting])
 
 
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan"])
+@pytest.mark.parametrize("key", ["training.drop_factor", "training.learning_rate", "model.gamma"])
+def test_numbers_that_are_not_finite_are_refused(key, value):
+    """JSON's words for them are not TOML's: the run could not be opened again."""
+    with pytest.raises(ConfigError, match="finite"):
+        change_recipe(find_recipe("paper", "cone"), {}, [f"{key}={value}"])
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "training.positives=4",
+        "training.negatives=7",
+        "training.negative_sampling=uniform-published",
+        "training.adversarial_temperature=0.25",
+    ],
+)
+def test_what_a_loss_of_its_own_takes_no_notice_of_is_refused(setting):
+    key, _, _ = setting.partition("=")
+    with pytest.raises(ConfigError, match="change nothing") as error:
+        change_recipe(find_recipe("small", "emql"), {}, [setting])
+    assert error.value.key == key
+    recipe = find_recipe("small", "emql")
+    assert change_recipe(recipe, {}, [f"training.negatives={recipe.training.negatives}"]) == recipe
+    assert change_recipe(find_recipe("small", "gqe"), {}, [setting]).model == "gqe"
+
+
 def test_a_configuration_file_is_merged_and_settings_come_last(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(

@@ -22,6 +22,28 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+def test_a_state_that_was_loaded_stays_what_it_is() -> None:
+    """Two updaters that continue from one state do not move each other's moments."""
+    recipe, graph = tiny_recipe(), tiny_graph()
+    shapes = recipe.training.trained_shapes()
+    data = move_to_device(tiny_queries()["train"], graph.num_entities, shapes, torch.device("cpu"))
+
+    def new_updater() -> EagerUpdater:
+        model = build_model(
+            recipe.model, graph.num_entities, graph.num_relations, recipe.config, seed=0
+        )
+        return EagerUpdater(model, data, recipe.training)
+
+    first, second = new_updater(), new_updater()
+    first.step(1e-3)
+    state = first.state()
+    kept = {key: value.clone() for key, value in state.items()}
+    second.load_state(state)
+    second.step(1e-3)
+    assert all(torch.equal(state[key], value) for key, value in kept.items())
+    assert not torch.equal(second.state()["entity:exp_avg"], kept["entity:exp_avg"])
+
+
 def test_one_thread_inside_and_as_many_as_before_outside() -> None:
     with one_thread():
         assert torch.get_num_threads() == 1

@@ -30,6 +30,7 @@ from conekg.query.shape import Shape
 from conekg.sampling.protocol import PRESETS, SamplingProtocol
 from conekg.sampling.query_set import QuerySet
 from conekg.sampling.sample import sample_query_set
+from conekg.training.batches import usable_shapes
 from conekg.training.loop import Outcome, Progress, pick_device, train
 from conekg.training.recipe import Recipe
 from conekg.training.recipe_file import change_recipe
@@ -218,12 +219,13 @@ def start_run(
     queries: Mapping[Split, QuerySet],
     events: FitEvents,
 ) -> Run:
-    """A new run, its recipe restricted to the shapes that have training queries."""
-    present = frozenset(block.shape.name for block in queries["train"] if len(block))
+    """A new run, its recipe restricted to the shapes that have queries to learn from."""
+    present = usable_shapes(queries["train"], graph.num_entities)
     missing = [name for name in recipe.training.trained_shapes() if name not in present]
     if missing:
         events.chose(
-            f"to train without {', '.join(missing)}", "there are no training queries of that shape"
+            f"to train without {', '.join(missing)}",
+            "no training query of that shape has both an answer and an entity that is none",
         )
         recipe = replace(recipe, training=recipe.training.restricted_to(present))
     return create_run(folder, graph, recipe, queries)

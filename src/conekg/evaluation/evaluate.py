@@ -7,7 +7,8 @@ any device, or a baseline without parameters.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
@@ -106,10 +107,7 @@ def evaluate(
     blocks = [_with_hard_answers(block, max_queries) for block in query_set]
     total, done = sum(map(len, blocks)), 0
     results, started = [], time.monotonic()
-    was_training = isinstance(model, QueryModel) and model.training
-    if isinstance(model, QueryModel):
-        model.eval()
-    with torch.inference_mode():
+    with _not_training(model), torch.inference_mode():
         for block in blocks:
             reason = scorer.why_not(block.shape)
             if reason is None and len(block):
@@ -123,8 +121,6 @@ def evaluate(
                 why = reason or "the query set has no query of this structure with a hard answer"
                 results.append(StructureResult(block.shape.name, len(block), 0, None, why))
             done += len(block)
-    if isinstance(model, QueryModel):
-        model.train(was_training)
     return Report(
         model=scorer.name,
         split=query_set.split,
@@ -133,6 +129,20 @@ def evaluate(
         seconds=time.monotonic() - started,
         structures=tuple(results),
     )
+
+
+@contextmanager
+def _not_training(model: QueryModel | Scorer) -> Iterator[None]:
+    """Switch a model's dropout off inside; outside it is as before, after an error too."""
+    if not isinstance(model, QueryModel):
+        yield
+        return
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
 
 
 def _evaluate_block(

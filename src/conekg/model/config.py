@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
@@ -102,4 +103,6 @@ def _convert(value: Any, hint: Any, key: str) -> Any:
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
         raise ConfigError(f"{key} = {value!r}: {words.get(hint, hint)} is needed", key=key)
+    if hint is float and not math.isfinite(value):
+        raise ConfigError(f"{key} = {value!r}: a finite number is needed", key=key)
     return value

@@ -87,8 +87,9 @@ def move_to_device(
         if not len(chosen.get(name, ())):
             present = [block.shape.name for block in query_set if len(block)]
             raise ConfigError(
-                f"the recipe trains on {name}, but the training queries have no usable one; "
-                f"they have {', '.join(present) or 'none at all'}",
+                f"the recipe trains on {name}, but the training queries have none that some "
+                f"entities answer and others do not; there are queries of "
+                f"{', '.join(present) or 'no shape at all'}",
                 key="training.pools",
             )
     values = np.concatenate([chosen[name].hard.values for name in shapes])
@@ -106,6 +107,16 @@ def move_to_device(
         )
         start += len(block.hard.values)
     return DeviceData(num_entities, blocks)
+
+
+def usable_shapes(query_set: QuerySet, num_entities: int) -> frozenset[str]:
+    """The names of the shapes that have a query to learn from.
+
+    Such a query has an answer, and an entity that is none.
+    """
+    return frozenset(
+        block.shape.name for block in query_set if _is_learnable(block, num_entities).any()
+    )
 
 
 class BatchSampler:
@@ -230,9 +241,14 @@ def _below(limit: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _learnable(block: QueryBlock, num_entities: int) -> QueryBlock:
-    num_answers = block.hard.lengths
-    usable = (num_answers > 0) & (num_answers < num_entities)
+    usable = _is_learnable(block, num_entities)
     return block if usable.all() else block.take(np.flatnonzero(usable))
+
+
+def _is_learnable(block: QueryBlock, num_entities: int) -> np.typing.NDArray[np.bool_]:
+    num_answers = block.hard.lengths
+    usable: np.typing.NDArray[np.bool_] = (num_answers > 0) & (num_answers < num_entities)
+    return usable
 
 
 def _as_long(array: np.typing.NDArray[np.integer], device: torch.device) -> Tensor:

@@ -93,7 +93,6 @@ class FusedUpdater:
         self._steps = 0
         self._uncaptured = 0
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._seed_dropout()
 
     def _embedding_function(self, plan: Plan) -> Callable[[Tensor, Tensor, Tensor], Region]:
         """Regions [batch, dim] from anchor rows and ids, compiled where the recipe says so."""
@@ -115,6 +114,7 @@ class FusedUpdater:
     def step(self, learning_rate: float) -> None:
         """Run one round of the update cycle."""
         self._learning_rate.fill_(learning_rate)
+        self._seed_dropout()
         if self._graph is not None:
             self._graph.replay()
         elif self._device.type != "cuda":
@@ -240,19 +240,25 @@ class FusedUpdater:
                 moment.zero_()
             else:
                 moment.copy_(stored)
+        self._optimizer.state.clear()
         for entry, value in state.items():
             name, _, key = entry.rpartition(":")
             if name in self._rest:
                 slot = self._optimizer.state[self._rest[name]]
-                slot[key] = value.to(self._device, torch.float32)
+                slot[key] = value.to(self._device, torch.float32, copy=True)
         self._graph = None  # the optimizer's tensors are new: record again
         self._uncaptured = 0
-        self._seed_dropout()
 
     def _seed_dropout(self) -> None:
-        """Dropout draws from the device's own generator, which a captured graph advances."""
+        """Make this step's dropout masks those of its number, whatever was drawn before.
+
+        They come from the device's own generator, which a graph asks for its seed when replayed.
+        """
+        seed = seed_at(self._recipe.seed, self._steps, 0, _DROPOUT_STREAM)
         if self._device.type == "cuda":
-            torch.cuda.manual_seed(seed_at(self._recipe.seed, self._steps, 0, _DROPOUT_STREAM))
+            torch.cuda.manual_seed(seed)
+        else:
+            torch.default_generator.manual_seed(seed)
 
 
 @contextmanager

@@ -117,7 +117,8 @@ def train(
             if validate and (is_last or _due(state.step, recipe.validate_every)):
                 validation = _validate(model, validate)
                 tracker.log("valid", state.step, validation)
-                if state.best_score is None or validation[SCORE] > state.best_score:
+                # Of equals the later: where nothing can be measured, that is the trained one.
+                if state.best_score is None or validation[SCORE] >= state.best_score:
                     state = replace(state, best_score=validation[SCORE])
                     _save(run, "best", state, model, updater, started)
             if stopping or _due(state.step, recipe.checkpoint_every):
@@ -147,6 +148,12 @@ def pick_device(name: str = "auto") -> torch.device:
         count = torch.cuda.device_count()
         raise ConfigError(
             f"device {name!r} was asked for, but torch finds {count} GPUs; leave it to auto",
+            key="device",
+        )
+    if device.index:  # kernels would be launched on the first
+        raise ConfigError(
+            f"device {name!r} is not the first GPU; make it so by CUDA_VISIBLE_DEVICES="
+            f"{device.index} and leave the choice to auto",
             key="device",
         )
     return device

@@ -220,8 +220,9 @@ class TrainingRecipe:
         cycle = tuple(name for name in self.cycle if name in names)
         if not cycle:
             raise ConfigError(
-                f"none of the shapes to train on ({', '.join(self.trained_shapes())}) has a query; "
-                f"the training queries have {', '.join(sorted(shapes)) or 'none at all'}",
+                f"none of the shapes to train on ({', '.join(self.trained_shapes())}) has a query "
+                "that some entities answer and others do not; there are such training queries of "
+                f"{', '.join(sorted(shapes)) or 'no shape at all'}",
                 key="training.pools",
             )
         return replace(self, pools=pools, cycle=cycle)

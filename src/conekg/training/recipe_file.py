@@ -20,6 +20,9 @@ from conekg.training.recipe import Pool, Recipe, TrainingRecipe
 
 Table = dict[str, Any]
 
+_OF_THE_SHARED_LOSS = ("positives", "negatives", "negative_sampling", "adversarial_temperature")
+"""What only models without a loss of their own take notice of."""
+
 
 def recipe_to_table(recipe: Recipe) -> Table:
     """The recipe as nested plain dictionaries, as TOML and JSON hold them; None is left out."""
@@ -84,7 +87,24 @@ def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable
     for setting in settings:
         keys, value = _parse_setting(setting)
         _assign(table, keys, value)
-    return recipe_from_table(table)
+    changed = recipe_from_table(table)
+    _refuse_idle_changes(recipe, changed)
+    return changed
+
+
+def _refuse_idle_changes(before: Recipe, after: Recipe) -> None:
+    """Raise ConfigError where a change says how to draw candidates for who draws none."""
+    if not find_model(after.model).model.has_own_loss:
+        return
+    for name in _OF_THE_SHARED_LOSS:
+        value = getattr(after.training, name)
+        if value != getattr(before.training, name):
+            key = f"training.{name}"
+            raise ConfigError(
+                f"{key} = {value!r} would change nothing: {after.model} is trained by a loss of "
+                "its own, against all entities",
+                key=key,
+            )
 
 
 def _parse_setting(setting: str) -> tuple[list[str], Any]:

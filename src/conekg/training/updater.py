@@ -155,7 +155,7 @@ class EagerUpdater:
             name, separator, key = entry.rpartition(":")
             if separator:
                 # Adam keeps its own count where the parameter is; it accepts either place.
-                self._optimizer.state[parameters[name]][key] = value.to(self._device)
+                self._optimizer.state[parameters[name]][key] = value.to(self._device, copy=True)
 
     def _new_optimizer(self) -> torch.optim.Adam:
         # One pass over each table instead of a dozen; the sparse gradients of embedding

@@ -100,3 +100,36 @@ def test_a_batch_depends_on_seed_and_update_alone() -> None:
         assert torch.equal(drawn.candidates, same.candidates)
     assert not torch.equal(first[0].candidates, first[1].candidates)
     assert not torch.equal(first[0].candidates, other[0].candidates)
+
+
+@pytest.mark.parametrize("update", [0, 2**31 - 1, 2**32 + 7])
+@pytest.mark.parametrize("seed", [1, 2**32 + 1, 2**63 - 1])
+def test_a_batch_ahead_is_that_of_the_later_update(seed: int, update: int) -> None:
+    """Seeds and numbers of updates of more than 32 bits count in full."""
+    counter = torch.tensor([update], dtype=torch.int64, device=DEVICE)
+
+    def candidates(counter: torch.Tensor, seed: int, ahead: int = 0) -> torch.Tensor:
+        options = {"num_entities": NUM_ENTITIES, "negatives": 5, "filtered": True}
+        return kernel.draw(pool(), counter, seed, **options, ahead=ahead).candidates
+
+    ahead = candidates(counter, seed, ahead=2)
+    assert torch.equal(ahead, candidates(counter + 2, seed))
+    assert not torch.equal(ahead, candidates(counter, seed))
+    if seed >= 2**32:
+        assert not torch.equal(ahead, candidates(counter + 2, seed % 2**32))
+    if update >= 2**32:
+        assert not torch.equal(ahead, candidates(counter + 2 - 2**32, seed))
+
+
+@pytest.mark.parametrize("filtered", [True, False])
+def test_one_negative(filtered: bool) -> None:
+    counter = torch.zeros(1, dtype=torch.int64, device=DEVICE)
+    drawn = kernel.draw(
+        pool(), counter, 3, num_entities=NUM_ENTITIES, negatives=1, filtered=filtered
+    )
+    assert drawn.candidates.shape == (6, 2)
+    for row, query in enumerate((drawn.anchors[:, 0] // 2).tolist()):
+        positive, negative = drawn.candidates[row].tolist()
+        assert positive in ANSWERS[query]
+        assert 0 <= negative < NUM_ENTITIES
+        assert not filtered or negative not in ANSWERS[query]

@@ -98,3 +98,16 @@ def test_occurrences_list_every_place_of_every_entity() -> None:
         for start, stop in zip(found.offsets[:-1], found.offsets[1:], strict=True)
     ]
     assert places == [[4], [1, 2, 3], [], [0, 5], []]
+
+
+@pytest.mark.parametrize("num_entities", [32_768, 65_535, 65_536, 70_000])
+def test_occurrences_of_the_last_entities_whatever_the_width_of_keys(num_entities: int) -> None:
+    last = num_entities - 1
+    candidates = torch.tensor([[last, 0], [40_000 % last, last]], dtype=torch.int32, device=DEVICE)
+    anchors = torch.tensor([last, 1], dtype=torch.int32, device=DEVICE)
+    found = find_occurrences(candidates, anchors, num_entities)
+    for entity, places in ((last, [0, 3, 4]), (0, [1]), (40_000 % last, [2]), (1, [5]), (2, [])):
+        start, stop = found.offsets[entity : entity + 2].tolist()
+        assert found.order[start:stop].tolist() == places
+    assert len(found.offsets) == num_entities + 1
+    assert int(found.offsets[-1]) == 6
