@@ -27,7 +27,11 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 NOT_RUN = re.compile(r"^\*Not run by the tests: (.+)\*$")
 """The line above a block that says, for readers too, why the tests only parse it."""
+_MADE = "cli.md"
+"""Made from the commands, its usage lines indented."""
 _FENCE = re.compile(r"^```(\S*)$")
+_OTHER_CODE = re.compile(r"^\s*(```|~~~)|^(    |\t)(?!\s*[-*|] )")
+"""What Markdown takes for code, too, but no block of the book may look like."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,9 @@ def blocks_of(page: Path) -> list[Block]:
             marked = NOT_RUN.match(last_text)
             reason = marked[1] if marked else None
         elif line.strip():
+            assert not _OTHER_CODE.match(line) or page.name == _MADE, (
+                f"{page.name}:{number + 1}: open blocks by ``` and a language alone, unindented"
+            )
             last_text = line
     assert start is None, f"{page.name}: the block of line {(start or 0) + 1} is not closed"
     return found

@@ -22,13 +22,11 @@ from conekg.cli.main import app
 from conekg.model.catalog import MODELS
 
 PAGES = sorted(DOCS.glob("*.md"))
-RUN = ("tutorial.md", "run-folder.md", "researchers.md", "query-language.md")
+RUN = ("tutorial.md", "http-api.md", "run-folder.md", "researchers.md", "query-language.md")
 """Pages whose commands and code are run, in this order and in one folder."""
 
 PARSED_ONLY = {
-    "http-api.md": "the tutorial serves and asks; tests/serving tries every route",
-    "models-on-geography.md": "full training runs",
-    "paper-map.md": "full-size experiments",
+    "README.md": "full-size runs, and the first steps that the tutorial goes",
     "performance.md": "measurements on a GPU",
     "results.md": "full-size runs",
 }
@@ -65,7 +63,7 @@ def test_the_book_runs(tmp_path: Path, same_models: None) -> None:
     assert (tmp_path / "families-run" / "calibration.json").is_file()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=page_ids)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=page_ids)
 def test_every_block_is_run_parsed_or_data(page: Path) -> None:
     is_run = page.name in RUN
     for block in blocks_of(page):
@@ -264,6 +262,33 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     )
     assert built.returncode == 0, built.stderr
     assert (tmp_path / "html" / "tutorial.html").is_file()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- a list\n\n  ```console\n  $ conekg fitt\n  ```\n",
+        "~~~console\n$ conekg fitt\n~~~\n",
+        "````console\n$ conekg fitt\n````\n",
+        "``` console\n$ conekg fitt\n```\n",
+        "```console linenos\n$ conekg fitt\n```\n",
+        "So:\n\n    conekg fitt\n",
+        "```console\n$ conekg fit x --out y\n",
+    ],
+    ids=["indented", "tildes", "four", "space", "attribute", "by indentation", "open"],
+)
+def test_no_block_escapes(text: str, tmp_path: Path) -> None:
+    """A block in a form that this module does not read would never be run."""
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    with pytest.raises(AssertionError, match=r"page\.md"):
+        blocks_of(page)
+
+
+def test_lists_may_go_on_below_each_other(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("- one\n  - two\n    - three\n\n```sh\nmake\n```\n")
+    assert [block.language for block in blocks_of(page)] == ["sh"]
 
 
 def test_sessions_are_read_as_they_look() -> None:

@@ -33,6 +33,16 @@ def test_bars_are_the_tables_numbers(tmp_path, monkeypatch):
     assert len(second.containers) == 2
 
 
+def test_columns_of_another_unit_are_not_drawn(tmp_path, monkeypatch):
+    figures = []
+    monkeypatch.setattr(picture, "save_figure", lambda figure, path: figures.append(figure))
+    draw_tables([replace(TABLE, drawn=("2p",))], tmp_path / "bars.png")
+    (panel,) = figures[0].axes
+    bars = {c.get_label(): [bar.get_height() for bar in c] for c in panel.containers}
+    assert bars["ours"] == [2.0]
+    assert [label.get_text() for label in panel.get_xticklabels()] == ["2p"]
+
+
 def test_curves_take_the_place_of_bars(tmp_path, monkeypatch):
     figures = []
     monkeypatch.setattr(picture, "save_figure", lambda figure, path: figures.append(figure))

@@ -39,6 +39,7 @@ def test_the_means_are_those_that_training_picks(trained, options, monkeypatch):
 
     monkeypatch.setattr(experiment, "make_updater", pick)
     (table,) = speed([trained["cone"]], replace(options, steps=1))
+    assert table.drawn == ("seconds",), "a million parameters beside them would hide all seconds"
     (note,) = [note for note in table.notes if note.startswith("What is timed")]
     assert "GQE, Query2Box, ConE by fused kernels in a captured graph (FusedUpdater)" in note
     assert "BetaE, EmQL by PyTorch, operation by operation (EagerUpdater)" in note

@@ -62,7 +62,7 @@ def draw_tables(tables: Sequence[Table], path: Path) -> None:
     """
     check_picture(path)
     panels = [panel for table in tables for panel in (table.plots or (table,))]
-    columns = max((len(panel.columns) for panel in panels if isinstance(panel, Table)), default=0)
+    columns = max((len(_drawn(panel)) for panel in panels if isinstance(panel, Table)), default=0)
     width = max(6.0, 1.2 + 0.8 * columns)
     figure = new_figure(width, 3.2 * len(panels))
     axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
@@ -99,18 +99,22 @@ def draw_plot(plot: Plot, panel: Any) -> None:
 
 
 def _draw_bars(table: Table, panel: Any) -> None:
-    rows = [row for row in table.rows if row.kind != "comparison"]
+    rows, columns = [row for row in table.rows if row.kind != "comparison"], _drawn(table)
     thickness = 0.8 / max(1, len(rows))
     for place, (row, colour) in enumerate(zip(rows, _colours(rows), strict=True)):
         shift = (place - (len(rows) - 1) / 2) * thickness
-        at = [i for i, column in enumerate(table.columns) if column in row.values]
-        heights = [float(row.values[table.columns[i]]) for i in at]
+        at = [i for i, column in enumerate(columns) if column in row.values]
+        heights = [float(row.values[columns[i]]) for i in at]
         panel.bar([i + shift for i in at], heights, thickness, label=row.label, color=colour)
-    panel.set_xticks(range(len(table.columns)), table.columns)
-    panel.set_xlim(-0.5, len(table.columns) - 0.5)
+    panel.set_xticks(range(len(columns)), columns)
+    panel.set_xlim(-0.5, len(columns) - 0.5)
     panel.set_title(table.title, fontsize=10)
     panel.set_ylabel(table.unit, fontsize=8)
     _finish(panel)
+
+
+def _drawn(table: Table) -> tuple[str, ...]:
+    return table.columns if table.drawn is None else table.drawn
 
 
 def _finish(panel: Any) -> None:

@@ -76,6 +76,7 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
             describe(run),
         ),
         digits=2,
+        drawn=("seconds",),
     )
     return (table,)
 

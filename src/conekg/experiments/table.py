@@ -38,6 +38,8 @@ class Table:
     notes: tuple[str, ...] = ()
     """What a reader must know to read the numbers: definitions, choices, what could not be done."""
     digits: int = 1
+    drawn: tuple[str, ...] | None = None
+    """The columns that bars show, where others are of another unit; all when left out."""
     plots: tuple[Plot, ...] = ()
     """What a picture shows of it in place of bars, where that tells more."""
 
