@@ -33,6 +33,7 @@ from conekg.sampling.ground import (
     random_below,
     random_state,
 )
+from conekg.sampling.memo import UNKNOWN, Memo, make_memo, recall, remember
 from conekg.symbolic.kernels import evaluate
 from conekg.symbolic.memory import (
     GraphArrays,
@@ -88,12 +89,15 @@ def attempts(
     key: np.uint64,
     cap: int | None,
     tries: int,
+    distinct: bool,
     first: int = 0,
     workers: int | None = None,
 ) -> Iterator[Piece]:
     """Endless attempts, numbered from `first`, in order.
 
-    `cap` bounds the hard answers and the retracted ones, `tries` the draws of a relation.
+    `cap` bounds the hard answers and the retracted ones, `tries` the draws of a relation. If
+    `distinct`, queries that an earlier attempt had are left out where the worker remembers
+    them; which ones depends on the workers, so that the reader has to look for the others.
     """
     smaller, larger = graphs_of(graph, split)
     full = graph_arrays(larger)
@@ -106,6 +110,7 @@ def attempts(
         lambda: (
             make_workspace(graph.num_entities, program.stack_size),
             make_workspace(graph.num_entities, program.stack_size),
+            make_memo(shape),
         )
     )
     rules = (
@@ -113,6 +118,7 @@ def attempts(
         smaller is not None and has_negation(shape.template),
         np.iinfo(np.int64).max if cap is None else np.int64(cap),
         tries,
+        distinct,
     )
 
     def run(start: int) -> Piece:
@@ -141,10 +147,10 @@ def _judge(
     anchors: IntArray,
     relations: IntArray,
     hard: IntArray,
-    rules: tuple[bool, bool, int, int],
+    rules: tuple[bool, bool, int, int, bool],
 ) -> tuple[int, int, IntArray]:
     """The outcome for a grounded query, how many entries of `hard` were written, and the easy."""
-    has_smaller, needs_retraction, cap, _ = rules
+    has_smaller, needs_retraction, cap, _, _ = rules
     answers = evaluate(full, full_work, instructions, anchors, relations)
     easy = answers[:0]
     if len(answers) == 0:
@@ -166,19 +172,20 @@ def _judge(
 @njit(cache=True, nogil=True)
 def _run_attempts(
     graphs: tuple[GraphArrays, GraphArrays],
-    works: tuple[Workspace, Workspace],
+    works: tuple[Workspace, Workspace, Memo],
     instructions: IntArray,
     grounding: GroundingProgram,
     targets: IntArray,
     key: np.uint64,
     span: tuple[int, int],
-    rules: tuple[bool, bool, int, int],
+    rules: tuple[bool, bool, int, int, bool],
 ) -> tuple[
     NDArray[np.int8], IntArray, IntArray, tuple[LongArray, IntArray], tuple[LongArray, IntArray]
 ]:
     """Outcomes of `span` (first attempt, how many), and the accepted queries with answers."""
     small, full = borrowed(graphs[0]), borrowed(graphs[1])
-    small_work, full_work = borrowed(works[0]), borrowed(works[1])
+    small_work, full_work, memo = borrowed(works[0]), borrowed(works[1]), works[2]
+    _, _, _, tries, distinct = rules
     first, size = span
     outcomes = np.empty(size, dtype=np.int8)
     # One row more than can be accepted: the row being drawn.
@@ -196,9 +203,13 @@ def _run_attempts(
         state[0] = random_state(key, first + index)
         target = targets[random_below(state, len(targets))]
         outcome = draw_query(
-            full, grounding, target, state, rules[3], nodes, anchors[kept], relations[kept]
+            full, grounding, target, state, tries, nodes, anchors[kept], relations[kept]
         )
         if outcome == GROUNDED:
+            slot, outcome = recall(memo, anchors[kept], relations[kept])
+            if outcome != UNKNOWN:
+                outcomes[index] = outcome
+                continue
             outcome, num_hard, known = _judge(
                 small,
                 full,
@@ -210,6 +221,10 @@ def _run_attempts(
                 found,
                 rules,
             )
+            if outcome != ACCEPTED:
+                remember(memo, slot, anchors[kept], relations[kept], outcome)
+            elif distinct:
+                remember(memo, slot, anchors[kept], relations[kept], DUPLICATE)
         outcomes[index] = outcome
         if outcome == ACCEPTED:
             start = hard_offsets[kept]

@@ -119,6 +119,7 @@ def _sample_shape(
         key=stream_key(seed, split, encode_shape(shape)),
         cap=protocol.answer_cap(split, shape),
         tries=protocol.relation_tries,
+        distinct=True,
         workers=workers,
     )
     checked_attempts = checked_found = 0

@@ -60,6 +60,7 @@ class ShapeStream:
             key=self._key,
             cap=self._protocol.answer_cap("train", self.shape),
             tries=self._protocol.relation_tries,
+            distinct=False,
             first=self.position,
             workers=self._workers,
         )
