@@ -1,6 +1,6 @@
 """First-order formulas to trees, where the formula is tree-shaped.
 
-    query       = "?" variable ":" disjunction ;
+    query       = "?" word ":" disjunction ;
     disjunction = conjunction { "|" conjunction } ;
     conjunction = negation { "&" negation } ;
     negation    = "!" negation | primary ;
@@ -8,10 +8,14 @@
                 | "(" disjunction ")" | atom ;
     atom        = [ "^" ] relation "(" term "," term ")"
                 | "*" "(" variable ")" | term "=" term ;
+    relation    = name ;
+    term        = variable | name ;
+    variable    = [ "?" ] word ;
 
-`exists` reaches as far to the right as it can. A term is a variable (with or without `?`)
-if one of that name is in scope, otherwise an entity; a quoted term is always an entity.
-`*(x)` holds for every entity. The reader below makes a syntax tree; `formula_tree` turns
+A word is made of letters, digits and `_`; names are those of the path algebra. `exists`
+reaches as far to the right as it can. A term is a variable (with or without `?`) if one
+of that name is in scope, otherwise an entity; a quoted term is always an entity. `*(x)`
+holds for every entity. The reader below makes a syntax tree; `formula_tree` turns
 that into a query.
 """
 
