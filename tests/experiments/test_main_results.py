@@ -1,3 +1,4 @@
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -45,6 +46,7 @@ def test_negation_says_what_a_box_cannot_do(trained, options):
     assert 3 <= len(expected) < 5, "the tiny graph has not all of them"
     assert table.row("ConE (cone)").values == pytest.approx(expected), "and so no average"
     assert "AVG is left out where a structure is missing." in table.notes
+    assert not any("avg_n" in note for note in table.notes), "it is not in the table"
     assert table.row("Query2Box (box)").values == {}
     assert any("box has no negation" in note for note in table.notes)
 
@@ -115,6 +117,20 @@ def test_runs_with_other_queries_are_told_apart(trained, options, tmp_path):
     given = replace(options, queries=trained["cone"].folder / "queries" / "test.arrow")
     (table,) = main_epfo([trained["cone"], other], given)
     assert not any("own test queries" in note for note in table.notes)
+
+
+def test_runs_of_one_name_are_told_apart(trained, reproduce, options, tmp_path):
+    folders = [tmp_path / seed / "run" for seed in ("zero", "ten")]
+    for folder, key in zip(folders, ("cone", "cone-10"), strict=True):
+        shutil.copytree(trained[key].folder, folder)
+    (table,) = reproduce("main-epfo", *folders)
+    assert [row["label"] for row in table["rows"]] == ["ConE (zero/run)", "ConE (ten/run)"]
+    for row, key in zip(table["rows"], ("cone", "cone-10"), strict=True):
+        expected = expected_mrr(trained[key], POSITIVE_STRUCTURES)
+        assert row["values"]["1p"] == pytest.approx(expected["1p"])
+    again = [open_run(folder) for folder in (folders[0], folders[1].parent / "." / "run")]
+    with pytest.raises(ConfigError, match="is given twice"):
+        MAIN_EPFO.measure([*again, open_run(folders[1])], options)
 
 
 def test_weights_from_before_the_end_are_called_so(options, tmp_path):

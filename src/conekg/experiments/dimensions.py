@@ -21,6 +21,7 @@ from conekg.experiments.main_results import (
     paper_rows,
     queries_title,
     rank,
+    report_notes,
     same_queries_note,
 )
 from conekg.experiments.options import Options
@@ -51,7 +52,7 @@ def dimensions(runs: Sequence[Run], options: Options) -> Tables:
             comparisons += compare(rows[-1].label, ours, theirs)
             notes += [
                 describe(run, options.checkpoint),
-                *report.notes(),
+                *report_notes(report),
                 *origin_note(run, options, paper),
             ]
         notes += same_queries_note(runs, options, structures)

@@ -25,6 +25,7 @@ from conekg.experiments.main_results import (
     paper_rows,
     queries_title,
     rank,
+    report_notes,
     same_queries_note,
 )
 from conekg.experiments.options import Options
@@ -46,7 +47,7 @@ def emql(runs: Sequence[Run], options: Options) -> Tables:
         ours = mrr_row(report, POSITIVE_STRUCTURES)
         rows.append(Row(title_of(run), ours))
         comparisons += compare(title_of(run), ours, paper.row(run.recipe.model))
-        notes += [describe(run, options.checkpoint), *report.notes()]
+        notes += [describe(run, options.checkpoint), *report_notes(report)]
         notes += origin_note(run, options, paper)
     notes += same_queries_note(runs, options, POSITIVE_STRUCTURES)
     if not given:

@@ -38,16 +38,43 @@ class Experiment:
             raise ConfigError(f"{self.name} needs one RUN at least: a folder of `conekg fit`")
         if not self.needs_runs and runs:
             raise ConfigError(f"{self.name} takes no RUN: it measures no trained model")
-        tables = self.run(runs, options)
+        tables = self.run(told_apart(runs), options)
         if options.max_queries is None:
             return tables
         note = f"At most {options.max_queries:,} queries of each structure were used."
         return tuple(replace(table, notes=(*table.notes, note)) for table in tables)
 
 
+@dataclass(frozen=True)
+class _CalledRun(Run):
+    """A run that a table calls by more than its folder's name, which another run has too."""
+
+    called: str
+
+
+def told_apart(runs: Sequence[Run]) -> Sequence[Run]:
+    """The runs, called by as much of their folders' paths as tells each from the others."""
+    paths = [run.folder.resolve().parts for run in runs]
+    twice = next(
+        (run for run, path in zip(runs, paths, strict=True) if paths.count(path) > 1), None
+    )
+    if twice is not None:
+        raise ConfigError(f"the run {twice.folder} is given twice")
+    depth = 1
+    while len({path[-depth:] for path in paths}) < len(paths):
+        depth += 1
+    if depth == 1:
+        return runs
+    return [
+        _CalledRun(run.folder, "/".join(path[-depth:]))
+        for run, path in zip(runs, paths, strict=True)
+    ]
+
+
 def title_of(run: Run) -> str:
     """What a table calls a run: its model, and its folder's name to tell runs apart."""
-    return f"{model_title(run.recipe.model)} ({run.folder.resolve().name})"
+    called = run.called if isinstance(run, _CalledRun) else run.folder.resolve().name
+    return f"{model_title(run.recipe.model)} ({called})"
 
 
 def describe(run: Run, checkpoint: Which | None = None) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conekg.evaluation.evaluate import evaluate
+from conekg.evaluation.metrics import AVERAGES
 from conekg.evaluation.report import Report
 from conekg.experiments.embedded import only_structures, other_queries_note
 from conekg.experiments.experiment import (
@@ -76,7 +77,7 @@ def _main_table(
             notes.append(ERROR_BAR_NOTE)
         notes += [
             describe(run, options.checkpoint),
-            *report.notes(),
+            *report_notes(report),
             *origin_note(run, options, paper),
         ]
     notes += same_queries_note(runs, options, structures)
@@ -142,6 +143,11 @@ def same_queries_note(
         return ()
     remedy = " --queries ranks all runs on the same ones."
     return other_queries_note(runs, structures, options.split, remedy)
+
+
+def report_notes(report: Report) -> list[str]:
+    """How the ranks came about and what was not answered; a report's own averages are not shown."""
+    return [note for note in report.notes() if note.split()[0] not in AVERAGES]
 
 
 def mrr_row(report: Report, structures: Sequence[str]) -> dict[str, float]:

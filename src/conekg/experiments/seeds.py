@@ -25,6 +25,7 @@ from conekg.experiments.main_results import (
     paper_rows,
     queries_title,
     rank,
+    report_notes,
     same_queries_note,
 )
 from conekg.experiments.options import Options
@@ -64,7 +65,7 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
             "The standard deviation is that of a sample (n − 1); of one run there is none. The "
             f"paper's seeds are {', '.join(map(str, PAPER_SEEDS))}.",
             *(describe(run, options.checkpoint) for run in runs),
-            *reports[0].notes(),
+            *(note for report in reports for note in report_notes(report)),
             *(note for run in runs for note in origin_note(run, options, paper)),
             *same_queries_note(runs, options, structures),
             *average_note(rows[: len(runs)]),
