@@ -19,12 +19,11 @@ from collections import Counter
 from pathlib import Path
 
 import torch
-from bench_training_step import LEARNING_RATE, SIZES, new_updater, random_data
+from bench_training_step import CONFIGS, FASTEST, LEARNING_RATE, SIZES, new_updater, random_data
 from torch.profiler import ProfilerActivity, profile
 
 from conekg.training.timing import seconds_per_step
 
-VARIANT = "fused-bfloat16"
 REPLAYS = 5
 
 PARTS = (
@@ -47,7 +46,7 @@ def part_of(kernel: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dataset", choices=list(SIZES), default="fb15k-237")
-    parser.add_argument("--model", default="cone")
+    parser.add_argument("--model", choices=list(CONFIGS), default="cone")
     parser.add_argument("--json", type=Path, help="where the parts go, as JSON")
     parser.add_argument("--kernels", type=Path, help="where one step's kernels are listed")
     arguments = parser.parse_args()
@@ -55,7 +54,7 @@ def main() -> None:
         print("skipped: this benchmark needs a CUDA device")
         return
     data = random_data(*SIZES[arguments.dataset], torch.device("cuda"))
-    updater = new_updater(arguments.model, arguments.dataset, VARIANT, data)
+    updater = new_updater(arguments.model, arguments.dataset, FASTEST, data)
     ms = 1e3 * seconds_per_step(updater, LEARNING_RATE, 100, repeats=3)
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:
         for _ in range(REPLAYS):

@@ -13,25 +13,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from conekg.errors import ConeKGError
+from conekg.errors import ConeKGError, ConfigError
 from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.report import Report
 from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.graph.source import open_graph
 from conekg.model.catalog import build_model
+from conekg.model.config import check_keys
 from conekg.sampling.query_set import QuerySet, load_query_set
 from conekg.training.batches import move_to_device
 from conekg.training.loop import LossWatch, pick_device
 from conekg.training.loss import UNINFORMED_LOSS
 from conekg.training.recipe import Recipe
-from conekg.training.recipe_file import change_recipe
+from conekg.training.recipe_file import change_recipe, read_config
 from conekg.training.recipes import find_recipe
 from conekg.training.schedule import forgets_moments_at, learning_rate_at
 from conekg.training.updater import make_updater
@@ -62,18 +63,28 @@ class Trained:
 
 def read_trials(path: Path) -> list[Trial]:
     """The trials of a TOML file: `shared = [...]`, then `[[trial]]` tables."""
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    table = read_config(path)
+    check_keys(table, ("shared", "trial"), "", f"a file of trials such as {path}")
+    rows = table.get("trial", [])
+    if not isinstance(rows, list) or not rows:
+        raise ConfigError(f"{path} has no [[trial]] to run", key="trial")
+    for row in rows:
+        check_keys(row, ("name", "set", "queries"), "trial", "a trial")
+        if "name" not in row:
+            raise ConfigError(f"{path}: a trial has no name", key="trial.name")
     shared = tuple(table.get("shared", ()))
     return [
         Trial(row["name"], shared + tuple(row.get("set", ())), row.get("queries", "train"))
-        for row in table["trial"]
+        for row in rows
     ]
 
 
-def part_of(trials: list[Trial], part: str) -> list[Trial]:
-    """Every n-th trial from the i-th on, for `i/n`."""
-    number, _, count = part.partition("/")
-    return trials[int(number) - 1 :: int(count)]
+def part(text: str) -> slice:
+    """What `i/n` leaves of the trials: the i-th and every n-th after it."""
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not i/n with i from 1 to n, such as 2/3")
+    return slice(int(number) - 1, None, int(count))
 
 
 def run_trial(
@@ -88,10 +99,16 @@ def run_trial(
     started, training = time.monotonic(), recipe.training
     data = move_to_device(queries, graph.num_entities, training.trained_shapes(), device)
     model = build_model(
-        recipe.model, graph.num_entities, graph.num_relations, recipe.config, training.seed
+        recipe.model,
+        graph.num_entities,
+        graph.num_relations,
+        recipe.config,
+        training.seed,
+        facts=graph.edges("train"),
     ).to(device)
     updater = make_updater(model, data, training, device)
-    watch, losses, settled = LossWatch(UNINFORMED_LOSS), [], started
+    watch = LossWatch(None if model.has_own_loss else UNINFORMED_LOSS)
+    losses, settled = list[dict[str, float]](), started
     settling = min(20, training.steps // 2)
     for step in range(training.steps):
         if forgets_moments_at(training, step):
@@ -111,7 +128,7 @@ def run_trial(
     return Trained(report, 1e3 * per_step, finished - started, tuple(losses))
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("graph")
     parser.add_argument("--queries", type=Path, required=True, help="folder of Arrow files")
@@ -121,20 +138,41 @@ def main() -> None:
     parser.add_argument("--recipe", default="paper", help="what the trials change settings of")
     parser.add_argument("--max-queries", type=int, default=300, help="of each structure")
     parser.add_argument(
-        "--part", default="1/1", help="i/n: trial i and every n-th after; n processes share a GPU"
+        "--part",
+        type=part,
+        default="1/1",
+        help="i/n: trial i and every n-th after; n processes share a GPU",
     )
     parser.add_argument("--seconds", type=float, default=3600.0, help="start no trial later")
     arguments = parser.parse_args()
+    if arguments.max_queries < 1:
+        parser.error(f"--max-queries is {arguments.max_queries}; it must be 1 or more")
+    if not arguments.out.absolute().parent.is_dir():  # not found out after the first trial
+        parser.error(f"--out {arguments.out}: there is no folder {arguments.out.parent}")
+    try:
+        search(arguments)
+    except ConeKGError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def search(arguments: argparse.Namespace) -> None:
+    """Run the trials; what is wrong with the files or with a setting shows before the first."""
     started, device = time.monotonic(), pick_device()
+    trials = read_trials(arguments.trials)[arguments.part]
     graph = open_graph(arguments.graph)
     valid = load_query_set(arguments.queries / "valid.arrow", graph)
     base = find_recipe(arguments.recipe, arguments.model, graph.name)
+    recipes = [change_recipe(base, {}, trial.settings) for trial in trials]
+    for name in {trial.training_queries for trial in trials}:
+        if not (arguments.queries / f"{name}.arrow").is_file():
+            raise ConfigError(f"{arguments.queries} has no {name}.arrow to train on", key="queries")
     loaded = dict[str, QuerySet]()
-    for trial in part_of(read_trials(arguments.trials), arguments.part):
+    for trial, recipe in zip(trials, recipes, strict=True):
         if time.monotonic() - started > arguments.seconds:
             print(f"{trial.name}: no time left")
             continue
-        recipe = change_recipe(base, {}, trial.settings)
         name = trial.training_queries
         if name not in loaded:
             loaded = {name: load_query_set(arguments.queries / f"{name}.arrow", graph)}
@@ -164,4 +202,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""Every benchmark starts, says what it is for, and skips or refuses what it cannot do."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SCRIPTS = sorted(
+    path for path in BENCHMARKS.glob("*.py") if "__main__" in path.read_text(encoding="utf-8")
+)
+
+
+@pytest.fixture
+def start(monkeypatch, capsys):
+    """A function from a script's name and options to (exit code, what it printed)."""
+
+    def run(name, *options):
+        monkeypatch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
+        monkeypatch.setattr(sys, "argv", [name, *options])
+        code = 0
+        try:
+            runpy.run_path(str(BENCHMARKS / name), run_name="__main__")
+        except SystemExit as left:
+            code = left.code
+        printed = capsys.readouterr()
+        return code, printed.out + printed.err
+
+    return run
+
+
+@pytest.mark.parametrize("name", [path.name for path in SCRIPTS])
+def test_a_script_says_what_it_is_for(start, name):
+    code, printed = start(name, "--help")
+    assert code == 0
+    assert "usage" in printed
+    assert start(name, "--no-such-option")[0] == 2
+
+
+@pytest.mark.parametrize("name", ["bench_training_step.py", "profile_training_step.py"])
+def test_what_needs_a_gpu_says_so(start, monkeypatch, name):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert start(name) == (0, "skipped: this benchmark needs a CUDA device\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("bench_training_step.py", ["--models", "con"]),
+        ("bench_training_step.py", ["--datasets", "fb"]),
+        ("bench_training_step.py", ["--variants", "fused"]),
+        ("bench_training_step.py", ["--steps", "0"]),
+        ("bench_training_step.py", ["--inductor", "max_autotune"]),
+        ("bench_training_step.py", ["--inductor", "=true"]),
+        ("profile_training_step.py", ["--model", "emql"]),
+        ("bench_scoring_cpu.py", ["--models", "beta"]),
+        ("bench_evaluation.py", ["--dim", "0"]),
+        ("bench_evaluation.py", ["--max-queries", "0"]),
+    ],
+)
+def test_bad_options_are_refused_by_name(start, name, options):
+    code, printed = start(name, *options)
+    assert code == 2
+    assert options[0] in printed
+
+
+def test_scoring_prints_its_goals(start):
+    code, printed = start("bench_scoring_cpu.py", "--entities", "40", "--dim", "6", "--repeats=1")
+    assert code == 0
+    assert "cone: 40 entities" in printed
+    assert "goal for ConE 1.25" in printed
+
+
+def test_evaluation_prints_both_paths_and_the_published_figure(start, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
+    import benchmark_graph
+
+    monkeypatch.setitem(benchmark_graph._SIZES, "NELL", (60, 4, 400))
+    row = tmp_path / "row.json"
+    options = ["--data", str(tmp_path), "--dim", "4", "--max-queries", "2", "--json", str(row)]
+    code, printed = start("bench_evaluation.py", *options)
+    assert code == 0
+    for key in ("seconds=", "plain_ms_per_query=", "published_ms_per_query_on_an_h200=2.6"):
+        assert key in printed
+    assert '"queries": 28' in row.read_text()
