@@ -58,6 +58,7 @@ def test_tables_go_to_the_terminal_and_to_files(run, tmp_path):
         (["operators", "RUN", "--pairs", "1", "--json", "no/where"], "cannot write no/where"),
         (["operators", "RUN", "--picture", "x.nonsense"], "use .png, .svg or .pdf"),
         (["operators", "RUN", "--markdown", "."], "cannot write .: it is a folder"),
+        (["operators", "RUN", "--seed", str(2**63)], "'--seed'"),
     ],
 )
 def test_mistakes_are_told_in_words(arguments, message, run):

@@ -22,10 +22,11 @@ def drawn(monkeypatch):
     return saved
 
 
-def test_every_figure_is_a_picture(options, tmp_path):
-    (table,) = figures([], replace(options, out=tmp_path / "new"))
+def test_every_figure_is_a_picture(reproduce, tmp_path):
+    (table,) = reproduce("figures", "--out", tmp_path / "new")
     names = ["cones.png", "operators.png", "averages.png", "structures.png"]
-    assert [row.label.split()[0] for row in table.rows] == names
+    assert [row["label"].split()[0] for row in table["rows"]] == names
+    assert [row["values"]["panels"] for row in table["rows"]] == [4, 5, 2, 14]
     for name in names:
         assert (tmp_path / "new" / name).read_bytes().startswith(PNG)
 

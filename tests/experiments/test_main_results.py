@@ -40,6 +40,13 @@ def test_rows_are_the_runs_evaluation(trained, reproduce):
         assert row["values"] == pytest.approx(expected)
 
 
+def test_rows_with_negation_are_the_runs_evaluation(trained, reproduce):
+    (table,) = reproduce("main-negation", trained["beta"].folder)
+    expected = expected_mrr(trained["beta"], NEGATION_STRUCTURES)
+    assert table["rows"][0]["values"] == pytest.approx(expected)
+    assert table["columns"] == [*NEGATION_STRUCTURES, "AVG"]
+
+
 def test_negation_says_what_a_box_cannot_do(trained, options):
     (table,) = main_negation([trained["cone"], trained["box"]], options)
     expected = expected_mrr(trained["cone"], NEGATION_STRUCTURES)

@@ -56,7 +56,9 @@ def reproduce(
     pairs: Annotated[
         int | None, typer.Option(min=1, help="How many random pairs or queries are drawn.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of everything that is drawn.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**63 - 1, help="Of everything that is drawn.")
+    ] = None,
     steps: Annotated[
         int | None, typer.Option(min=1, help="How many training steps are timed at once.")
     ] = None,
