@@ -136,6 +136,27 @@ def check_conekg(words: list[str]) -> None:
     command.make_context(name, list(rest))
 
 
+def inline_commands(page: Path) -> list[str]:
+    """The calls of conekg that stand in running text, as inline code."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"`(conekg [^`]+)`", text)
+
+
+def check_options(words: list[str]) -> None:
+    """That a command exists and has the options named; the rest of it may be left out."""
+    import typer
+
+    command: Any = typer.main.get_command(app)
+    name, *rest = words
+    while rest and hasattr(command, "commands"):
+        assert rest[0] in command.commands, f"{name} has no command {rest[0]!r}"
+        command, name, rest = command.commands[rest[0]], f"{name} {rest[0]}", rest[1:]
+    known = {spelling for each in command.params for spelling in (*each.opts, *each.secondary_opts)}
+    for word in rest:
+        if word.startswith("--"):
+            assert word in {*known, "--help"}, f"{name} has no option {word}"
+
+
 class Session:
     """A reader who goes through pages in one folder, with one Python prompt a page."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,18 @@ from types import ModuleType
 import pytest
 from typer.testing import CliRunner
 
-from book import DOCS, ROOT, Session, blocks_of, check_conekg, shell_commands, steps_of, words_of
+from book import (
+    DOCS,
+    ROOT,
+    Session,
+    blocks_of,
+    check_conekg,
+    check_options,
+    inline_commands,
+    shell_commands,
+    steps_of,
+    words_of,
+)
 from conekg.cli.main import app
 from conekg.model.catalog import MODELS
 
@@ -119,6 +131,28 @@ def check_program(words: list[str], place: str) -> None:
 def test_wrong_commands_are_noticed(command: str) -> None:
     with pytest.raises(AssertionError):
         check_program(command.split(), "here")
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=page_ids
+)
+def test_commands_in_running_text_exist(page: Path) -> None:
+    for command in inline_commands(page):
+        try:
+            check_options(shlex.split(command))
+        except AssertionError as error:
+            raise AssertionError(f"{page.name}: `{command}`: {error}") from error
+
+
+@pytest.mark.parametrize(
+    "command", ["conekg fitt x", "conekg graph biuld", "conekg train x --recipee small"]
+)
+def test_wrong_commands_in_running_text_are_noticed(command: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"Then `{command}` does it.\n\n```text\n`conekg not here`\n```\n")
+    assert inline_commands(page) == [command]
+    with pytest.raises(AssertionError, match="has no"):
+        check_options(command.split())
 
 
 # --- links -----------------------------------------------------------------------------------
