@@ -9,7 +9,13 @@ from conekg.model.kernels.candidates import DIMENSIONS_A_TASK, cone_candidate_di
 CENTER_WEIGHT = 0.3
 
 
-def sample(rows, candidates, dim, entities=11, seed=0):
+WIDENED = (0.0, 1.25)
+"""Half apertures as shares of π: what the usual dropout makes of them."""
+ANYWHERE = (-1.5, 5.0)
+"""What much dropout, and the complement of what it widened, make of them."""
+
+
+def sample(rows, candidates, dim, entities=11, seed=0, apertures=WIDENED):
     generator = torch.Generator().manual_seed(seed)
 
     def uniform(size, low, high):
@@ -17,7 +23,7 @@ def sample(rows, candidates, dim, entities=11, seed=0):
 
     angles = uniform((entities, dim), -math.pi, math.pi)
     axis = uniform((rows, dim), -math.pi, math.pi)
-    half_aperture = uniform((rows, dim), 0, 1.25 * math.pi)  # dropout widens beyond π
+    half_aperture = uniform((rows, dim), *(math.pi * share for share in apertures))
     places = torch.randint(entities, (rows, candidates), generator=generator)
     weights = torch.randn(rows, candidates, generator=generator) / dim
     return angles, places, axis, half_aperture, weights
@@ -27,13 +33,16 @@ def gradients(distance, weights, *inputs):
     return torch.autograd.grad((distance * weights).sum(), inputs)
 
 
+@pytest.mark.parametrize("apertures", [WIDENED, ANYWHERE])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     ("rows", "candidates", "dim"),
     [(1, 1, 1), (3, 5, 7), (4, 9, DIMENSIONS_A_TASK), (2, 3, 2 * DIMENSIONS_A_TASK + 5)],
 )
-def test_values_and_gradients_are_those_of_the_formula(rows, candidates, dim, threads):
-    angles, places, axis, half_aperture, weights = sample(rows, candidates, dim)
+def test_values_and_gradients_are_those_of_the_formula(rows, candidates, dim, threads, apertures):
+    angles, places, axis, half_aperture, weights = sample(
+        rows, candidates, dim, seed=3, apertures=apertures
+    )
     inputs = (angles, axis, half_aperture)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)

@@ -1,5 +1,7 @@
 """The fused loss against autograd through distances written out from the papers."""
 
+import math
+
 import pytest
 import torch
 
@@ -23,6 +25,28 @@ def test_values_and_gradients(
     kind: int, rows: int, positives: int, negatives: int, dim: int, temperature: float
 ) -> None:
     table, first, second = random_inputs(kind, 7, rows, dim, seed=rows + dim)
+    compare(kind, table, first, second, positives, negatives, temperature)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.5, 0.0), (1.0, 2.0), (2.0, 5.0)])
+def test_half_apertures_below_zero_and_beyond_the_circle(low: float, high: float) -> None:
+    """What much dropout makes of them, and the complement of what it widened: shares of π."""
+    table, first, second = random_inputs(geometry.CONE, 7, 3, 6, seed=2)
+    second = math.pi * (low + (high - low) * (second / (1.05 * second.max())))  # off the kinks
+    compare(geometry.CONE, table, first, second, positives=1, negatives=4, temperature=0.0)
+
+
+def compare(
+    kind: int,
+    table: torch.Tensor,
+    first: torch.Tensor,
+    second: torch.Tensor,
+    positives: int,
+    negatives: int,
+    temperature: float,
+) -> None:
+    """Check the kernel on random candidates, a repeated one among them."""
+    rows, dim = first.shape
     first.requires_grad_()
     second.requires_grad_()
     scale = torch.tensor([0.7], dtype=torch.float64, requires_grad=True)

@@ -8,6 +8,7 @@ done once an entity and once a region. `model.cone.cone_distance` is the plain r
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -31,8 +32,7 @@ def cone_candidate_distance(
     """[rows, candidates] ConE's distance from each cone to its candidates.
 
     `angles` [entities, dim]; `places` [rows, candidates] says which rows of it; `axis` and
-    `half_aperture` [rows, dim], the latter in [0, 2π). Float32 on the CPU; differentiable by
-    all three.
+    `half_aperture` [rows, dim]. Float32 on the CPU; differentiable by all three.
     """
     result: Tensor = _ConeCandidateDistance.apply(  # type: ignore[no-untyped-call]
         angles, places, axis, half_aperture, center_weight
@@ -53,6 +53,9 @@ class _ConeCandidateDistance(torch.autograd.Function):
         center_weight: float,
     ) -> Tensor:
         """The distances; sines and cosines of half angles are kept for the way back."""
+        # Of period 2π, and within it a sine of the half that is not negative, as the passes want;
+        # dropout stretches half apertures beyond, and complements of those are below zero.
+        half_aperture = half_aperture.detach().remainder(2.0 * math.pi)
         parts = [_half_sine_cosine(part) for part in (angles, axis, half_aperture)]
         arrays = [part.numpy() for pair in parts for part in pair]
         where = places.numpy()

@@ -83,9 +83,9 @@ def prepare_entity(raw, inverse_range, GEOMETRY: tl.constexpr):
 def prepare_region(first, second, GEOMETRY: tl.constexpr):
     """(center, extent, rest, sign): the region's coordinates as `term` takes them.
 
-    For a cone: the axis as a share of the circle less a half, as points are, sin(h/2),
-    |cos(h/2)|, and the sign of that cosine, which is negative only where dropout has stretched
-    the half aperture h beyond π.
+    For a cone: the axis as a share of the circle less a half, as points are, |sin(h/2)|,
+    |cos(h/2)|, and whether the former grows with h: not where dropout has stretched the half
+    aperture h beyond π, nor below zero, where the complement of such a cone is.
     """
     if GEOMETRY == 0:
         center = first * 0.15915494309189535 - 0.5
@@ -93,7 +93,7 @@ def prepare_region(first, second, GEOMETRY: tl.constexpr):
         wrapped = nearest_turn(turns)
         sine, rest = sine_cosine(wrapped)
         extent = tl.abs(sine)
-        sign = tl.where(wrapped < turns, -1.0, 1.0)
+        sign = tl.where(wrapped < 0, -1.0, 1.0)
     else:
         center = first
         extent = second
