@@ -1,7 +1,11 @@
+import tracemalloc
+
 import numpy as np
 
+from conekg.evaluation import frequency
 from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.frequency import FrequencyScorer, answer_counts
+from conekg.graph.adjacency import build_adjacency
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import STRUCTURES, Shape, shape_of
 from conekg.query.tree import Anchor, Not
@@ -32,10 +36,44 @@ def expected(combine):
 
 
 def test_counts_are_incoming_edges():
-    counts = answer_counts(GRAPH.adjacency("train"))
+    adjacency = GRAPH.adjacency("train")
+    counts = np.stack([answer_counts(adjacency, r) for r in range(GRAPH.num_relations)])
     assert counts.sum() == len(np.unique(GRAPH.edges("train"), axis=0))
     for relation in range(GRAPH.num_relations):
         assert counts[relation].tolist() == expected(lambda e, r=relation: count(r, e))
+
+
+def test_memory_is_that_of_a_few_relations(monkeypatch):
+    """A million entities and a thousand relations: all counts would be four gigabytes."""
+    size = 1_000_000
+    edges = np.array([(0, 2 * r, size - 1 - r) for r in range(1000)], dtype=np.int32)
+    monkeypatch.setattr(frequency, "_COUNTS_KEPT", 2 * size)
+    scorer = FrequencyScorer(build_adjacency(edges, size, 2000))
+    tracemalloc.start()
+    for relation in range(0, 2000, 200):
+        found = scorer.scores(links([relation, relation])).numpy()
+        assert found.sum() == 2
+        assert (found[:, size - 1 - relation // 2] == 1).all()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 50 * size  # bytes
+
+
+def links(relations):
+    """Links of entity 0, one of each relation."""
+    return QueryBlock(
+        STRUCTURES["1p"],
+        np.zeros((len(relations), 1), dtype=np.int32),
+        np.array(relations, dtype=np.int32)[:, None],
+        Ragged.from_rows([[]] * len(relations)),
+        Ragged.from_rows([[]] * len(relations)),
+    )
+
+
+def test_rows_have_their_own_relation():
+    scorer = FrequencyScorer(GRAPH.adjacency("train"))
+    found = scorer.scores(links([2, 0, 2])).tolist()
+    assert found == [expected(lambda e, r=relation: count(r, e)) for relation in (2, 0, 2)]
 
 
 def test_only_the_last_relations_count():

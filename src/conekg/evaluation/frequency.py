@@ -8,6 +8,7 @@ about which entities are frequent and are left out.
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
 from typing import assert_never
 
 import numpy as np
@@ -15,19 +16,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from conekg.graph.adjacency import Adjacency
+from conekg.graph.adjacency import Adjacency, IntArray
 from conekg.query.shape import Shape
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
 from conekg.sampling.query_set import QueryBlock
 
 Counts = NDArray[np.float32]
 
+_COUNTS_KEPT = 1 << 26
+"""How many counts, of the relations asked for last, are in memory."""
+
 
 class FrequencyScorer:
     """Scores entities by their number of incoming edges of the last relation."""
 
     def __init__(self, training: Adjacency) -> None:
-        self._counts = answer_counts(training)
+        self._num_entities = training.num_entities
+        # Not all relations at once: of a graph of millions of entities that is more than memory.
+        kept = max(1, _COUNTS_KEPT // max(1, training.num_entities))
+        self._counts_of = lru_cache(maxsize=kept)(partial(answer_counts, training))
 
     @property
     def name(self) -> str:
@@ -46,13 +53,12 @@ class FrequencyScorer:
     def scores(self, block: QueryBlock) -> Tensor:
         """[queries, num_entities] combined counts."""
         relations = block.relations
-        num_entities = self._counts.shape[1]
 
         def score(node: Query, below: tuple[Counts | None, ...]) -> Counts | None:
             parts = [part for part in below if part is not None]
             match node:
                 case Project(_, slot):
-                    return self._counts[relations[:, slot]]
+                    return self._counts_of_each(relations[:, slot])
                 case Anchor() | Universe() | Not():
                     return None
                 case And():
@@ -63,15 +69,19 @@ class FrequencyScorer:
 
         combined = fold(block.shape.template, score)
         if combined is None:
-            combined = np.zeros((len(block), num_entities), dtype=np.float32)
+            combined = np.zeros((len(block), self._num_entities), dtype=np.float32)
         return torch.from_numpy(combined)
 
+    def _counts_of_each(self, relations: IntArray) -> Counts:
+        """[rows, num_entities] the counts of each row's relation."""
+        counts = np.empty((len(relations), self._num_entities), dtype=np.float32)
+        for relation in np.unique(relations).tolist():
+            counts[relations == relation] = self._counts_of(relation)
+        return counts
 
-def answer_counts(adjacency: Adjacency) -> Counts:
-    """[num_relations, num_entities] how many edges of each relation end in each entity."""
-    pairs = np.diff(adjacency.relation_offsets)
-    relation_of_pair = np.repeat(np.arange(adjacency.num_relations), pairs)
-    relation_of_edge = np.repeat(relation_of_pair, np.diff(adjacency.pair_offsets))
-    counts = np.zeros((adjacency.num_relations, adjacency.num_entities), dtype=np.float32)
-    np.add.at(counts, (relation_of_edge, adjacency.tails), 1.0)
-    return counts
+
+def answer_counts(adjacency: Adjacency, relation: int) -> Counts:
+    """[num_entities] how many edges of a relation end in each entity."""
+    start, stop = adjacency.pair_offsets[adjacency.relation_offsets[relation : relation + 2]]
+    counts = np.bincount(adjacency.tails[start:stop], minlength=adjacency.num_entities)
+    return counts.astype(np.float32)
