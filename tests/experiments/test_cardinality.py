@@ -16,6 +16,7 @@ from conekg.experiments.embedded import only_structures
 from conekg.experiments.published import MODEL_TITLES
 from conekg.model.embed import embed
 from conekg.query.plan import plan_shapes
+from conekg.training.run import open_run
 from oracle import Oracle
 from tiny import tiny_graph, tiny_queries
 
@@ -124,6 +125,26 @@ def test_a_model_the_paper_does_not_know_is_called_by_its_name(trained, options,
     by_rank, by_value = cardinality([trained["cone"]], options)
     assert by_rank.rows[0].label == "cone (cone)"
     assert by_value.plots[0].y_label == "mean size"
+
+
+@pytest.mark.parametrize(
+    ("name", "by_rank", "by_value"),
+    [
+        ("FB15k", ("Table 3", 0.60), ("Table 11", 0.33)),
+        ("fb15k-237", ("Table 9", 0.70), ("Table 12", 0.40)),
+        ("NELL", ("Table 10", 0.56), ("Table 13", 0.48)),
+    ],
+)
+def test_the_papers_correlations_of_the_data_set_stand_beside(
+    name, by_rank, by_value, trained, options
+):
+    run = open_run(trained["cone"].folder)
+    run.graph.name = name
+    tables = cardinality([run], options)
+    for table, (place, theirs) in zip(tables, (by_rank, by_value), strict=True):
+        assert table.row(f"ConE, {place}").values["1p"] == theirs
+        ours, apart = (table.row(f"ConE (cone){end}").values for end in ("", " − paper"))
+        assert apart["1p"] == pytest.approx(ours["1p"] - theirs)
 
 
 def test_unions_are_left_out():

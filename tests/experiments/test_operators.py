@@ -15,6 +15,7 @@ from conekg.experiments.operators import (
     union_overlap,
 )
 from conekg.model.catalog import build_model
+from conekg.training.run import open_run
 from tiny import tiny_queries
 
 GRID = np.linspace(-math.pi, math.pi, 36_000, endpoint=False)
@@ -146,12 +147,15 @@ def test_projections_are_of_a_cone_inside_another(trained, options, monkeypatch)
 
     def keep(self, region, relation_ids):
         asked.append(relation_ids)
-        return region
+        axis, half = region
+        # But for entities, which have no inside: their links get cones of one width.
+        return (axis, half) if half.any() else (axis, torch.ones_like(half))
 
     model = trained["cone"].load_model("best")
     monkeypatch.setattr(type(model), "project", keep)
     (kept,) = operators([trained["cone"]], replace(options, pairs=400))
-    for row in kept.rows[:4]:
+    assert len(kept.rows) == 6
+    for row in kept.rows:
         assert row.values["projection"] == pytest.approx(1.0, abs=1e-5)
     # One relation for both of a pair, every one of them drawn, inverses too.
     first, second = asked[:2]
@@ -159,9 +163,13 @@ def test_projections_are_of_a_cone_inside_another(trained, options, monkeypatch)
     assert set(first.tolist()) == set(range(model.num_relations))
 
 
-def test_cones_of_links_are_the_models(trained, options):
+@pytest.mark.parametrize(
+    ("structure", "column", "measure"),
+    [("2i", "intersection", intersection_overlap), ("2u", "union", union_overlap)],
+)
+def test_cones_of_links_are_the_models(structure, column, measure, trained, options):
     run = trained["cone"]
-    block = tiny_queries()["test"].block("2u")
+    block = tiny_queries()["test"].block(structure)
     (table,) = operators([run], replace(options, pairs=len(block)))
     model = run.load_model("best")
     with torch.no_grad():
@@ -173,9 +181,19 @@ def test_cones_of_links_are_the_models(trained, options):
             for i in range(2)
         ]
         # As many pairs as queries: each query once, so that the order does not matter.
-        expected = both(union_overlap(model, links[0], links[1]))
-    found = table.row("ConE (cone), cones of links, total length").values["union"]
-    assert found == pytest.approx(expected[0], abs=1e-6)
+        expected = both(measure(model, links[0], links[1]))
+    rows = [
+        table.row(f"ConE (cone), cones of links, {how}") for how in ("total length", "by dimension")
+    ]
+    assert [row.values[column] for row in rows] == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_papers_ratios_stand_beside(trained, options):
+    run = open_run(trained["cone"].folder)
+    run.graph.name = "FB15k"
+    (table,) = operators([run], replace(options, pairs=2))
+    assert table.rows[-1].label == "ConE, Section 5.4 and Appendix C.6"
+    assert table.rows[-1].values == {"projection": 0.8113, "intersection": 0.6134, "union": 0.4618}
 
 
 def test_only_cones_have_these_operators(trained, options):

@@ -1,6 +1,7 @@
 import pytest
 
 from conekg.experiments.union import union
+from conekg.training.run import open_run
 from plain_mrr import mrr
 from tiny import tiny_queries
 
@@ -19,6 +20,15 @@ def test_both_forms_of_unions(trained, reproduce):
         }
     )
     assert row["values"]["2u-N"] != row["values"]["2u-M"]
+
+
+def test_the_papers_forms_stand_beside(trained, options):
+    run = open_run(trained["cone"].folder)
+    run.graph.name = "fb15k-237"
+    (table,) = union([run], options)
+    assert table.row("BetaE, Table 8").values["2u-M"] == 11.1
+    ours, apart = (table.row(f"ConE (cone){end}").values for end in ("", " − paper"))
+    assert apart["up-M"] == pytest.approx(ours["up-M"] - 9.9)
 
 
 def test_a_box_has_dnf_only(trained, options):

@@ -8,10 +8,11 @@ from scipy import stats
 
 from conekg.errors import UnsupportedOperatorError
 from conekg.experiments import variability as experiment
-from conekg.experiments.variability import spread, variability
+from conekg.experiments.variability import apertures_and_spreads, spread, variability
 from conekg.graph.ragged import Ragged
 from conekg.model.embed import embed
 from conekg.query.plan import plan_shapes
+from conekg.training.run import open_run
 from oracle import Oracle
 from tiny import tiny_graph, tiny_queries
 
@@ -60,6 +61,30 @@ def test_correlations_of_apertures_and_spread(trained, reproduce):
         found = rows["ConE (cone), spearman"][name], rows["ConE (cone), pearson"][name]
         assert found[0] == pytest.approx(stats.spearmanr(sizes, spreads).statistic, abs=0.05)
         assert found[1] == pytest.approx(stats.pearsonr(sizes, spreads).statistic, abs=1e-3)
+
+
+def test_a_single_answer_has_no_spread_at_all(trained):
+    """Rounding would give it one, and a rank among the others like it."""
+    model, block = trained["cone"].load_model("best"), tiny_queries()["test"].block("1p")
+    sizes, spreads = apertures_and_spreads(model, tiny_graph(), "test", block)
+    graph = tiny_graph()
+    edges = np.concatenate([graph.edges(split) for split in ("train", "valid", "test")])
+    oracle = Oracle(edges.tolist(), graph.num_entities)
+    alone = np.array([len(oracle.answer(block.query(row))) == 1 for row in range(len(block))])
+    assert 0 < alone.sum() < len(block) == len(sizes)
+    assert (spreads[alone] == 0).all()
+    assert (spreads[~alone] > 0).all()
+
+
+def test_the_papers_correlations_stand_beside(trained, options):
+    run = open_run(trained["cone"].folder)
+    run.graph.name = "FB15k"
+    (table,) = variability([run], options)
+    assert table.row("ConE, pearson, Table 17").values["1p"] == 0.40
+    for name, theirs in (("spearman", 0.27), ("pearson", 0.28)):
+        ours = table.row(f"ConE (cone), {name}").values["2p"]
+        apart = table.row(f"ConE (cone), {name} − paper").values["2p"]
+        assert apart == pytest.approx(ours - theirs)
 
 
 def test_only_cones_have_apertures(trained, options):
