@@ -232,6 +232,20 @@ def test_continues_from_a_plain_run() -> None:
     assert int(updater.state()["steps"]) == 2
 
 
+def test_a_plain_run_continues_from_it() -> None:
+    model, data, recipe = prepare("cone")
+    updater = fused.FusedUpdater(model, data, recipe)
+    updater.step(1e-2)
+    state = updater.state()
+    plain = EagerUpdater(model, data, recipe)
+    plain.load_state(state)
+    plain.step(1e-2)
+    after = plain.state()
+    assert int(after["steps"]) == 2
+    assert {int(after[f"{name}:step"]) for name, _ in model.named_parameters()} == {2}
+    assert not torch.equal(after["entity:exp_avg"], state["entity:exp_avg"])
+
+
 def test_a_state_replaces_the_one_before_and_stays_what_it_is() -> None:
     model, data, recipe = prepare("cone")
     updater = fused.FusedUpdater(model, data, recipe)

@@ -68,7 +68,9 @@ def test_gradients_take_the_usual_way() -> None:
 def test_other_layers_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     double = torch.nn.Linear(4, 4).double()
     assert few_rows_linear(double) is double
-    single = torch.nn.Linear(4, 4)
+    small = torch.nn.Linear(512, 512)
+    assert few_rows_linear(small) is small
+    single = torch.nn.Linear(1024, 512)
     assert isinstance(few_rows_linear(single), FewRowsLinear) == has_wide_vectors()
     monkeypatch.setattr(few_rows, "has_wide_vectors", lambda: False)
     assert few_rows_linear(single) is single
