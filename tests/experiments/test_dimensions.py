@@ -31,17 +31,24 @@ def test_the_papers_dimensions_stand_beside(trained, options):
     assert not [row for row in positive.rows if row.kind == "comparison"], "16 is neither"
 
 
-@pytest.mark.parametrize(("dim", "theirs"), [(400, 20.9), (800, 20.6)])
+@pytest.mark.parametrize(
+    ("model_name", "title", "dim", "theirs"),
+    [
+        ("beta", "BetaE (beta)", 400, 20.9),
+        ("beta", "BetaE (beta)", 800, 20.6),
+        ("cone", "ConE (cone)", 800, 23.4),
+    ],
+)
 def test_a_run_of_the_papers_dimension_is_compared_with_its_row(
-    dim, theirs, trained, options, monkeypatch
+    model_name, title, dim, theirs, trained, options, monkeypatch
 ):
-    run = open_run(trained["beta"].folder)
+    run = open_run(trained[model_name].folder)
     run.graph.name = "fb15k-237"
     model = run.load_model("best")
     monkeypatch.setattr(Run, "load_model", lambda *_: model)
     recipe = replace(run.recipe, config=replace(run.recipe.config, dim=dim))
     monkeypatch.setitem(run.__dict__, "recipe", recipe)  # cached there
     positive, _ = dimensions([run], options)
-    ours = positive.row(f"BetaE (beta), d = {dim}").values["AVG"]
-    apart = positive.row(f"BetaE (beta), d = {dim} − paper").values["AVG"]
+    ours = positive.row(f"{title}, d = {dim}").values["AVG"]
+    apart = positive.row(f"{title}, d = {dim} − paper").values["AVG"]
     assert apart == pytest.approx(ours - theirs)

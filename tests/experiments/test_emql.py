@@ -33,6 +33,8 @@ def test_a_query2box_folder_brings_the_papers_row(trained, options, tmp_path):
     values = {n: v for n, v in table.row("ConE (cone)").values.items() if n != "AVG"}
     assert values == pytest.approx(expected(run, QuerySet("test", tuple(positive))))
     assert table.row("EmQL, Table 14").values == {"AVG": 43.9}
+    average = sum(values.values()) / len(POSITIVE_STRUCTURES)
+    assert table.row("ConE (cone) − paper").values == pytest.approx({"AVG": average - 52.9})
     file = trained["cone"].folder / "queries" / "valid.arrow"
     (valid,) = emql([run], replace(options, queries=file))
     assert valid.title.endswith("queries of valid.arrow")

@@ -68,6 +68,9 @@ def test_the_papers_rows_and_differences_stand_beside_ours(trained, options, tmp
     assert apart["1p"] == pytest.approx(ours["1p"] - 53.1)
     within = table.row("ConE (cone) within the error bar").values
     assert within["1p"] is (abs(ours["1p"] - 53.1) <= 0.117 + 0.05)
+    (other,) = main_epfo([named(trained["box"], "NELL", tmp_path)], options)
+    assert other.rows[-1].label == "Query2Box (box) − paper", "whose error bar the paper has not"
+    assert other.rows[-1].values["1p"] == pytest.approx(other.rows[0].values["1p"] - 42.7)
     assert "within the error bar" in table.to_markdown()
     assert " no " in table.to_markdown()
 

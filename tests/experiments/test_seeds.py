@@ -5,6 +5,7 @@ import pytest
 from conekg.errors import ConfigError
 from conekg.experiments.seeds import mean_and_deviation, seeds
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
+from conekg.training.run import open_run
 from plain_mrr import mrr_row
 from tiny import tiny_queries
 
@@ -25,6 +26,17 @@ def test_mean_and_deviation_over_runs(trained, reproduce):
         assert rows["ConE, mean of 2"] == pytest.approx(mean)
         assert rows["ConE, standard deviation"] == pytest.approx(deviation)
         assert any(deviation.values())
+
+
+def test_the_papers_error_bars_stand_beside(trained, options):
+    runs = [open_run(trained[key].folder) for key in ("cone", "cone-10")]
+    for run in runs:
+        run.graph.name = "NELL"
+    positive, negative = seeds(runs, options)
+    assert positive.row("ConE, standard deviation, Table 15").values["AVG"] == 0.071
+    assert negative.row("ConE, mean, Table 16").values["inp"] == 10.8
+    ours = positive.row("ConE, mean of 2").values["AVG"]
+    assert positive.row("ConE, mean − paper").values["AVG"] == pytest.approx(ours - 27.2)
 
 
 def test_one_run_has_no_deviation():
