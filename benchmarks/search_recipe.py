@@ -12,6 +12,7 @@ line a trial goes to `--out`, and a line a trial is printed.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import sys
 import time
@@ -97,6 +98,9 @@ def run_trial(
 ) -> Trained:
     """Train to the recipe's end and rank the validation queries."""
     started, training = time.monotonic(), recipe.training
+    if device.type == "cuda":
+        torch.compiler.reset()  # it gives up on a function that it has compiled in eight ways
+        gc.collect()  # the trial before, with its graph
     data = move_to_device(queries, graph.num_entities, training.trained_shapes(), device)
     model = build_model(
         recipe.model,

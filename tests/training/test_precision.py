@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch.func import functional_call
 
 from conekg.model.layers import perceptron
-from conekg.training.precision import ReducedWeights
+from conekg.training.precision import Precision, ReducedWeights, matrix_precision
 
 
 def test_stand_ins_compute_in_their_own_precision_and_send_gradients_to_the_weights() -> None:
@@ -43,3 +44,26 @@ def test_copies_follow_the_weights_when_renewed() -> None:
     assert not (reduced.stand_ins()["0.bias"] == 2.5).any()
     reduced.renew()
     assert (reduced.stand_ins()["0.bias"] == 2.5).all()
+
+
+def test_the_precision_of_products_is_as_before_after_an_error_too() -> None:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with pytest.raises(KeyError), matrix_precision("tf32", torch.device("cuda")):
+            assert torch.get_float32_matmul_precision() == "high"
+            raise KeyError
+        assert torch.get_float32_matmul_precision() == "highest"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32", "bfloat16"])
+def test_on_a_cpu_every_choice_means_float32(precision: Precision) -> None:
+    generator = torch.Generator().manual_seed(0)
+    a, b = torch.randn(2, 9, 9, generator=generator)
+    expected = a @ b
+    before = torch.get_float32_matmul_precision()
+    with matrix_precision(precision, torch.device("cpu")):
+        assert torch.get_float32_matmul_precision() == before
+        assert torch.equal(a @ b, expected)
