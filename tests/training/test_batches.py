@@ -62,6 +62,14 @@ def test_a_shape_without_queries_is_refused():
     assert usable_shapes(everyone, 3) == {"1p", "2i"}
 
 
+def test_unions_are_refused_as_they_have_no_region_of_their_own():
+    for name in ("2u", "up"):
+        with pytest.raises(ConfigError, match=f"{name}, a union"):
+            move_to_device(query_set(block("1p", [[0]]), block(name, [[0]])), 6, ("1p", name), CPU)
+    by_law = move_to_device(query_set(block("2u-DM", [[0]])), 6, ("2u-DM",), CPU)
+    assert len(by_law.blocks["2u-DM"]) == 1
+
+
 @pytest.mark.parametrize("sampling", ["uniform-filtered", "uniform-published"])
 @pytest.mark.parametrize("positives", [1, 4])
 def test_batches_have_their_composition_and_true_positives(data, sampling, positives):

@@ -47,12 +47,15 @@ def test_copies_follow_the_weights_when_renewed() -> None:
 
 
 def test_the_precision_of_products_is_as_before_after_an_error_too() -> None:
+    def fail() -> None:
+        with matrix_precision("tf32", torch.device("cuda")):
+            raise KeyError(torch.get_float32_matmul_precision())
+
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
-        with pytest.raises(KeyError), matrix_precision("tf32", torch.device("cuda")):
-            assert torch.get_float32_matmul_precision() == "high"
-            raise KeyError
+        with pytest.raises(KeyError, match=r"^'high'$"):
+            fail()
         assert torch.get_float32_matmul_precision() == "highest"
     finally:
         torch.set_float32_matmul_precision(before)

@@ -33,6 +33,27 @@ def test_the_paper_recipes_of_the_baselines(model, dim, gamma):
     assert (recipe.training.learning_rate, recipe.training.steps) == (1e-4, 450_001)
 
 
+def test_the_fast_recipe_of_cone_differs_by_graph_where_trials_said_so():
+    elsewhere, fb237 = (find_recipe("fast", "cone", name) for name in ("NELL", "FB15k-237"))
+    assert (elsewhere.config.projection, fb237.config.projection) == ("rotation", "published")
+    assert (elsewhere.training.decay, fb237.training.decay) == ("drops", "linear")
+    assert fb237.training.drops_at == ()
+    for recipe in (elsewhere, fb237):
+        assert recipe.config.gamma == 8.0
+        assert recipe.training.query_times == 4
+        assert recipe.training.negative_sampling == "uniform-filtered"
+        assert recipe.training.positives == 1
+    assert find_recipe("fast", "cone", "mine").training == elsewhere.training
+
+
+@pytest.mark.parametrize("model", ["gqe", "box", "beta"])
+def test_the_fast_recipes_of_the_baselines_are_the_published_ones_shortened(model):
+    fast, paper = (find_recipe(name, model, "NELL") for name in ("fast", "paper"))
+    assert fast.config == paper.config
+    assert fast.training.steps == paper.training.steps // 5
+    assert fast.training.negative_sampling == "uniform-filtered"
+
+
 @pytest.mark.parametrize("model", list(MODELS))
 def test_models_without_negation_are_not_trained_on_it(model):
     trained = find_recipe("small", model).training.trained_shapes()

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from conekg.errors import ConfigError
+from conekg.query.rewrite import union_free_branches
 from conekg.query.shape import Shape
 from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.training.loss import subsampling_weights
@@ -90,6 +91,13 @@ def move_to_device(
                 f"the recipe trains on {name}, but the training queries have none that some "
                 f"entities answer and others do not; there are queries of "
                 f"{', '.join(present) or 'no shape at all'}",
+                key="training.pools",
+            )
+        if len(union_free_branches(chosen[name].shape.template)) > 1:
+            # A batch has one region a query, and a union is as many as it has branches.
+            raise ConfigError(
+                f"the recipe trains on {name}, a union; models learn from shapes without one, "
+                "which unions are put together from when they are asked",
                 key="training.pools",
             )
     values = np.concatenate([chosen[name].hard.values for name in shapes])
