@@ -19,7 +19,7 @@ from conekg.experiments.table import Row, Table
 from conekg.model.catalog import build_model
 from conekg.model.config import ModelConfig
 from conekg.model.interface import QueryModel
-from conekg.training.batches import move_to_device
+from conekg.training.batches import move_to_device, usable_shapes
 from conekg.training.recipe import Recipe
 from conekg.training.recipes import find_recipe
 from conekg.training.run import Run
@@ -84,7 +84,7 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
 def equal_recipe(run: Run, name: str, width: int) -> Recipe:
     """The recipe of a model whose entity table is `width` wide, on the run's queries."""
     recipe = find_recipe("paper", name, run.graph.name)
-    present = frozenset(block.shape.name for block in run.queries("train") if len(block))
+    present = usable_shapes(run.queries("train"), run.graph.num_entities)
     ours = run.recipe.training
     training = replace(
         recipe.training.restricted_to(present),
