@@ -129,7 +129,7 @@ class TrainingRecipe:
     sums always in float32; on a CPU all three mean float32."""
     compile_operators: bool = False
     """Whether a GPU run compiles the model's operators first: about a minute at the start, a
-    step nearly half as long afterwards. A CPU run takes no notice, nor does EmQL."""
+    shorter step afterwards. A CPU run takes no notice, nor does EmQL."""
     query_times: int | None = None
     """Where a run samples its own training queries: of every shape so many times as many as the
     sampling protocol has of shapes without negation. Left out: the protocol's numbers."""
