@@ -191,6 +191,8 @@ def _walk_back(
     count = graph.entity_offsets[entity + 1] - first
     if count == 0:
         return _NONE, _NONE
+    if count == 1 and graph.entity_relations[first] == last:
+        return _NONE, _NONE  # all draws would be the inverse
     for _ in range(tries):
         place = first + random_below(state, count)
         relation = graph.entity_relations[place] ^ 1

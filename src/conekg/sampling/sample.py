@@ -167,7 +167,7 @@ class _Collected:
                 break
         self.found += len(kept)
         self.attempts += len(outcomes)
-        self._outcomes.update(outcomes.tolist())
+        self._outcomes.update(dict(enumerate(np.bincount(outcomes).tolist())))
         block = QueryBlock(self.shape, piece.anchors, piece.relations, piece.easy, piece.hard)
         self._blocks.append(block.take(np.array(kept, dtype=np.int64)))
 
