@@ -115,6 +115,7 @@ def test_runs_with_other_queries_are_told_apart(trained, options, tmp_path):
     block = other.queries("test").block("2p")
     fewer = replace(other.queries("test"), blocks=(block.take(np.arange(len(block) - 1)),))
     save_query_set(other.folder / "queries" / "test.arrow", fewer)
+    other = open_run(other.folder)
     train(other, device=options.device)
     (table,) = main_epfo([trained["cone"], same], options)
     assert not any("own test queries" in note for note in table.notes)

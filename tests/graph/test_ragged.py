@@ -24,3 +24,12 @@ def test_taken_rows_keep_the_order_asked_for(
     wanted = data.draw(st.lists(places, max_size=6)) if given_rows else []
     taken = Ragged.from_rows(given_rows).take(np.array(wanted, dtype=np.int64))
     assert [taken[index].tolist() for index in range(len(taken))] == [given_rows[i] for i in wanted]
+
+
+@given(rows, st.integers(0, 8), st.integers(0, 8))
+def test_a_span_is_the_rows_between(given_rows: list[list[int]], start: int, size: int) -> None:
+    start = min(start, len(given_rows))
+    stop = min(start + size, len(given_rows))
+    span = Ragged.from_rows(given_rows).span(start, stop)
+    assert span.offsets[0] == 0
+    assert [span[index].tolist() for index in range(len(span))] == given_rows[start:stop]

@@ -1,3 +1,4 @@
+import gc
 import json
 
 import pytest
@@ -5,6 +6,8 @@ import torch
 
 from conekg.errors import CheckpointError, StoreError
 from conekg.model.catalog import MODELS
+from conekg.sampling.query_set import load_query_set
+from conekg.training import run as run_module
 from conekg.training.loop import train
 from conekg.training.run import create_run, is_run, open_run
 from tiny import tiny_graph, tiny_queries, tiny_recipe, tiny_run
@@ -101,3 +104,29 @@ def test_a_loaded_model_scores_as_the_trained_one(tmp_path, model):
     assert not loaded.training
     with torch.no_grad():
         assert torch.equal(links(loaded), trained["logits"])
+
+
+def test_queries_are_read_again_only_when_nobody_has_them(tmp_path, monkeypatch):
+    created = tiny_run(tmp_path / "run")
+    read = []
+    monkeypatch.setattr(run_module, "load_query_set", lambda p: read.append(p) or load_query_set(p))
+    opened = open_run(created.folder)
+    first = opened.queries("train")
+    assert opened.queries("train") is first
+    assert len(read) == 1
+    before = [block.hard.values.tolist() for block in first]
+    del first
+    gc.collect()
+    assert [block.hard.values.tolist() for block in opened.queries("train")] == before
+    assert len(read) == 2
+
+
+def test_a_run_just_created_has_the_queries_it_was_given(tmp_path):
+    given = tiny_queries()
+    created = create_run(tmp_path / "run", tiny_graph(), tiny_recipe(), given)
+    again = open_run(tmp_path / "run")
+    for split, queries in given.items():
+        assert created.queries(split) is queries
+        for block, same in zip(queries, again.queries(split), strict=True):
+            assert block.anchors.tolist() == same.anchors.tolist()
+            assert block.hard.values.tolist() == same.hard.values.tolist()

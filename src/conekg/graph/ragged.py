@@ -46,6 +46,11 @@ class Ragged:
         values = [np.zeros(0, dtype=np.int32), *(part.values for part in parts)]
         return Ragged(np.cumsum(np.concatenate(lengths)), np.concatenate(values))
 
+    def span(self, start: int, stop: int) -> Ragged:
+        """The rows from `start` up to `stop`, their values not copied."""
+        offsets = self.offsets[start : stop + 1]
+        return Ragged(offsets - offsets[0], self.values[offsets[0] : offsets[-1]])
+
     def take(self, rows: LongArray) -> Ragged:
         """The given rows, in the given order."""
         lengths = self.lengths[rows]

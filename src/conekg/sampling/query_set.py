@@ -216,14 +216,14 @@ def _facts(schema: pa.Schema, source: str) -> dict[str, Any]:
 
 
 def _encode(block: QueryBlock, start: int, stop: int, schema: pa.Schema) -> pa.RecordBatch:
-    rows = np.arange(start, min(stop, len(block)))
-    part = block.take(rows)
+    stop = min(stop, len(block))
+    easy, hard = block.easy.span(start, stop), block.hard.span(start, stop)
     columns = [
-        pa.array([block.shape.name] * len(rows), pa.utf8()),
-        _matrix_column(part.anchors),
-        _matrix_column(part.relations),
-        pa.LargeListArray.from_arrays(part.easy.offsets, part.easy.values),
-        pa.LargeListArray.from_arrays(part.hard.offsets, part.hard.values),
+        pa.array([block.shape.name] * (stop - start), pa.utf8()),
+        _matrix_column(block.anchors[start:stop]),
+        _matrix_column(block.relations[start:stop]),
+        pa.LargeListArray.from_arrays(easy.offsets, easy.values),
+        pa.LargeListArray.from_arrays(hard.offsets, hard.values),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
+from weakref import WeakValueDictionary
 
 import torch
 
@@ -74,6 +75,11 @@ class Run:
             )
         return graph
 
+    @cached_property
+    def _held(self) -> MutableMapping[Split, QuerySet]:
+        """Query sets of the run that somebody still has: they need not be read again."""
+        return WeakValueDictionary()
+
     def queries(self, split: Split) -> QuerySet:
         """The queries of a split that belong to the run."""
         if not self.has_queries(split):
@@ -82,7 +88,11 @@ class Run:
                 path=str(self.folder),
                 hint="`conekg sample` makes some; `conekg evaluate --queries FILE` takes them",
             )
-        return load_query_set(self.folder / "queries" / f"{split}.arrow")
+        queries = self._held.get(split)
+        if queries is None:
+            queries = load_query_set(self.folder / "queries" / f"{split}.arrow")
+            self._held[split] = queries
+        return queries
 
     def has_queries(self, split: Split) -> bool:
         """Whether the run has queries of that split."""
@@ -168,7 +178,9 @@ def create_run(
         raise CheckpointError(f"cannot create the run {folder}: {error.strerror}") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    return open_run(folder)
+    run = open_run(folder)
+    run._held.update(queries)
+    return run
 
 
 def check_vacant(folder: Path) -> None:
