@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from conekg.errors import UnsupportedOperatorError
+from conekg.errors import DataError, UnsupportedOperatorError
 from conekg.experiments.membership import membership
 from conekg.model.embed import embed
 from conekg.query.plan import plan_shapes
@@ -151,6 +151,13 @@ def test_the_picture_shows_precision_and_recall_by_share(wide_runs, options):
         ("paper", (0.625,), (0.604,)),
         ("paper", (0.625,), (0.645,)),
     ]
+
+
+def test_a_run_without_held_out_queries_is_refused(trained, options, monkeypatch):
+    run = open_run(trained["cone"].folder)
+    monkeypatch.setattr(type(run), "has_queries", lambda self, split: split == "train")
+    with pytest.raises(DataError, match="neither valid nor test queries"):
+        membership([run], options)
 
 
 def test_without_validation_queries_no_share_is_fitted(trained, options, monkeypatch):

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conekg.errors import UnsupportedOperatorError
+from conekg.errors import DataError, UnsupportedOperatorError
 from conekg.experiments.embedded import chosen_blocks, embedded_batches, other_queries_note
 from conekg.experiments.experiment import (
     Experiment,
@@ -124,6 +124,12 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
               published("tab:answer_neg", data_set)),
     )  # fmt: skip
     for run in runs:
+        if not any(_has_some(run, split) for split in _SPLITS):
+            raise DataError(
+                "the run has neither valid nor test queries to measure",
+                path=str(run.folder),
+                hint="`conekg sample` makes some; `conekg train --queries FOLDER` takes them",
+            )
         model = run.load_model(options.checkpoint, options.device)
         if not model.has_extent:
             raise UnsupportedOperatorError(
