@@ -51,8 +51,14 @@ class Limits:
     answered 503 with Retry-After."""
     timeout_s: float = 10.0
     """Seconds a request may take, waiting included."""
+    keep_alive_s: int = 30
+    """Seconds a connection stays open on which nobody asks; more than the five after which common
+    clients stop using theirs, so that no request crosses the closing."""
     shutdown_s: float = 30.0
     """Seconds a stopping server gives accepted requests to finish."""
+    farewell_s: float = 1.0
+    """Seconds a stopping server still answers on open connections, each answer the last one there;
+    then it closes those on which nobody has asked."""
     retry_after_s: int = 1
     """What an overloaded server tells clients to wait."""
 

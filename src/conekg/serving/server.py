@@ -66,16 +66,19 @@ def _bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
     return bound
 
 
-FAREWELL_S = 0.5
-"""Seconds in which a stopping server closes connections by its answers; then idle ones too."""
-
-
 class Server(uvicorn.Server):
     """uvicorn's server, which also says when it is ready, and takes leave of its clients."""
 
-    def __init__(self, app: FastAPI, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        app: FastAPI,
+        config: uvicorn.Config,
+        farewell_s: float,
+        on_ready: Callable[[], None],
+    ) -> None:
         super().__init__(config)
         self._app = app
+        self._farewell_s = farewell_s
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -91,8 +94,8 @@ class Server(uvicorn.Server):
         for listening in sockets or []:
             listening.close()
         self._app.state.is_stopping = True
-        until = time.monotonic() + FAREWELL_S
-        while self.server_state.connections and time.monotonic() < until:
+        until = time.monotonic() + self._farewell_s
+        while self.server_state.connections and time.monotonic() < until and not self.force_exit:
             await asyncio.sleep(0.01)
         await super().shutdown(sockets)
 
@@ -113,9 +116,10 @@ def make_server(
         server_header=False,
         proxy_headers=False,
         backlog=2048,
+        timeout_keep_alive=limits.keep_alive_s,
         timeout_graceful_shutdown=max(1, round(limits.shutdown_s)),
     )
-    return Server(app, config, on_ready)
+    return Server(app, config, limits.farewell_s, on_ready)
 
 
 def is_loopback(host: str) -> bool:
