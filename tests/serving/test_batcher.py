@@ -93,7 +93,7 @@ def test_after_a_batch_the_next_is_given_time_to_become_as_large():
 
 def test_a_lone_client_never_waits():
     async def main():
-        batcher = Batcher(Doubler(), max_batch=8, gather_s=5.0)
+        batcher = Batcher(Doubler(), max_batch=8, gather_s=60.0)
         batcher.start()
         results = [await batcher.submit(number) for number in range(5)]
         await batcher.close()
@@ -101,7 +101,7 @@ def test_a_lone_client_never_waits():
 
     started = time.monotonic()
     assert run(main()) == [0, 2, 4, 6, 8]
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 50
 
 
 def test_closing_does_not_wait_for_more():
