@@ -58,6 +58,28 @@ def test_a_table_of_rdf_says_what_it_left_out(turtle: Path) -> None:
     assert table.notes == ("1 triples with a literal left out",)
 
 
+def test_nodes_without_a_name_are_called_the_same_each_time(turtle: Path, tmp_path: Path) -> None:
+    first = read_rdf(turtle)
+    assert read_rdf(turtle) == first
+    (blank,) = {name for name in (*first.columns[0], *first.columns[2]) if name.startswith("_:")}
+    assert blank.startswith("_:anon1-")
+    other = tmp_path / "other.ttl"
+    other.write_text("@prefix ex: <http://example.org/film#> . [ ex:role ex:cook ] ex:at ex:sea .")
+    assert blank not in read_rdf(other).columns[0]
+
+
+def test_labels_stay_with_nodes_without_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "crew.ttl"
+    path.write_text(
+        "@prefix ex: <http://e/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n"
+        'ex:a ex:crew [ rdfs:label "the cook" ; ex:role ex:b ], _:mate . _:mate ex:role ex:c .'
+    )
+    rdf = read_rdf(path)
+    by_role = dict(zip(rdf.columns[2], rdf.columns[0], strict=True))
+    assert rdf.labels[by_role["http://e/b"]] == "the cook"
+    assert by_role["http://e/c"] == "_:mate"
+
+
 def test_n_triples_are_read_plain_and_packed(tmp_path: Path) -> None:
     content = b"<http://a/x> <http://a/r> <http://a/y> .\n"
     (tmp_path / "a.nt").write_bytes(content)

@@ -7,6 +7,7 @@ is counted as left out. Needs the extra `rdf` (pyoxigraph).
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,13 +18,17 @@ from conekg.graph.text_file import bare_suffix, is_gzipped
 
 RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 
+_DRAWN = re.compile("_:[a-f][0-9a-f]{23,31}")
+"""What the parser calls a node without a name, such as Turtle's `[ ... ]`: at random, each time."""
+
 
 @dataclass
 class RdfColumns:
     """What an RDF file says: edges in file order, and labels."""
 
     columns: tuple[list[str], list[str], list[str]] = field(default_factory=lambda: ([], [], []))
-    """Heads, relations and tails: IRIs without brackets, blank nodes as `_:name`."""
+    """Heads, relations and tails: IRIs without brackets, blank nodes as `_:name`, those without a
+    name numbered."""
     labels: dict[str, str] = field(default_factory=dict)
     """Labels by name: rdfs:label in English or in no language, otherwise the end of the IRI."""
     literals: int = 0
@@ -44,6 +49,8 @@ def read_rdf(path: Path) -> RdfColumns:
         raise DataError(f"RDF syntax: {error.msg}", path=str(path), line=error.lineno) from error
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise DataError(f"cannot be read as RDF: {error}", path=str(path)) from error
+    if bare_suffix(path) == ".ttl":  # in N-Triples every node has a name
+        found = _numbered(found)
     for names in found.columns:
         for name in names:
             if name not in found.labels and (local := local_part(name)) != name:
@@ -60,6 +67,27 @@ def local_part(iri: str) -> str:
     if iri.startswith("_:"):
         return iri
     return iri.rstrip("/#").replace("#", "/").rpartition("/")[2] or iri
+
+
+def _numbered(found: RdfColumns) -> RdfColumns:
+    """The same with nodes that have no name of their own numbered in the order of the file.
+
+    The file always gives the same graph then. A digest of its other names keeps the nodes of
+    two files apart.
+    """
+    names = dict.fromkeys(name for triple in zip(*found.columns, strict=True) for name in triple)
+    drawn = [name for name in names if _DRAWN.fullmatch(name)]
+    if not drawn:
+        return found
+    digest = 0
+    for name in (name for column in found.columns for name in column):
+        digest = zlib.crc32(b"" if _DRAWN.fullmatch(name) else name.encode(), digest)
+    numbers = {name: f"_:anon{n}-{digest:08x}" for n, name in enumerate(drawn, start=1)}
+    heads, relations, tails = (
+        [numbers.get(name, name) for name in column] for column in found.columns
+    )
+    labels = {numbers.get(name, name): label for name, label in found.labels.items()}
+    return RdfColumns((heads, relations, tails), labels, found.literals)
 
 
 def _take(triple: Any, found: RdfColumns, ranks: dict[str, int], oxigraph: Any) -> None:
