@@ -17,29 +17,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from conekg.answering.bound import CellTable, LowerBounds, largest_sum
+from conekg.answering.abandon_loops import FloatArray, Heaps, scan, scan_by_bound
+from conekg.answering.bound import CellTable, LowerBounds
 from conekg.graph.adjacency import IntArray, LongArray
-from conekg.model.kernels.lookup import SumArray, has_wide_lookup
+from conekg.model.kernels.lookup import has_wide_lookup
 from conekg.model.kernels.scoring import cone_table, in_ranges, pack_cones, pack_one_cone
-from conekg.model.kernels.tile import (
-    BOX,
-    CONE,
-    LINE,
-    POINT,
-    TILE,
-    add_one_cone,
-    add_tile,
-    compiled,
-    inlined,
-    load_tile,
-    make_buffer,
-    on_cache_lines,
-    prefer_wide_vectors,
-)
+from conekg.model.kernels.tile import BOX, CONE, LINE, POINT, on_cache_lines
 
-FloatArray: TypeAlias = NDArray[np.float32]
 Geometry: TypeAlias = Literal["cone", "box", "point"]
 
 LOOKS = 4
@@ -55,8 +40,6 @@ _BOUNDED_FROM = 1_024
 _WANTED_FEW = 32
 """Bounds leave few to look at where no more than one entity of so many is wanted."""
 _CODES = {"cone": CONE, "box": BOX, "point": POINT}
-_FAR = np.float32(3e38)
-"""Farther than anything; infinity is not for code compiled with fast arithmetic."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +99,7 @@ class ScanTable:
         """
         region, weight = self._pack(first[:, self._order], second[:, self._order])
         asked = _Asked(region, counts, skip)
-        scan = _Scan(_CODES[self.geometry], self._table, weight, abandon, threads)
+        how = _Scan(_CODES[self.geometry], self._table, weight, abandon, threads)
         found: dict[int, Nearest] = {}
         scanned: list[int] = []
         bounded: list[int] = []
@@ -128,17 +111,17 @@ class ScanTable:
             elif left <= _FEW * self.num_entities:
                 # Where nearly all entities are skipped the others alone are gone through.
                 allowed = np.delete(self._everybody, ids)
-                (found[row],) = scan.run(allowed, asked.of([row]))
+                (found[row],) = how.run(allowed, asked.of([row]))
             elif abandon and counts[row] <= self._most_bounded:
                 bounded.append(row)
             else:
                 scanned.append(row)
         for part in _even_parts(scanned, _ROWS):
-            nearest = scan.run(self._everybody, asked.of(part))
+            nearest = how.run(self._everybody, asked.of(part))
             found.update(zip(part, nearest, strict=True))
         if self._cells is not None and bounded:
             bounds = self._cells.lower_bounds(region[bounded], weight, threads)
-            nearest = scan.run_bounded(bounds, asked.of(bounded))
+            nearest = how.run_bounded(bounds, asked.of(bounded))
             found.update(zip(bounded, nearest, strict=True))
         return [found[row] for row in range(len(counts))]
 
@@ -192,7 +175,7 @@ class _Scan:
             region = pack_one_cone(region)
         how = (self.table, np.float32(self.weight), self.abandon, block_of(self.table.shape[1]))
         arguments = (self.code, *how, ids, on_cache_lines(region), *wanted)
-        parts = in_ranges(_nearest, len(ids), self.threads, *arguments)
+        parts = in_ranges(scan, len(ids), self.threads, *arguments)
         return self._rankings(parts, asked.counts)
 
     def run_bounded(self, bounds: LowerBounds, asked: _Asked) -> list[Nearest]:
@@ -205,10 +188,10 @@ class _Scan:
         region, *wanted = asked.arrays(len(self.table))
         how = (self.table, np.float32(self.weight), block_of(self.table.shape[1]))
         arguments = (*how, bounds.sums, bounds.steps, pack_one_cone(region), *wanted, *out)
-        in_ranges(_nearest_by_bound, rows, self.threads, *arguments, step=1)
+        in_ranges(scan_by_bound, rows, self.threads, *arguments, step=1)
         return self._rankings([out], asked.counts)
 
-    def _rankings(self, parts: Sequence[_Heaps], counts: Sequence[int]) -> list[Nearest]:
+    def _rankings(self, parts: Sequence[Heaps], counts: Sequence[int]) -> list[Nearest]:
         """The nearest of each row, in order, from heaps of several ranges of entities."""
         rankings = []
         for row, count in enumerate(counts):
@@ -218,222 +201,6 @@ class _Scan:
             share = sum(int(part[3][row]) for part in parts) / self.table.size
             rankings.append(Nearest(ids[order], distances[order], share))
         return rankings
-
-
-_Heaps: TypeAlias = tuple[FloatArray, LongArray, LongArray, LongArray]
-"""Distances and ids [rows, most], the farthest on top, their sizes, and terms computed [rows]."""
-
-
-@compiled
-def _nearest(
-    geometry: int,
-    table: FloatArray,
-    weight: np.float32,
-    abandon: bool,
-    block: int,
-    candidates: LongArray,
-    region: FloatArray,
-    counts: LongArray,
-    skip_starts: LongArray,
-    skip: LongArray,
-    start: int,
-    stop: int,
-) -> _Heaps:
-    """The nearest of each region among a range of candidates, which are in rising order.
-
-    A single cone is packed by `pack_one_cone`.
-    """
-    prefer_wide_vectors()
-    rows, dim = region.shape[0], table.shape[1]
-    distances = np.empty((rows, counts.max()), dtype=np.float32)
-    ids = np.empty((rows, counts.max()), dtype=np.int64)
-    sizes, looked_at = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
-    limits = np.full(rows, _FAR, dtype=np.float32)
-    alone = rows == 1 and geometry == CONE
-    first, second = make_buffer(block), make_buffer(block)
-    sums = np.empty((rows, TILE), dtype=np.float32)
-    alive = np.empty(rows, dtype=np.int64)
-    tile, ahead = np.empty(TILE, dtype=np.int64), np.empty(TILE, dtype=np.int64)
-    for place in range(start, stop, TILE):
-        width = min(TILE, stop - place)
-        for i in range(TILE):
-            tile[i] = candidates[min(place + i, stop - 1)]
-            ahead[i] = candidates[min(place + TILE + i, stop - 1)]
-        sums[:] = np.float32(0)
-        left = rows
-        for row in range(rows):
-            alive[row] = row
-        for low in range(0, dim, block):
-            high = min(low + block, dim)
-            if alone:
-                add_one_cone(table, tile, ahead, region[0], low, high, weight, sums[0])
-            else:
-                load_tile(geometry, table, tile, low, high, first, second)
-                add_tile(geometry, first, second, region, low, high, weight, alive[:left], sums)
-            kept = 0
-            for index in range(left):
-                row = alive[index]
-                looked_at[row] += width * (high - low)
-                # Above the limit is out for good: what is yet to come only adds.
-                if not abandon or _smallest(sums[row]) <= limits[row]:
-                    alive[kept] = row
-                    kept += 1
-            left = kept
-            if left == 0:
-                break
-        for index in range(left):
-            row = alive[index]
-            for i in range(width):
-                distance = sums[row, i]
-                # Ids rise, so of two at the limit the one that is there already stays.
-                if distance > limits[row] or (
-                    sizes[row] == counts[row] and distance == limits[row]
-                ):
-                    continue
-                if _is_among(skip[skip_starts[row] : skip_starts[row + 1]], tile[i]):
-                    continue
-                if sizes[row] < counts[row]:
-                    sizes[row] += 1
-                    _push(distances[row], ids[row], sizes[row], distance, tile[i])
-                else:
-                    _replace_top(distances[row], ids[row], sizes[row], distance, tile[i])
-                if sizes[row] == counts[row]:
-                    limits[row] = distances[row, 0]
-    return distances, ids, sizes, looked_at
-
-
-@compiled
-def _nearest_by_bound(
-    table: FloatArray,
-    weight: np.float32,
-    block: int,
-    bound_sums: SumArray,
-    bound_steps: FloatArray,
-    region: FloatArray,
-    counts: LongArray,
-    skip_starts: LongArray,
-    skip: LongArray,
-    distances: FloatArray,
-    ids: LongArray,
-    sizes: LongArray,
-    looked_at: LongArray,
-    start: int,
-    stop: int,
-) -> None:
-    """Fill a range of rows of the heaps with the nearest of all entities.
-
-    As many as are wanted are looked at first, those of the smallest bounds. The nearest are
-    no farther than the farthest of these, so who has a larger bound need not be looked at.
-    Cones are packed by `pack_one_cone`, whatever their number: each looks at other entities,
-    and what it finds does not depend on who was asked with it.
-    """
-    nobody, nowhere = np.empty(0, dtype=np.int64), np.zeros(2, dtype=np.int64)
-    candidates = np.empty(table.shape[0], dtype=np.int64)
-    cone, count = np.empty_like(region[:1]), np.empty(1, dtype=np.int64)
-    for row in range(start, stop):
-        # Copies rather than slices, which would be another type, compiled otherwise.
-        cone[0], count[0] = region[row], counts[row]
-        sums, step = bound_sums[row], bound_steps[row]
-        skipped = skip[skip_starts[row] : skip_starts[row + 1]]
-        seeds = _smallest_sums(sums, table.shape[0], count[0], skipped)
-        found = _nearest(
-            CONE, table, weight, True, block,
-            seeds, cone, count, nowhere, nobody, 0, len(seeds),
-        )  # fmt: skip
-        looked_at[row] = found[3][0]
-        most = largest_sum(found[0][0, 0], step, table.shape[1])
-        number = 0
-        for entity in range(table.shape[0]):
-            if sums[entity] <= most and not _is_among(skipped, entity):
-                candidates[number] = entity
-                number += 1
-        found = _nearest(
-            CONE, table, weight, True, block,
-            candidates, cone, count, nowhere, nobody, 0, number,
-        )  # fmt: skip
-        looked_at[row] += found[3][0]
-        sizes[row] = found[2][0]
-        distances[row, : sizes[row]] = found[0][0, : sizes[row]]
-        ids[row, : sizes[row]] = found[1][0, : sizes[row]]
-
-
-@compiled
-def _smallest_sums(sums: SumArray, number: int, count: int, skipped: LongArray) -> LongArray:
-    """The entities of the `count` smallest of `number` sums that are not skipped, in rising order.
-
-    There must be as many.
-    """
-    nearest = np.empty(count, dtype=np.float32)
-    ids = np.empty(count, dtype=np.int64)
-    size = 0
-    for entity in range(number):
-        total = float(sums[entity])
-        if size == count and total >= nearest[0]:
-            continue
-        if _is_among(skipped, entity):
-            continue
-        if size < count:
-            size += 1
-            _push(nearest, ids, size, total, entity)
-        else:
-            _replace_top(nearest, ids, size, total, entity)
-    ids.sort()
-    return ids
-
-
-@inlined
-def _smallest(sums: FloatArray) -> np.float32:
-    """The smallest of eight."""
-    low = min(min(sums[0], sums[1]), min(sums[2], sums[3]))
-    high = min(min(sums[4], sums[5]), min(sums[6], sums[7]))
-    return min(low, high)
-
-
-@compiled
-def _push(distances: FloatArray, ids: LongArray, size: int, distance: float, entity: int) -> None:
-    """Put an entity of a higher id than all in a heap into its last, `size`-th place, and up.
-
-    The top is the farthest, among equals the one of the highest id.
-    """
-    place = size - 1
-    while place > 0:
-        parent = (place - 1) // 2
-        if distances[parent] > distance:
-            break
-        distances[place], ids[place] = distances[parent], ids[parent]
-        place = parent
-    distances[place], ids[place] = distance, entity
-
-
-@compiled
-def _replace_top(
-    distances: FloatArray, ids: LongArray, size: int, distance: float, entity: int
-) -> None:
-    """Put an entity of a higher id than all in a heap in the place of its top, and down."""
-    place = 0
-    while True:
-        child = 2 * place + 1
-        if child >= size:
-            break
-        other = child + 1
-        if other < size and (
-            distances[other] > distances[child]
-            or (distances[other] == distances[child] and ids[other] > ids[child])
-        ):
-            child = other
-        if distances[child] <= distance:
-            break
-        distances[place], ids[place] = distances[child], ids[child]
-        place = child
-    distances[place], ids[place] = distance, entity
-
-
-@compiled
-def _is_among(sorted_ids: LongArray, entity: int) -> bool:
-    if len(sorted_ids) == 0:
-        return False
-    place = np.searchsorted(sorted_ids, entity)
-    return bool(place < len(sorted_ids) and sorted_ids[place] == entity)
 
 
 def spread(points: FloatArray, geometry: Geometry) -> FloatArray:

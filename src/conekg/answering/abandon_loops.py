@@ -1,0 +1,246 @@
+"""The compiled loops of the abandoning scan, and the heaps that they keep the nearest in.
+
+`abandon` calls them with tables and regions packed; what the scan is and why it finds the
+full scan's answers is told there.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conekg.answering.bound import largest_sum
+from conekg.graph.adjacency import LongArray
+from conekg.model.kernels.lookup import SumArray
+from conekg.model.kernels.tile import (
+    CONE,
+    TILE,
+    add_one_cone,
+    add_tile,
+    compiled,
+    inlined,
+    load_tile,
+    make_buffer,
+    prefer_wide_vectors,
+)
+
+FloatArray: TypeAlias = NDArray[np.float32]
+Heaps: TypeAlias = tuple[FloatArray, LongArray, LongArray, LongArray]
+"""Distances and ids [rows, most], the farthest on top, their sizes, and terms computed [rows]."""
+
+_FAR = np.float32(3e38)
+"""Farther than anything; infinity is not for code compiled with fast arithmetic."""
+
+
+@compiled
+def scan(
+    geometry: int,
+    table: FloatArray,
+    weight: np.float32,
+    abandon: bool,
+    block: int,
+    candidates: LongArray,
+    region: FloatArray,
+    counts: LongArray,
+    skip_starts: LongArray,
+    skip: LongArray,
+    start: int,
+    stop: int,
+) -> Heaps:
+    """The nearest of each region among a range of candidates, which are in rising order.
+
+    A single cone is packed by `pack_one_cone`.
+    """
+    prefer_wide_vectors()
+    rows, dim = region.shape[0], table.shape[1]
+    distances = np.empty((rows, counts.max()), dtype=np.float32)
+    ids = np.empty((rows, counts.max()), dtype=np.int64)
+    sizes, looked_at = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
+    limits = np.full(rows, _FAR, dtype=np.float32)
+    alone = rows == 1 and geometry == CONE
+    first, second = make_buffer(block), make_buffer(block)
+    sums = np.empty((rows, TILE), dtype=np.float32)
+    alive = np.empty(rows, dtype=np.int64)
+    tile, ahead = np.empty(TILE, dtype=np.int64), np.empty(TILE, dtype=np.int64)
+    for place in range(start, stop, TILE):
+        width = min(TILE, stop - place)
+        for i in range(TILE):
+            tile[i] = candidates[min(place + i, stop - 1)]
+            ahead[i] = candidates[min(place + TILE + i, stop - 1)]
+        sums[:] = np.float32(0)
+        left = rows
+        for row in range(rows):
+            alive[row] = row
+        for low in range(0, dim, block):
+            high = min(low + block, dim)
+            if alone:
+                add_one_cone(table, tile, ahead, region[0], low, high, weight, sums[0])
+            else:
+                load_tile(geometry, table, tile, low, high, first, second)
+                add_tile(geometry, first, second, region, low, high, weight, alive[:left], sums)
+            kept = 0
+            for index in range(left):
+                row = alive[index]
+                looked_at[row] += width * (high - low)
+                # Above the limit is out for good: what is yet to come only adds.
+                if not abandon or _smallest(sums[row]) <= limits[row]:
+                    alive[kept] = row
+                    kept += 1
+            left = kept
+            if left == 0:
+                break
+        for index in range(left):
+            row = alive[index]
+            for i in range(width):
+                distance = sums[row, i]
+                # Ids rise, so of two at the limit the one that is there already stays.
+                if distance > limits[row] or (
+                    sizes[row] == counts[row] and distance == limits[row]
+                ):
+                    continue
+                if _is_among(skip[skip_starts[row] : skip_starts[row + 1]], tile[i]):
+                    continue
+                if sizes[row] < counts[row]:
+                    sizes[row] += 1
+                    _push(distances[row], ids[row], sizes[row], distance, tile[i])
+                else:
+                    _replace_top(distances[row], ids[row], sizes[row], distance, tile[i])
+                if sizes[row] == counts[row]:
+                    limits[row] = distances[row, 0]
+    return distances, ids, sizes, looked_at
+
+
+@compiled
+def scan_by_bound(
+    table: FloatArray,
+    weight: np.float32,
+    block: int,
+    bound_sums: SumArray,
+    bound_steps: FloatArray,
+    region: FloatArray,
+    counts: LongArray,
+    skip_starts: LongArray,
+    skip: LongArray,
+    distances: FloatArray,
+    ids: LongArray,
+    sizes: LongArray,
+    looked_at: LongArray,
+    start: int,
+    stop: int,
+) -> None:
+    """Fill a range of rows of the heaps with the nearest of all entities.
+
+    As many as are wanted are looked at first, those of the smallest bounds. The nearest are
+    no farther than the farthest of these, so who has a larger bound need not be looked at.
+    Cones are packed by `pack_one_cone`, whatever their number: each looks at other entities,
+    and what it finds does not depend on who was asked with it.
+    """
+    nobody, nowhere = np.empty(0, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    candidates = np.empty(table.shape[0], dtype=np.int64)
+    cone, count = np.empty_like(region[:1]), np.empty(1, dtype=np.int64)
+    for row in range(start, stop):
+        # Copies rather than slices, which would be another type, compiled otherwise.
+        cone[0], count[0] = region[row], counts[row]
+        sums, step = bound_sums[row], bound_steps[row]
+        skipped = skip[skip_starts[row] : skip_starts[row + 1]]
+        seeds = _smallest_sums(sums, table.shape[0], count[0], skipped)
+        found = scan(
+            CONE, table, weight, True, block,
+            seeds, cone, count, nowhere, nobody, 0, len(seeds),
+        )  # fmt: skip
+        looked_at[row] = found[3][0]
+        most = largest_sum(found[0][0, 0], step, table.shape[1])
+        number = 0
+        for entity in range(table.shape[0]):
+            if sums[entity] <= most and not _is_among(skipped, entity):
+                candidates[number] = entity
+                number += 1
+        found = scan(
+            CONE, table, weight, True, block,
+            candidates, cone, count, nowhere, nobody, 0, number,
+        )  # fmt: skip
+        looked_at[row] += found[3][0]
+        sizes[row] = found[2][0]
+        distances[row, : sizes[row]] = found[0][0, : sizes[row]]
+        ids[row, : sizes[row]] = found[1][0, : sizes[row]]
+
+
+@compiled
+def _smallest_sums(sums: SumArray, number: int, count: int, skipped: LongArray) -> LongArray:
+    """The entities of the `count` smallest of `number` sums that are not skipped, in rising order.
+
+    There must be as many.
+    """
+    nearest = np.empty(count, dtype=np.float32)
+    ids = np.empty(count, dtype=np.int64)
+    size = 0
+    for entity in range(number):
+        total = float(sums[entity])
+        if size == count and total >= nearest[0]:
+            continue
+        if _is_among(skipped, entity):
+            continue
+        if size < count:
+            size += 1
+            _push(nearest, ids, size, total, entity)
+        else:
+            _replace_top(nearest, ids, size, total, entity)
+    ids.sort()
+    return ids
+
+
+@inlined
+def _smallest(sums: FloatArray) -> np.float32:
+    """The smallest of eight."""
+    low = min(min(sums[0], sums[1]), min(sums[2], sums[3]))
+    high = min(min(sums[4], sums[5]), min(sums[6], sums[7]))
+    return min(low, high)
+
+
+@compiled
+def _push(distances: FloatArray, ids: LongArray, size: int, distance: float, entity: int) -> None:
+    """Put an entity of a higher id than all in a heap into its last, `size`-th place, and up.
+
+    The top is the farthest, among equals the one of the highest id.
+    """
+    place = size - 1
+    while place > 0:
+        parent = (place - 1) // 2
+        if distances[parent] > distance:
+            break
+        distances[place], ids[place] = distances[parent], ids[parent]
+        place = parent
+    distances[place], ids[place] = distance, entity
+
+
+@compiled
+def _replace_top(
+    distances: FloatArray, ids: LongArray, size: int, distance: float, entity: int
+) -> None:
+    """Put an entity of a higher id than all in a heap in the place of its top, and down."""
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        other = child + 1
+        if other < size and (
+            distances[other] > distances[child]
+            or (distances[other] == distances[child] and ids[other] > ids[child])
+        ):
+            child = other
+        if distances[child] <= distance:
+            break
+        distances[place], ids[place] = distances[child], ids[child]
+        place = child
+    distances[place], ids[place] = distance, entity
+
+
+@compiled
+def _is_among(sorted_ids: LongArray, entity: int) -> bool:
+    if len(sorted_ids) == 0:
+        return False
+    place = np.searchsorted(sorted_ids, entity)
+    return bool(place < len(sorted_ids) and sorted_ids[place] == entity)
