@@ -147,9 +147,9 @@ def test_known_answers_of_negations_can_be_lost() -> None:
     negated = QuerySet("valid", (queries.block("2in"),))
     calibration = fit_calibration(model.eval(), graph, negated)
     assert calibration.known_kept < 1.0
-    assert calibration.probability(0.0, 0.0, known=True, negation=True) == calibration.known_kept
-    assert calibration.probability(0.0, 0.0, known=True, negation=False) == 1.0
-    low, high = (calibration.probability(s, 0.0, known=False, negation=True) for s in (-1e9, 1e9))
+    assert calibration.probability(0.0, 0.0, known=True, certain=False) == calibration.known_kept
+    assert calibration.probability(0.0, 0.0, known=True, certain=True) == 1.0
+    low, high = (calibration.probability(s, 0.0, known=False, certain=False) for s in (-1e9, 1e9))
     assert 0 <= low <= high <= 1
 
 
@@ -221,6 +221,6 @@ def test_scores_are_taken_above_the_background_where_that_tells_more() -> None:
     assert held_out_loss(above, hits, held_out) < 0.9 * shifted
     assert held_out_loss(above, hits, np.zeros(4000, dtype=bool)) == math.inf
     relative = replace(CALIBRATION, predicted=Curve((0.0, 2.0), (0.0, 1.0)), relative=True)
-    assert relative.probability(11.0, 10.0, known=False, negation=False) == 0.5
+    assert relative.probability(11.0, 10.0, known=False, certain=False) == 0.5
     absolute = replace(relative, relative=False)
-    assert absolute.probability(11.0, 10.0, known=False, negation=False) == 1.0
+    assert absolute.probability(11.0, 10.0, known=False, certain=False) == 1.0

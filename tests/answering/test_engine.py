@@ -36,9 +36,9 @@ from conekg.errors import (
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.model.catalog import build_model
 from conekg.model.cone import ConeConfig
-from conekg.query.open_world import contradiction_of
+from conekg.query.open_world import certainty_of, contradiction_of
 from conekg.query.render import render_query
-from conekg.query.tree import Anchor, And, Or, Query, Universe, has_negation
+from conekg.query.tree import Anchor, And, Or, Query, Universe
 from conekg.training.checkpoint import Checkpoint, save_checkpoint
 from conekg.training.run import open_run
 from oracle import Oracle
@@ -95,6 +95,8 @@ def test_answers_are_ranked_and_told_apart(
     known = known_by_oracle(graph, split, query)
     contradiction = contradiction_of(query)
     ruled_out = known_by_oracle(graph, split, contradiction) if contradiction else set()
+    certainty = certainty_of(query)
+    certain = known_by_oracle(graph, split, certainty) if certainty else set()
     assert answer.num_contradicted == len(ruled_out)
     allowed = set(range(graph.num_entities)) - set(exclude)
     if not keep:
@@ -117,12 +119,12 @@ def test_answers_are_ranked_and_told_apart(
         if ranked.contradicted:
             assert ranked.probability == 0
         elif ranked.known:
-            assert ranked.probability == (0.75 if has_negation(query) else 1.0)
+            assert ranked.probability == (1.0 if ranked.entity_id in certain else 0.75)
         else:
             expected = np.interp(ranked.score, [0, 10], [0.1, 0.6])
             assert ranked.probability == pytest.approx(expected)
     assert answer.estimated_count is not None
-    surely = len(known) * (0.75 if has_negation(query) else 1.0)
+    surely = len(certain) + 0.75 * len(known - certain)
     assert surely <= answer.estimated_count <= graph.num_entities - len(ruled_out)
     assert json.loads(json.dumps(answer.to_json()))["query"] == render_query(
         query, graph.vocabulary

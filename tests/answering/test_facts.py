@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import strategies
 from conekg.answering.facts import contains, exact_answers, facts_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
-from conekg.query.open_world import contradiction_of
+from conekg.query.open_world import certainty_of, contradiction_of
 from conekg.query.shape import grounded
 from conekg.query.tree import Query
 from oracle import Oracle
@@ -42,6 +42,10 @@ def test_each_question_gets_the_facts_of_its_own_graph(
         expected = [] if contradiction is None else by_oracle(graph, split, contradiction)
         assert facts.contradicted.tolist() == expected
         assert not set(expected) & set(facts.known.tolist()), "what is known is not ruled out"
+        certainty = certainty_of(query)
+        certain = [] if certainty is None else by_oracle(graph, split, certainty)
+        assert facts.certain.tolist() == certain
+        assert set(certain) <= set(facts.known.tolist())
 
 
 @given(

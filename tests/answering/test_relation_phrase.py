@@ -39,6 +39,9 @@ def phrase(name: str, *, label: str | None = None, single: bool = True):  # type
         ("^capital_of", "capitals of X", "that are not capitals of X"),
         ("located_in", "things that X is located in", "that X is not located in"),
         ("^located_in", "things located in X", "that are not located in X"),
+        ("acted_in", "things that X acted in", "that X did not act in"),
+        ("^acted in", "things that acted in X", "that did not act in X"),
+        ("played_by", "things that X is played by", "that X is not played by"),
         ("in_timezone", "timezones that X is in", "that X is not in"),
         ("/people/person/place_of_birth", "places of birth of X",
          "that are not places of birth of X"),
@@ -74,6 +77,21 @@ def test_one_entity(name: str, noun: str, negated: str) -> None:
 )
 def test_many_entities(name: str, noun: str) -> None:
     assert phrase(name, single=False).noun == noun
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "noun"),
+    [
+        ("http://www.wikidata.org/prop/direct/P57", "director", "directors of X"),
+        ("http://example.org/ns#starring", "has star", "stars of X"),
+        ("/film/film/genre", "kind of film", "kinds of film of X"),
+        ("+/film/film/genre", "film film genre", "genres of X"),
+        ("/tv/tv_program/regular_cast./tv/tv_actor/actor",
+         "tv tv program regular cast. tv tv actor actor", "actors of X"),
+    ],
+)  # fmt: skip
+def test_labels_of_paths_are_read_unless_they_repeat_them(name: str, label: str, noun: str) -> None:
+    assert phrase(name, label=label).noun == noun
 
 
 def test_labels_are_read_where_there_are_some() -> None:

@@ -1,4 +1,4 @@
-"""Contradictions against every completion of a small graph."""
+"""Contradictions and certainties against every completion of a small graph."""
 
 from itertools import chain, combinations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conekg.query.open_world import contradiction_of
+from conekg.query.open_world import certainty_of, contradiction_of
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
 from oracle import Oracle
 
@@ -45,6 +45,38 @@ def test_what_is_ruled_out_is_an_answer_in_no_completion(query: Query) -> None:
     ruled_out = set() if contradiction is None else COMPLETIONS[0].answer(contradiction)
     for world in COMPLETIONS:
         assert not ruled_out & world.answer(query)
+
+
+@given(queries())
+def test_what_is_certain_is_an_answer_in_every_completion(query: Query) -> None:
+    certainty = certainty_of(query)
+    certain = set() if certainty is None else COMPLETIONS[0].answer(certainty)
+    for world in COMPLETIONS:
+        assert certain <= world.answer(query)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (Project(Anchor(0), 0), {1}),
+        # That an entity is not another one needs no fact.
+        (Not(Anchor(0)), {1, 2}),
+        (And((Project(Universe(), 0), Not(Anchor(1)))), {2}),
+        (Project(Not(Anchor(0)), 0), {2}),
+        # Facts may come that undo a negation, but not what stands beside it.
+        (Not(Project(Anchor(0), 0)), set()),
+        (And((Project(Anchor(0), 0), Not(Project(Anchor(2), 0)))), set()),
+        (Or((Project(Anchor(0), 0), Not(Project(Anchor(2), 0)))), {1}),
+        (Not(Not(Project(Anchor(0), 0))), {1}),
+    ],
+)
+def test_everything_is_certain_that_holds_in_all_completions(
+    query: Query, expected: set[int]
+) -> None:
+    certainty = certainty_of(query)
+    found = set() if certainty is None else COMPLETIONS[0].answer(certainty)
+    everywhere = set.intersection(*(set(world.answer(query)) for world in COMPLETIONS))
+    assert found == expected == everywhere
 
 
 @pytest.mark.parametrize(

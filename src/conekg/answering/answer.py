@@ -48,7 +48,7 @@ class RankedAnswer:
     """The model's logit: margin minus scaled distance; larger is better."""
     probability: float | None
     """How likely the entity is an answer, fitted on validation queries; 0 where facts rule it
-    out, None if not fitted."""
+    out, 1 where it is known and no further fact can undo that, None if not fitted."""
     known: bool
     """Whether the answer follows from the facts of the known graph alone."""
     contradicted: bool
@@ -73,8 +73,9 @@ class Answer:
     """How many entities its facts rule out."""
     estimated_count: float | None
     """How many answers there are likely to be, facts yet unknown included; from the size of
-    the query's region, held to what the facts say: no fewer than are known, no more than are
-    not ruled out. None if the model has no size or was not calibrated."""
+    the query's region, held to what the facts say: no fewer than are known (a share of those
+    that rest on a negation), no more than are not ruled out. None if the model has no
+    size or was not calibrated."""
     estimated_count_factor: float | None
     """Half of the estimates on held-out validation queries were within this factor."""
     calibration_error: float | None

@@ -78,30 +78,30 @@ class Calibration:
     error: float
     """Expected calibration error on the held-out half, 15 bins of equal width."""
     known_kept: float
-    """The share of known answers of queries with a negation that more facts left true."""
+    """The share of known answers that rest on a negation and that more facts left true."""
     count: CountCurve | None
     num_queries: int
     weights: str | None = None
     """The weights it was fitted for, by name; None: not recorded."""
 
-    def probability(self, score: float, background: float, *, known: bool, negation: bool) -> float:
+    def probability(self, score: float, background: float, *, known: bool, certain: bool) -> float:
         """How likely an entity is an answer, where an arbitrary one scores `background`.
 
-        A known answer to a query without negation is certain: more facts cannot undo it.
+        A known answer is certain if more facts cannot undo it, as they can undo a negation.
         """
         if known:
-            return self.known_kept if negation else 1.0
+            return 1.0 if certain else self.known_kept
         return float(self.predicted([score - background if self.relative else score])[0])
 
     def expected_count(
-        self, estimate: float, *, num_known: int, num_possible: int, negation: bool
+        self, estimate: float, *, num_known: int, num_certain: int, num_possible: int
     ) -> float:
         """An estimated number of answers, held to what the facts say.
 
-        At least the known ones, of which a negation may lose some, and at most the
-        `num_possible` entities that no fact rules out.
+        At least the known ones, of which those that are not certain may be lost, and at most
+        the `num_possible` entities that no fact rules out.
         """
-        least = num_known * (self.known_kept if negation else 1.0)
+        least = num_certain + (num_known - num_certain) * self.known_kept
         return float(min(max(estimate, least), num_possible))
 
 

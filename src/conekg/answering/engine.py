@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -34,8 +33,8 @@ from conekg.query.parse import parse_query
 from conekg.query.plan import branches_of
 from conekg.query.render import render_query
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP
-from conekg.query.shape import Grounded, Shape, grounded
-from conekg.query.tree import Query, has_negation
+from conekg.query.shape import Grounded, grounded
+from conekg.query.tree import Query
 from conekg.training.loop import pick_device
 from conekg.training.run import open_run
 
@@ -324,17 +323,17 @@ class Answerer:
         return self.calibration.expected_count(
             draft.estimate,
             num_known=len(facts.known),
+            num_certain=len(facts.certain),
             num_possible=self.graph.num_entities - len(facts.contradicted),
-            negation=has_negation(item.query),
         )
 
     def _ranked_answers(
         self, item: Understood, draft: _Draft, facts: Facts
     ) -> tuple[RankedAnswer, ...]:
         entities = self.graph.vocabulary.entities
-        negation = _has_negation(item.grounded.shape)
         answers = []
         is_known = contains(facts.known, draft.ranking.entity_ids).tolist()
+        is_certain = contains(facts.certain, draft.ranking.entity_ids).tolist()
         is_contradicted = contains(facts.contradicted, draft.ranking.entity_ids).tolist()
         ids, scores = draft.ranking.entity_ids.tolist(), draft.ranking.scores.tolist()
         for place, (entity_id, score) in enumerate(zip(ids, scores, strict=True)):
@@ -343,7 +342,7 @@ class Answerer:
                 probability = 0.0
             elif self.calibration is not None:
                 probability = self.calibration.probability(
-                    score, draft.usual[place], known=is_known[place], negation=negation
+                    score, draft.usual[place], known=is_known[place], certain=is_certain[place]
                 )
             answers.append(
                 RankedAnswer(
@@ -444,11 +443,6 @@ def lay_out_for_few_rows(model: QueryModel) -> QueryModel:
                 layer.weight.data = layer.weight.data.t().contiguous().t()
                 setattr(module, name, few_rows_linear(layer))
     return model
-
-
-@lru_cache(maxsize=1024)
-def _has_negation(shape: Shape) -> bool:
-    return has_negation(shape.template)
 
 
 def _check_options(question: Question) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from conekg.answering.batch import group_by_shape
 from conekg.graph.adjacency import IntArray, LongArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
-from conekg.query.open_world import contradiction_of
+from conekg.query.open_world import certainty_of, contradiction_of
 from conekg.query.shape import Grounded, Shape, grounded
 from conekg.symbolic.engine import answer_batch
 
@@ -30,6 +30,8 @@ class Facts:
     """Entities that follow from the facts, nothing else being true."""
     contradicted: IntArray
     """Entities that the facts rule out, whatever else is true."""
+    certain: IntArray
+    """Known entities that no further fact can undo: all of them where nothing is negated."""
 
 
 Asked: TypeAlias = tuple[Grounded, Split]
@@ -40,19 +42,34 @@ def facts_of(graph: KnowledgeGraph, asked: Sequence[Asked]) -> list[Facts]:
     """What each query's nested graph says of its answers."""
     known = exact_answers(graph, asked)
     ruled_out: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(asked)
-    places: list[int] = []
-    negated: list[Asked] = []
+    certain = list(known)
+    bounds: list[Asked] = []
+    places: list[tuple[list[IntArray], int]] = []
     for place, (query, split) in enumerate(asked):
-        contradiction = _contradiction_of_shape(query.shape)
+        of_shape = _bounds_of_shape(query.shape)
+        if of_shape is None:
+            continue
+        contradiction, certainty = of_shape
         if contradiction is not None:
-            places.append(place)
-            shape, entity_slots, relation_slots = contradiction
-            entity_ids = [query.entity_ids[slot] for slot in entity_slots]
-            relation_ids = [query.relation_ids[slot] for slot in relation_slots]
-            negated.append((Grounded(shape, entity_ids, relation_ids), split))
-    for place, ids in zip(places, exact_answers(graph, negated), strict=True):
-        ruled_out[place] = ids
-    return [Facts(*pair) for pair in zip(known, ruled_out, strict=True)]
+            bounds.append((_filled(contradiction, query), split))
+            places.append((ruled_out, place))
+        if certainty is None:
+            certain[place] = np.empty(0, dtype=np.int32)
+        elif certainty.shape != query.shape:
+            bounds.append((_filled(certainty, query), split))
+            places.append((certain, place))
+    for (found, place), ids in zip(places, exact_answers(graph, bounds), strict=True):
+        found[place] = ids
+    return [Facts(*each) for each in zip(known, ruled_out, certain, strict=True)]
+
+
+def _filled(bound: Grounded, query: Grounded) -> Grounded:
+    """A bound of the query's shape, whose ids are slots, with the ids of the query."""
+    return Grounded(
+        bound.shape,
+        [query.entity_ids[slot] for slot in bound.entity_ids],
+        [query.relation_ids[slot] for slot in bound.relation_ids],
+    )
 
 
 def exact_answers(graph: KnowledgeGraph, asked: Sequence[Asked]) -> list[IntArray]:
@@ -77,10 +94,20 @@ def exact_answers(graph: KnowledgeGraph, asked: Sequence[Asked]) -> list[IntArra
 
 
 @lru_cache(maxsize=1024)
-def _contradiction_of_shape(shape: Shape) -> Grounded | None:
-    """What rules out answers to queries of a shape; its ids are slots of the shape."""
-    contradiction = contradiction_of(shape.template)
-    return None if contradiction is None else grounded(contradiction)
+def _bounds_of_shape(shape: Shape) -> tuple[Grounded | None, Grounded | None] | None:
+    """What rules answers to queries of a shape out, and what makes them certain.
+
+    Ids are slots of the shape. None where no fact rules anything out and all that is known
+    is certain.
+    """
+    found = tuple(
+        None if bound is None else grounded(bound)
+        for bound in (contradiction_of(shape.template), certainty_of(shape.template))
+    )
+    contradiction, certainty = found
+    if contradiction is None and certainty is not None and certainty.shape == shape:
+        return None
+    return contradiction, certainty
 
 
 def contains(sorted_ids: IntArray, ids: LongArray) -> NDArray[np.bool_]:

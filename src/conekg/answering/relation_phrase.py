@@ -93,6 +93,12 @@ _FORMS = {
 }
 """Base form, and whether it is past, of each form in which a relation is likely to be named."""
 _PARTICIPLES = frozenset(participle for _, participle in _VERBS.values()) | {"born", "based"}
+_DEEDS = frozenset(
+    {"acted", "appeared", "belonged", "collaborated", "competed", "flowed", "interacted", "lived"}
+    | {"played", "starred", "studied", "taught", "worked"}
+)
+"""Past forms that no "is" is missing from: somebody acted in a film, but is located in a town."""
+_PARTS = re.compile(r"[^\W_]+")
 _IRREGULAR_PLURALS = {"person": "people", "child": "children", "people": "people"}
 _LONGEST_WORD = 14
 """Longer single words are several words run together, such as `athleteplaysforteam`."""
@@ -134,8 +140,7 @@ def one_hop(vocabulary: Vocabulary, relation_id: int, operand: str, *, single: b
     """
     name = vocabulary.relations.name(relation_id >> 1)
     label = vocabulary.relations.label(relation_id >> 1)
-    # Labels of path-like names repeat the whole path; its last part reads better.
-    relation = _understand(name if "/" in name else label)
+    relation = _understand(name if _repeats(label, name) else label)
     backwards = bool(relation_id & 1)
     things = _head_type(name) if backwards else "things"
     match relation.kind:
@@ -150,6 +155,12 @@ def one_hop(vocabulary: Vocabulary, relation_id: int, operand: str, *, single: b
 
 
 @lru_cache(maxsize=4096)
+def _repeats(label: str, name: str) -> bool:
+    """Whether a label is all parts of a path-like name, of which the last one reads better."""
+    return "/" in name and _PARTS.findall(label) == _PARTS.findall(name)
+
+
+@lru_cache(maxsize=4096)
 def _understand(name: str) -> _Relation:
     words = _words(name)
     lead, rest = words[0], words[1:]
@@ -158,7 +169,8 @@ def _understand(name: str) -> _Relation:
         if lead in _PREPOSITIONS:
             return _Relation("state", "", lead, " ".join(rest))
         words = [lead, *rest]
-    if (lead in _PARTICIPLES or lead.endswith("ed")) and rest and rest[0] in _PREPOSITIONS:
+    is_participle = lead in _PARTICIPLES or lead.endswith("ed")
+    if is_participle and rest and rest[0] in _PREPOSITIONS and not _is_deed(lead, rest[0]):
         return _Relation("state", lead, rest[0], " ".join(rest[1:]))
     if lead in _FORMS:
         preposition = rest.pop(0) if rest and rest[0] in _PREPOSITIONS else ""
@@ -173,6 +185,10 @@ def _understand(name: str) -> _Relation:
     if words[-1] in _PREPOSITIONS or (len(words) == 1 and len(words[0]) > _LONGEST_WORD):
         return _Relation("quoted", " ".join(words))
     return _Relation("noun", " ".join(words))
+
+
+def _is_deed(lead: str, preposition: str) -> bool:
+    return lead in _DEEDS and preposition != "by"
 
 
 def _verb(relation: _Relation, backwards: bool, operand: str, single: bool, things: str) -> Phrase:

@@ -1,4 +1,4 @@
-"""What known facts rule out, when facts may be missing.
+"""What known facts rule out, and what they settle for good, when facts may be missing.
 
 With missing facts a projection may reach anything, so nothing is ruled out by what is
 absent. What is present rules things out under a negation: whoever is known to speak
@@ -44,6 +44,19 @@ def contradiction_of(query: Query) -> Query | None:
     """
     contradiction = _complement(fold(query, _bounds).possible)
     return None if contradiction == _NOTHING else contradiction
+
+
+def certainty_of(query: Query) -> Query | None:
+    """The query whose exact answers are answers whatever facts come; None if there can be none.
+
+    >>> germans, neighbours = Project(Anchor(0), 1), Project(Anchor(2), 4)
+    >>> certainty_of(neighbours & ~Anchor(5)) == neighbours & ~Anchor(5)
+    True
+    >>> certainty_of(neighbours & ~germans) is None
+    True
+    """
+    certain = fold(query, _bounds).certain
+    return None if certain == _NOTHING else certain
 
 
 def _bounds(query: Query, operands: tuple[_Bounds, ...]) -> _Bounds:
