@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from typer.testing import CliRunner, Result
 
 from conekg.answering.calibration import Calibration, CountCurve, Curve, save_calibration
 from conekg.cli.main import app
-from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
+from conekg.graph.vocabulary import NameTable
 from untrained_run import untrained_run
 
 
@@ -106,6 +108,33 @@ def test_a_file_of_questions(run: Path, tmp_path: Path) -> None:
     tables = ask(run, "--file", file)
     assert tables.exit_code == 2
     assert tables.stdout.count("known or predicted") == 2
+
+
+def test_lines_end_where_editors_end_them(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "questions.txt"
+    file.write_text('"a\u2028b".won_by\r\n"c\x85d"\na1.won_by', encoding="utf-8")
+    result = ask(run, "--file", file, "--json")
+    lines = [json.loads(line) for line in result.stdout.split("\n") if line]
+    assert [line["line"] for line in lines] == [1, 2, 3]
+    assert lines[0]["question"] == '"a\u2028b".won_by'
+
+
+def test_entities_of_one_label_are_told_apart(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
+    names = film_graph.vocabulary.entities
+    labels = ["Scott" if name in ("d1", "d2") else name for name in names]
+    vocabulary = replace(
+        film_graph.vocabulary,
+        entities=NameTable("entity", list(names), [*labels[:-1], "two\nlines"]),
+    )
+    edges = {split: film_graph.edges(split) for split in SPLITS}
+    graph = KnowledgeGraph("films", vocabulary, edges)
+    told = ask(untrained_run(tmp_path / "run", graph), "f1.directed_by", "-k", "8", "--explain")
+    assert told.exit_code == 0, told.output
+    assert "│ Scott (d1)" in told.stdout
+    assert "│ Scott (d2)" in told.stdout
+    assert "fact   f1 –directed_by→ Scott (d1)" in told.stdout
+    assert re.search(r"^\d\. Scott \(d2\)$", told.stdout, re.MULTILINE)
+    assert "│ two\\nlines" in told.stdout
 
 
 def test_many_questions_in_several_batches(run: Path) -> None:

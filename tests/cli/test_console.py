@@ -44,6 +44,15 @@ def test_tables_align_numbers_and_show_text_as_it_is(capsys: pytest.CaptureFixtu
     assert "│     7 │" in out
 
 
+def test_names_stay_on_their_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert console.one_line("a\nb\tc\x1b[1m\u2028 日本 👩\u200d🚀") == (
+        "a\\nb\\tc\\x1b[1m\\u2028 日本 👩\u200d🚀"
+    )
+    assert console.listed(["Bonn", "Dover, Kent"]) == 'Bonn, "Dover, Kent"'
+    console.print_table("", ["name"], [["two\nlines"]])
+    assert "two\\nlines" in capsys.readouterr().out
+
+
 def test_progress_off_a_terminal_is_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,12 +136,42 @@ def test_entities_are_searched(films: Path) -> None:
 def test_neighbors_tell_which_facts_are_held_out(films: Path) -> None:
     told = run_json("neighbors", "Amour", films)
     assert told == {
-        "^won_by": [{"name": "Academy Award", "split": "train"}],
-        "directed_by": [{"name": "Ridley Scott", "split": "test"}],
-        "^produced": [{"name": "France", "split": "train"}],
+        "^won_by": [{"name": "a1", "label": "Academy Award", "split": "train"}],
+        "directed_by": [{"name": "d2", "label": "Ridley Scott", "split": "test"}],
+        "^produced": [{"name": "c2", "label": "France", "split": "train"}],
     }
     plain = run("neighbors", "a1", films, "--relation", "won_by", "--limit", 2)
     assert plain.stdout == "won_by: Argo, Alien (valid), and 1 more\n"
+
+
+def test_scripts_are_told_that_a_list_was_cut(films: Path) -> None:
+    for words, message in (
+        (("entities", films, "--limit", 2), "2 of 8 shown"),
+        (("relations", films, "--limit", 1), "1 of 3 shown"),
+        (("neighbors", "a1", films, "--limit", 2), "won_by: 2 of 3 shown"),
+    ):
+        told = run(*words, "--json")
+        assert message in told.stderr
+        assert json.loads(told.stdout)
+
+
+def test_names_that_would_break_a_line_or_a_list(tmp_path: Path) -> None:
+    (tmp_path / "facts.tsv").write_text(
+        "p1\tlives_in\tDover, Kent\np1\tlives_in\tc2\np2\tknows\tp1\n"
+    )
+    (tmp_path / "labels.tsv").write_text("p1\tPat\np2\tPat\nc2\tDeal\x1b[31m\n")
+    words = ["--entity-labels", tmp_path / "labels.tsv", "--valid-share", 0, "--test-share", 0]
+    assert run("build", tmp_path / "facts.tsv", "-o", tmp_path / "g", *words).exit_code == 0
+    assert run("neighbors", "p1", tmp_path / "g").stdout.splitlines() == [
+        'lives_in: "Dover, Kent", Deal\\x1b[31m',
+        "^knows: Pat (p2)",
+    ]
+    assert "c2\tDeal\\x1b[31m\n" in run("entities", tmp_path / "g").stdout
+    ambiguous = run("neighbors", "Pat", tmp_path / "g")
+    assert "ambiguous" in ambiguous.stderr
+    nothing = run("neighbors", "p1", tmp_path / "g", "-r", "knows")
+    assert nothing.stdout == ""
+    assert "no facts about 'p1' with 'knows'" in nothing.stderr
 
 
 def test_neighbors_of_misspelt_names_get_suggestions(films: Path) -> None:

@@ -342,6 +342,21 @@ def test_names_are_text_and_never_markup(open_page, start_server):
         assert page.title() == "conekg"
 
 
+def test_answers_of_one_label_are_told_apart(open_page, start_server):
+    names = NameTable("entity", ["q1", "q2", "b"], ["Jane Doe", "Jane Doe", "Bea"])
+    vocabulary = Vocabulary(names, NameTable("relation", ["knows"]))
+    none = np.empty((0, 3), dtype=np.int32)
+    train = with_inverses(np.array([[2, 0, 0], [2, 0, 1]], dtype=np.int32))
+    graph = KnowledgeGraph("people", vocabulary, {"train": train, "valid": none, "test": none})
+    model = build_model("cone", 3, 2, {"dim": 4, "hidden": 4})
+    with start_server(Answerer(graph, model)) as own:
+        page = open_page(own.url)
+        ask(page, "Bea.knows")
+        shown = page.locator(".answer-name")
+        expect(shown).to_have_count(3)
+        assert sorted(shown.all_text_contents()) == ["Bea", "Jane Doe (q1)", "Jane Doe (q2)"]
+
+
 def test_trees_are_edited_without_changing_the_old_one(open_page):
     result = open_page().evaluate(
         """async () => {

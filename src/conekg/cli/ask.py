@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from conekg.cli.console import print_error, print_table, print_text, say
+from conekg.cli.console import listed, one_line, print_error, print_table, print_text, say
 from conekg.errors import ConeKGError, ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class _Session:
         self.failures += 1
         if self._as_json and self._file is not None:
             print_text(
-                _one_line({"line": number, "question": text, "error": error.message,
+                _json_line({"line": number, "question": text, "error": error.message,
                            "hint": error.hint})
             )  # fmt: skip
         if self._file is None:
@@ -144,11 +144,12 @@ class _Session:
             if explanation is not None:
                 told = explanation.to_json()
                 content |= {key: told[key] for key in ("variables", "witnesses")}
-            print_text(_one_line(content))
+            print_text(_json_line(content))
         else:
-            _print_answer(answer)
+            title = self._answerer.graph.vocabulary.entities.title
+            _print_answer(answer, title)
             if explanation is not None:
-                _print_explanation(explanation, answer)
+                _print_explanation(explanation, answer, title)
 
     def _explanation(self, item: Understood, answer: Answer) -> Explanation:
         from conekg.answering.explain import explain
@@ -170,16 +171,21 @@ def _read_lines(file: Path) -> Iterator[tuple[int, str]]:
         raise DataError("not UTF-8 text", path=str(file)) from error
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=str(file)) from error
-    for number, line in enumerate(text.splitlines(), start=1):
+    # Not `splitlines`, which ends lines at signs that names may hold.
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip() and not line.lstrip().startswith("#"):
             yield number, line.strip()
 
 
-def _print_answer(answer: Answer) -> None:
+Title: TypeAlias = Callable[[int], str]
+"""What an entity id is called here, told apart from others of the same label."""
+
+
+def _print_answer(answer: Answer, title: Title) -> None:
     rows = [
         [
             str(ranked.rank),
-            ranked.label,
+            title(ranked.entity_id),
             f"{ranked.score:.2f}",
             "–" if ranked.probability is None else f"{100 * ranked.probability:.1f}%",
             _standing(ranked),
@@ -187,7 +193,7 @@ def _print_answer(answer: Answer) -> None:
         ]
         for ranked in answer.answers
     ]
-    print_text(answer.reading)
+    print_text(one_line(answer.reading))
     print_text(f"  {answer.query}")
     if rows:
         print_table("", list(_HEADINGS), rows)
@@ -222,32 +228,33 @@ def _summary(answer: Answer) -> str:
     return "; ".join(parts)
 
 
-def _print_explanation(explanation: Explanation, answer: Answer) -> None:
+def _print_explanation(explanation: Explanation, answer: Answer, title: Title) -> None:
     # Ranks of the list above: a witness has its rank among all entities, ruled out ones too.
     ranks = {ranked.entity_id: ranked.rank for ranked in answer.answers}
     for variable in explanation.variables:
-        names = ", ".join(candidate.label for candidate in variable.candidates)
-        print_text(f"{variable.name}: {variable.reading}\n  {names}")
+        print_text(f"{variable.name}: {one_line(variable.reading)}")
+        print_text(f"  {listed(title(each.entity_id) for each in variable.candidates)}")
     for witness in explanation.witnesses:
-        print_text(f"{ranks[witness.answer.entity_id]}. {witness.answer.label}")
-        _print_witness(witness)
+        entity_id = witness.answer.entity_id
+        print_text(f"{ranks[entity_id]}. {one_line(title(entity_id))}")
+        _print_witness(witness, title)
 
 
 _STANDINGS = {"absent": "no fact against", "contradicted": "a fact against"}
 
 
-def _print_witness(witness: Witness) -> None:
+def _print_witness(witness: Witness, title: Title) -> None:
     for edge in witness.edges:
-        print_text(
-            f"  {edge.kind:5}  {edge.head.label} –{edge.relation}→ {edge.tail.label}"
-            f"  ({edge.score:.2f})"
-        )
+        head, tail = title(edge.head.entity_id), title(edge.tail.entity_id)
+        link = one_line(f"{head} –{edge.relation}→ {tail}")
+        print_text(f"  {edge.kind:5}  {link}  ({edge.score:.2f})")
     for part in witness.parts:
         if part.kind in ("absent", "contradicted"):
-            print_text(f"  {_STANDINGS[part.kind]}: {part.reading}  ({part.score:.2f})")
+            reading = one_line(part.reading)
+            print_text(f"  {_STANDINGS[part.kind]}: {reading}  ({part.score:.2f})")
     if witness.weakest is not None and not witness.facts_only:
-        print_text(f"  weakest: {witness.weakest.reading}")
+        print_text(f"  weakest: {one_line(witness.weakest.reading)}")
 
 
-def _one_line(content: dict[str, object]) -> str:
+def _json_line(content: dict[str, object]) -> str:
     return json.dumps(content, ensure_ascii=False)

@@ -7,8 +7,9 @@ elsewhere, so that logs stay readable. `--json` output is one JSON document.
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Protocol
 
@@ -31,6 +32,8 @@ from conekg.errors import ConeKGError
 
 PLAIN_INTERVAL_S = 10.0
 """Seconds between progress lines when standard error is not a terminal."""
+
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
@@ -73,6 +76,16 @@ def print_text(text: str) -> None:
     typer.echo(text)
 
 
+def one_line(text: str) -> str:
+    """A name as it can be printed within a line: line ends and other control characters escaped."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a row, parted by commas; those that have such commas themselves in quotes."""
+    return ", ".join(f'"{name}"' if ", " in name else name for name in map(one_line, names))
+
+
 def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     """A table on standard output; columns of numbers are aligned to the right."""
     table = Table(title=title, title_justify="left", header_style="bold")
@@ -80,7 +93,7 @@ def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
         numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(one_line(cell)) for cell in row))
     Console(highlight=False).print(table)
 
 

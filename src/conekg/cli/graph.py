@@ -10,6 +10,8 @@ import typer
 
 from conekg.cli.console import (
     JsonOption,
+    listed,
+    one_line,
     print_json,
     print_table,
     print_text,
@@ -152,12 +154,12 @@ def relations(
     if as_json:
         keys = ("name", "label", "facts")
         print_json([dict(zip(keys, row, strict=True)) for row in shown])
-        return
-    print_table(
-        f"{opened.name}: {len(table):,} relations",
-        ["relation", "label", "facts"],
-        [[name, label if label != name else "", f"{count:,}"] for name, label, count in shown],
-    )
+    else:
+        print_table(
+            f"{opened.name}: {len(table):,} relations",
+            ["relation", "label", "facts"],
+            [[name, label if label != name else "", f"{count:,}"] for name, label, count in shown],
+        )
     _say_rest(len(rows), len(shown))
 
 
@@ -174,9 +176,10 @@ def entities(
     shown = [(table.name(i), table.label(i)) for i in found[:limit]]
     if as_json:
         print_json([{"name": name, "label": label} for name, label in shown])
-        return
-    for name, label in shown:
-        print_text(name if label == name else f"{name}\t{label}")
+    else:
+        for name, label in shown:
+            own = [] if label == name else [label]
+            print_text("\t".join(map(one_line, [name, *own])))
     _say_rest(len(found), len(shown))
 
 
@@ -204,29 +207,40 @@ def neighbors(
         vocabulary.relation_name(relation_id): _tails(opened, entity_id, relation_id)
         for relation_id in wanted
     }
+    table = vocabulary.entities
     if as_json:
         print_json(
             {
-                name: [{"name": tail, "split": split} for tail, split in tails[:limit]]
+                name: [
+                    {"name": table.name(tail), "label": table.label(tail), "split": split}
+                    for tail, split in tails[:limit]
+                ]
                 for name, tails in found.items()
             }
         )
+        for name, tails in found.items():
+            if len(tails) > limit:
+                say(f"{name}: {limit:,} of {len(tails):,} shown; --limit shows more")
         return
     for name, tails in found.items():
-        told = [tail if split == "train" else f"{tail} ({split})" for tail, split in tails[:limit]]
+        told = [
+            table.title(tail) if split == "train" else f"{table.title(tail)} ({split})"
+            for tail, split in tails[:limit]
+        ]
         rest = f", and {len(tails) - limit:,} more" if len(tails) > limit else ""
-        print_text(f"{name}: {', '.join(told)}{rest}")
+        if tails:
+            print_text(f"{one_line(name)}: {listed(told)}{rest}")
     if not any(found.values()):
         say(f"no facts about {entity!r}" + ("" if relation is None else f" with {relation!r}"))
 
 
-def _tails(graph: KnowledgeGraph, head_id: int, relation_id: int) -> list[tuple[str, Split]]:
-    """Labels of all tails, each with the first of the nested graphs that knows it."""
+def _tails(graph: KnowledgeGraph, head_id: int, relation_id: int) -> list[tuple[int, Split]]:
+    """All tails, each with the first of the nested graphs that knows it."""
     told: dict[int, Split] = {}
     for split in SPLITS:
         for tail in graph.adjacency(split).neighbors(head_id, relation_id).tolist():
             told.setdefault(tail, split)
-    return [(graph.vocabulary.entities.label(tail), told[tail]) for tail in sorted(told)]
+    return sorted(told.items())
 
 
 def _read(source: str, options: ReadOptions, from_folder: Path | None) -> Assembled:

@@ -153,6 +153,19 @@ class NameTable:
         label = self._labels[index].as_py()
         return self.name(index) if label is None else str(label)
 
+    def title(self, index: int) -> str:
+        """The label of an id, followed by its name where the label alone could be another id.
+
+        >>> NameTable("entity", ["Q1", "Q2"], ["Jane Doe", "Jane Doe"]).title(1)
+        'Jane Doe (Q2)'
+        """
+        label, name = self.label(index), self.name(index)
+        if label == name:
+            return name
+        alike = (i for i in self._spelled_like(label) if i != index)
+        shared = any(label in (self.label(i), self.name(i)) for i in alike)
+        return f"{label} ({name})" if shared else label
+
     def find(self, text: str) -> int | None:
         """The id whose name is exactly `text`, if there is one."""
         return next((i for i in self._spelled_like(text) if self.name(i) == text), None)

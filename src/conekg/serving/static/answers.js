@@ -67,7 +67,11 @@ class Answers extends HTMLElement {
     this.classList.remove("is-waiting");
     this.filters.hidden = false;
     this.summary.textContent = summarise(response);
-    this.list.replaceChildren(...response.answers.map((answer) => this.row(answer)));
+    const labels = response.answers.map((answer) => answer.label);
+    const shared = new Set(labels.filter((label, place) => labels.indexOf(label) !== place));
+    this.list.replaceChildren(
+      ...response.answers.map((answer) => this.row(answer, shared.has(answer.label))),
+    );
     this.more.hidden = !mayHaveMore;
   }
 
@@ -78,7 +82,8 @@ class Answers extends HTMLElement {
     }
   }
 
-  row(answer) {
+  /** `shared`: another answer has the same label, so that only the name tells them apart. */
+  row(answer, shared) {
     const kind = answer.known ? "known" : "predicted";
     const title = answer.known ? "follows from the facts of the graph" : "the model's guess";
     const sure = answer.probability;
@@ -94,7 +99,11 @@ class Answers extends HTMLElement {
           onclick: () => announce(this, "answer-chosen", { answer }),
         },
         html("span", { class: "rank" }, String(answer.rank)),
-        html("span", { class: "answer-name" }, answer.label),
+        html(
+          "span",
+          { class: "answer-name", title: answer.label === answer.name ? null : answer.name },
+          shared ? `${answer.label} (${answer.name})` : answer.label,
+        ),
         html("span", { class: `badge badge-${kind}`, title }, badge(kind), kind),
         html(
           "span",
