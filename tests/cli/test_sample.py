@@ -12,6 +12,7 @@ from conekg.graph.geography import load_geography
 from conekg.query.shape import STRUCTURES
 from conekg.query.tree import has_negation
 from conekg.sampling.query_set import load_query_set
+from toy_release import write_folder
 
 
 def run(*arguments: object):
@@ -90,6 +91,7 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
         (("--train-cap", "0"), "--train-cap is '0'"),
         (("--cap", "²"), "--cap is '²'"),
         (("--shapes", "2p,1p,e.r"), "shape 1p is asked for 2 times"),
+        (("--seed", "-1"), "seed is -1; it must be 0 or more"),
     ],
 )
 def test_wrong_options_get_one_message_and_exit_2(
@@ -118,6 +120,19 @@ def test_a_path_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path
 def test_a_misspelt_preset_gets_a_suggestion(tmp_path: Path) -> None:
     result = run("--out", tmp_path, "--preset", "nell99")
     assert "did you mean 'nell995'?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol"), [("NELL-betae", "nell995"), ("NELL", "nell995"), ("toy", "small")]
+)
+def test_a_benchmark_folder_gets_its_own_preset(tmp_path: Path, name: str, protocol: str) -> None:
+    folder, path = write_folder(tmp_path / name), tmp_path / "q.arrow"
+    result = CliRunner().invoke(
+        app,
+        ["sample", str(folder), "--split", "train", "--out", str(path), "--shapes", "1p"],
+    )
+    assert result.exit_code == 0, result.output
+    assert load_query_set(path).protocol == protocol
 
 
 def test_a_shortfall_is_told(tmp_path: Path) -> None:

@@ -207,6 +207,11 @@ def test_a_count_below_one_is_refused(random_graph: KnowledgeGraph) -> None:
         sample_query_set(random_graph, "train", PLAIN, 0, count=0)
 
 
+def test_a_seed_below_zero_is_refused(random_graph: KnowledgeGraph) -> None:
+    with pytest.raises(ConfigError, match="seed is -1"):
+        sample_query_set(random_graph, "train", PLAIN, -1, shapes=[STRUCTURES["1p"]], count=1)
+
+
 @pytest.mark.slow
 def test_a_fresh_nell_test_set_has_the_published_distribution(benchmark_data) -> None:
     graph = open_graph(benchmark_data / "NELL")

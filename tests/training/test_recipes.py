@@ -61,8 +61,20 @@ def test_models_without_negation_are_not_trained_on_it(model):
     assert "1p" in trained
 
 
+@pytest.mark.parametrize(
+    ("folder", "data_set"),
+    [("NELL-betae", "nell995"), ("FB15k-betae", "fb15k"), ("FB15k-237-betae", "fb15k-237")],
+)
+def test_folders_of_the_official_archive_are_known_by_their_names(folder, data_set):
+    """With another data set's margin and rate they would not be the paper's runs."""
+    assert data_set_of(folder) == data_set
+    assert find_recipe("paper", "cone", folder) == find_recipe("paper", "cone", data_set)
+
+
 def test_names():
     assert data_set_of("nell") == "nell995"
+    assert data_set_of("FB15k_237") == data_set_of("fb237") == "fb15k-237"
+    assert data_set_of("wn18rr-qa") is None
     assert data_set_of("geography") is None
     with pytest.raises(ConfigError) as error:
         find_recipe("papper", "cone")

@@ -14,6 +14,7 @@ import typer
 
 from conekg.cli.console import JsonOption, print_json, print_table, progress, say, warn
 from conekg.errors import ConeKGError, ConfigError
+from conekg.graph.benchmarks import benchmark_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.source import open_graph
 from conekg.graph.vocabulary import NameTable, Vocabulary
@@ -136,7 +137,8 @@ def _shape(text: str) -> Shape:
 def _protocol(
     graph: KnowledgeGraph, preset: str | None, cap: str | None, train_cap: str | None
 ) -> SamplingProtocol:
-    name = preset or (graph.name.lower() if graph.name.lower() in PRESETS else "small")
+    own = benchmark_of(graph.name)
+    name = preset or (own if own in PRESETS else "small")
     if name not in PRESETS:
         raise ConfigError(
             f"unknown preset {name!r}; there are {', '.join(PRESETS)}",

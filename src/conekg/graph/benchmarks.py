@@ -89,6 +89,23 @@ BENCHMARKS = {
 }
 """Benchmarks by the name that commands take."""
 
+_SHORT_NAMES = {"fb237": "fb15k-237", "fb15k237": "fb15k-237"}
+"""What the literature also calls them."""
+
+
+def benchmark_of(graph_name: str) -> str | None:
+    """Which benchmark a graph is, by its name or by what its folder is called; None: no such.
+
+    >>> benchmark_of("NELL-betae"), benchmark_of("FB15k_237"), benchmark_of("geography")
+    ('nell995', 'fb15k-237', None)
+    """
+    called = {
+        folder.lower(): name
+        for name, benchmark in BENCHMARKS.items()
+        for folder in (name, *benchmark.folders)
+    } | _SHORT_NAMES
+    return called.get(graph_name.lower().replace("_", "-"))
+
 
 def cache_folder() -> Path:
     """Where downloads are kept: `CONEKG_CACHE`, or `conekg` in the user's cache folder."""

@@ -81,6 +81,8 @@ def sample_query_set(
     """
     if count is not None and count < 1:
         raise ConfigError(f"count is {count}; at least 1 query a shape is needed", key="count")
+    if seed < 0:
+        raise ConfigError(f"seed is {seed}; it must be 0 or more", key="seed")
     for shape, times in Counter(shapes or ()).items():
         if times > 1:
             raise ConfigError(f"shape {shape.name} is asked for {times} times", key="shapes")

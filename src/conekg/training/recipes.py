@@ -11,6 +11,7 @@ import difflib
 from dataclasses import replace
 
 from conekg.errors import ConfigError
+from conekg.graph.benchmarks import benchmark_of
 from conekg.model.beta import BetaConfig
 from conekg.model.box import BoxConfig
 from conekg.model.catalog import find_model
@@ -27,8 +28,6 @@ RECIPES = ("paper", "fast", "small")
 
 DATA_SETS = ("fb15k", "fb15k-237", "nell995")
 """Graphs that the paper has hyper-parameters of its own for."""
-
-_ALIASES = {"fb237": "fb15k-237", "fb15k237": "fb15k-237", "nell": "nell995"}
 
 _PUBLISHED = TrainingRecipe(
     steps=450_001,
@@ -67,8 +66,7 @@ def find_recipe(name: str, model: str, graph_name: str = "") -> Recipe:
 
 def data_set_of(graph_name: str) -> str | None:
     """Which of the paper's data sets a graph is, by its name; None for any other."""
-    name = graph_name.lower().replace("_", "-")
-    name = _ALIASES.get(name, name)
+    name = benchmark_of(graph_name)
     return name if name in DATA_SETS else None
 
 
