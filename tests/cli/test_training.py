@@ -119,13 +119,22 @@ def test_a_model_without_negation_has_one_table(graph, run, tmp_path):
 
 
 def test_a_fit_that_was_stopped_is_continued_as_a_fit(graph, tmp_path):
-    folder = tmp_path / "run"
+    folder = tmp_path / "the run"
     stopped = conekg("fit", graph, "--out", folder, "--max-minutes", 0, *SMALL)
     command = re.search(r"continue with `conekg (.+?)`", stopped.stderr.replace("\n", " "))
     assert command is not None, stopped.stderr
     finished = conekg(*shlex.split(command[1]), *SMALL)
     assert finished.exit_code == 0, finished.output
     assert (folder / "calibration.json").exists()
+
+
+@pytest.mark.parametrize("command", ["fit", "train"])
+def test_what_happened_to_the_facts_is_told(command, tmp_path):
+    facts = [f"e{i}\tr{k}\te{(i + k) % 12}\n" for i in range(12) for k in range(1, 5)]
+    (tmp_path / "facts.tsv").write_text("".join([*facts, facts[0], facts[1]]))
+    result = conekg(command, tmp_path / "facts.tsv", "--out", tmp_path / "run", *SMALL)
+    assert result.exit_code == 0, result.output
+    assert "facts.tsv: 2 repeated triples merged" in result.stderr
 
 
 def test_a_fit_is_not_continued_on_another_graph(graph, tmp_path):
@@ -200,6 +209,7 @@ def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
         (["evaluate", "RUN", "--markdown", "OUT/no/x.md"], "cannot write"),
         (["fit", "OUT/no.tsv", "--out", "OUT"], "no.tsv"),
         (["fit", "GRAPH", "--out", "RUN", "--resume", "--recipe", "fast"], "recipe 'small'"),
+        (["fit", "GRAPH", "--out", "RUN", "--resume", "--model", "gqe"], "the model 'cone'"),
         (["fit", "GRAPH", "--out", "RUN", "--resume", "--set=training.steps=9"], "another recipe"),
         (["calibrate", "OUT"], "does not exist"),
     ],

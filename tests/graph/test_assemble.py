@@ -80,6 +80,21 @@ def test_labels_are_found_by_name(tmp_path: Path) -> None:
 TRAIN: Rows = [("a", "r", "b"), ("b", "s", "c")]
 
 
+def test_doubtful_names_and_labels_are_noted(tmp_path: Path) -> None:
+    facts = table(tmp_path, "facts", [("a ", "r", "b"), ("a", "r", "c")])
+    labels = Labels({"a": "Ada", "x": "nobody", "y": "nobody"}, {"q": "likes"})
+    expected = (
+        "1 entity names begin or end with a space, such as 'a ': they are other names than "
+        "those without it",
+        "2 of 3 entity labels are for names that the graph does not have, such as 'x'",
+        "1 of 1 relation labels are for names that the graph does not have, such as 'q'",
+    )
+    assert assemble_one("g", facts, HoldOut(0, 0), labels).notes == expected
+    assert assemble_splits("g", {"train": facts}, labels).notes == expected
+    clean = table(tmp_path, "clean", [("a b", "r", "c")])
+    assert assemble_one("g", clean, HoldOut(0, 0), Labels({"c": "Cy"}, {})).notes == ()
+
+
 def test_three_files_are_the_splits_they_are(tmp_path: Path) -> None:
     parts = {
         "train": TRAIN,

@@ -161,6 +161,9 @@ def test_parquet_columns_that_hold_no_names_are_refused(
         ("a.tsv", b"a\tr\tb\na\t^r\tb\n", 2, "starts with '\\^'"),
         ("a.tsv.gz", gzip.compress(b"a\tr\tb\n" * 99, mtime=0)[:-9], None, "cannot be read"),
         ("a.parquet", b"not parquet", None, "cannot be read as Parquet"),
+        ("a.csv", b'a,r,b\nc,r,"b\nd"\nx,y\n', 2, "a quote is not closed on its line"),
+        ("a.csv", b'a,r,b\n"c", "r", "d"\n', 2, "a space stands before a quote"),
+        ("a.csv", b'a,r,b\nc,r, "d, e"\n', 2, "a space stands before a quote"),
         ("a.csv", b"a,r," + b"b" * 140_000, 1, "cannot be read as CSV: field larger"),
         ("a.xlsx", b"PK", None, "files ending in '.xlsx' are not read"),
     ],
@@ -174,6 +177,35 @@ def test_bad_files_are_refused_with_file_and_line(
         read_triples(path)
     assert caught.value.path == str(path)
     assert caught.value.line == line
+
+
+def test_a_packed_file_whose_name_hides_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_bytes(gzip.compress(b"a\tr\tb\n"))
+    with pytest.raises(DataError, match=r"gzipped: let its name end in \.gz"):
+        read_triples(path)
+
+
+def test_quotes_and_spaces_within_quotes_are_kept(tmp_path: Path) -> None:
+    rows = [(' "a" ', "r", 'b"c'), ('x, "y"', "r", " z")]
+    assert told(read_triples(write_csv(tmp_path / "a.csv", rows))) == rows
+
+
+@pytest.mark.parametrize("names", [["head", "head", "relation", "tail"], ["x", "x", "x"]])
+def test_parquet_columns_of_one_name_are_refused(names: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table([pa.array(["a"])] * len(names), names=names), path)
+    with pytest.raises(DataError, match="two columns are called") as caught:
+        read_triples(path)
+    assert str(path) in caught.value.message
+
+
+def test_a_folder_and_a_name_without_ending(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is not a file"):
+        read_triples(tmp_path)
+    (tmp_path / "facts").write_text("a\tr\tb\n")
+    with pytest.raises(DataError, match="its name has no ending"):
+        read_triples(tmp_path / "facts")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from conekg.evaluation.frequency import FrequencyScorer
 from conekg.evaluation.report import Report
 from conekg.evaluation.validate import make_validator
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
-from conekg.graph.source import open_graph
+from conekg.graph.source import read_source
 from conekg.query.shape import Shape
 from conekg.sampling.protocol import PRESETS, SamplingProtocol
 from conekg.sampling.query_set import QuerySet
@@ -41,10 +41,17 @@ SMALL_GRAPH_EDGES = 100_000
 """Up to so many training edges the `small` recipe is enough, GPU or not."""
 
 EVALUATION_FILE = "evaluation.json"
+DEFAULT_MODEL = "cone"
 
 
 class FitEvents:
     """What happens during a fit; override what is of interest."""
+
+    def fetching(self, what: str, done: float, total: float | None) -> None:
+        """So many bytes of a benchmark are fetched, of so many (None: unknown)."""
+
+    def noted(self, what: str) -> None:
+        """Facts were merged, left out or not held out while they were read."""
 
     def chose(self, what: str, why: str) -> None:
         """A choice was made that the caller had left open."""
@@ -76,7 +83,7 @@ def fit(
     source: str | Path | KnowledgeGraph,
     out: str | Path,
     *,
-    model: str = "cone",
+    model: str = DEFAULT_MODEL,
     recipe: str | None = None,
     config: Mapping[str, Any] | None = None,
     settings: Sequence[str] = (),
@@ -90,17 +97,18 @@ def fit(
 
     `source` is a graph or anything `open_graph` takes. `config` and `settings` change the
     recipe: `settings=["training.steps=1000"]`. With `resume`, a run that is already in `out`
-    is continued as it was started: its own graph is taken, and another recipe is refused.
+    is continued as it was started: its own graph is taken, and another model or recipe is
+    refused.
     """
     events = events or FitEvents()
     folder = Path(out)
     device = device or pick_device()
     if resume and is_run(folder):
         run = open_run(folder)
-        _refuse_another_recipe(run, recipe, config or {}, settings)
+        _refuse_another_recipe(run, model, recipe, config or {}, settings)
     else:
         check_vacant(folder)
-        graph = source if isinstance(source, KnowledgeGraph) else open_graph(source)
+        graph = source if isinstance(source, KnowledgeGraph) else read_graph(source, events)
         chosen = choose_recipe(graph, model, recipe, device, events)
         chosen = change_recipe(chosen, config or {}, settings)
         times = chosen.training.query_times
@@ -118,10 +126,24 @@ def fit(
     return FitResult(run, outcome, report, baseline, calibration)
 
 
+def read_graph(source: str | Path, events: FitEvents) -> KnowledgeGraph:
+    """The graph that `source` names or holds; what happened to its facts is told."""
+    read = read_source(source, progress=events.fetching)
+    for note in read.notes:
+        events.noted(note)
+    return read.graph
+
+
 def _refuse_another_recipe(
-    run: Run, name: str | None, config: Mapping[str, Any], settings: Sequence[str]
+    run: Run, model: str, name: str | None, config: Mapping[str, Any], settings: Sequence[str]
 ) -> None:
     """A run keeps the recipe it was started with; asking for the same again is no mistake."""
+    if model not in (DEFAULT_MODEL, run.recipe.model):  # the default one was not asked for
+        raise ConfigError(
+            f"{run.folder} was started with the model {run.recipe.model!r} and cannot continue "
+            f"with {model!r}; start a new run for it",
+            key="model",
+        )
     if name not in (None, run.recipe.name):
         raise ConfigError(
             f"{run.folder} was started with the recipe {run.recipe.name!r} and cannot continue "

@@ -9,7 +9,7 @@ import typer
 
 from conekg.cli.console import results, say
 from conekg.cli.train import ConfigOption, MaxMinutesOption, ModelOption, OutOption, SetOption
-from conekg.cli.training_report import tell_calibration, tell_outcome, told_events
+from conekg.cli.training_report import in_shell, tell_calibration, tell_outcome, told_events
 from conekg.errors import ConfigError
 
 
@@ -56,13 +56,13 @@ def fit(
             resume=resume,
             events=events,
         )
-    tell_outcome(result.outcome, f"conekg fit {triples} --resume --out {out}")
+    tell_outcome(result.outcome, f"conekg fit {in_shell(triples)} --resume --out {in_shell(out)}")
     if result.report is not None and result.baseline is not None:
         results().print(result.report.to_table({"frequency": result.baseline.row()}))
     if result.calibration is not None:
         tell_calibration(result.calibration)
     if result.outcome.finished:
-        say(f'the run is in {out}; ask it: `conekg ask {out} "..."`')
+        say(f'the run is in {out}; ask it: `conekg ask {in_shell(out)} "..."`')
 
 
 def _check_same_graph(out: Path, triples: str) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from conekg.cli.console import say
 from conekg.cli.paper_tables import print_main_tables
-from conekg.cli.training_report import tell_outcome, told_events
+from conekg.cli.training_report import in_shell, tell_outcome, told_events
 from conekg.errors import ConfigError
 
 DEFAULT_MODEL = "cone"
@@ -89,11 +89,11 @@ def train(
     """
     from conekg.answering.fit import (
         choose_recipe,
+        read_graph,
         sample_queries,
         start_run,
         train_run,
     )
-    from conekg.graph.source import open_graph
     from conekg.sampling.source import open_all_queries
     from conekg.training.loop import pick_device
     from conekg.training.recipe_file import change_recipe, dump_recipe, read_config
@@ -112,7 +112,7 @@ def train(
             if graph is None:
                 raise ConfigError("give a GRAPH to train on, or --resume to continue a run")
             check_vacant(out)
-            facts = open_graph(graph)
+            facts = read_graph(graph, events)
             chosen = change_recipe(
                 choose_recipe(facts, model, recipe, pick_device(), events),
                 read_config(config) if config is not None else {},
@@ -140,11 +140,13 @@ def train(
             run = start_run(out, facts, chosen, sets, events)
         say(f"training {run.recipe.model} on {run.graph.name} ({run.recipe.name}), {pick_device()}")
         outcome = train_run(run, max_minutes=max_minutes, events=events)
-    tell_outcome(outcome, f"conekg train --resume --out {out}{' --tables' if tables else ''}")
+    tell_outcome(
+        outcome, f"conekg train --resume --out {in_shell(out)}{' --tables' if tables else ''}"
+    )
     if outcome.finished:
         say(
-            f"the run is in {out}; `conekg evaluate {out}` ranks held-out answers, "
-            f"`conekg calibrate {out}` gives answers probabilities"
+            f"the run is in {out}; `conekg evaluate {in_shell(out)}` ranks held-out answers, "
+            f"`conekg calibrate {in_shell(out)}` gives answers probabilities"
         )
         if tables:
             print_main_tables(open_run(out))

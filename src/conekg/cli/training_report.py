@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conekg.cli.console import ProgressReport, progress, say
@@ -27,6 +29,13 @@ def told_events() -> Iterator[FitEvents]:
             self._stage = ""
             self._bar: ProgressReport | None = None
             self._found: dict[tuple[Split, str], int] = {}
+
+        def fetching(self, what: str, done: float, total: float | None) -> None:
+            self._open("fetching", "bytes").update(done, total, what)
+
+        def noted(self, what: str) -> None:
+            self._close()
+            say(what)
 
         def chose(self, what: str, why: str) -> None:
             self._close()
@@ -60,6 +69,11 @@ def told_events() -> Iterator[FitEvents]:
 
     with ExitStack() as stack:
         yield Told(stack)
+
+
+def in_shell(path: str | Path) -> str:
+    """A path as it is typed: with quotes where it has spaces or signs."""
+    return shlex.quote(str(path))
 
 
 def tell_outcome(outcome: Outcome, continue_with: str) -> None:

@@ -60,7 +60,7 @@ def assemble_one(
     parts = split_triples(triples, len(numbering.entities), len(numbering.relations), hold_out)
     vocabulary = numbering.vocabulary(_merged(labels, table.labels))
     edges = {split: with_inverses(parts[split]) for split in SPLITS}
-    notes = [*table.notes, *_duplicate_note(table, duplicates)]
+    notes = [*table.notes, *_duplicate_note(table, duplicates), *_name_notes(vocabulary, labels)]
     wanted = round(hold_out.valid * len(triples)) + round(hold_out.test * len(triples))
     held_out = len(parts["valid"]) + len(parts["test"])
     if held_out < wanted:
@@ -99,9 +99,11 @@ def assemble_splits(
         numbered[split], duplicates = _distinct(triples)
         notes += [*table.notes, *_duplicate_note(table, duplicates)]
     _refuse_overlaps(tables, numbered, numbering)
+    all_labels = labels
     for table in tables.values():
-        labels = _merged(labels, table.labels)
-    vocabulary = numbering.vocabulary(labels, *known)
+        all_labels = _merged(all_labels, table.labels)
+    vocabulary = numbering.vocabulary(all_labels, *known)
+    notes += _name_notes(vocabulary, labels)
     edges = {split: with_inverses(triples) for split, triples in numbered.items()}
     return Assembled(KnowledgeGraph(name, vocabulary, edges), tuple(notes))
 
@@ -249,6 +251,29 @@ def _merged(labels: Labels, more: Mapping[str, str]) -> Labels:
     if not more:
         return labels
     return Labels({**more, **labels.entities}, {**more, **labels.relations})
+
+
+def _name_notes(vocabulary: Vocabulary, labels: Labels) -> list[str]:
+    """What may be wrong with names, and with the labels that were given for them."""
+    notes = []
+    for table, given in (
+        (vocabulary.entities, labels.entities),
+        (vocabulary.relations, labels.relations),
+    ):
+        padded = table.names.filter(pc.not_equal(pc.utf8_trim_whitespace(table.names), table.names))
+        if len(padded):
+            notes.append(
+                f"{len(padded):,} {table.kind} names begin or end with a space, such as "
+                f"{padded[0].as_py()!r}: they are other names than those without it"
+            )
+        if given:
+            strange = given.keys() - set(table)
+            if strange:
+                notes.append(
+                    f"{len(strange):,} of {len(given):,} {table.kind} labels are for names that "
+                    f"the graph does not have, such as {min(strange)!r}"
+                )
+    return notes
 
 
 def _duplicate_note(table: TripleTable, duplicates: int) -> list[str]:

@@ -18,6 +18,9 @@ DELIMITERS = {".tsv": "\t", ".txt": "\t", ".csv": ","}
 """Text formats by the end of the file's name."""
 
 
+_GZIP = b"\x1f\x8b"
+
+
 def bare_suffix(path: Path) -> str:
     """The lower-case ending of a file's name that says its format, `.gz` aside.
 
@@ -59,24 +62,58 @@ def fields_of(path: Path, delimiter: str, columns: int | None) -> Iterator[tuple
         try:
             text = line.decode()
         except UnicodeDecodeError as error:
+            packed = number == 1 and line.startswith(_GZIP)
             raise DataError(
                 f"byte {line[error.start]:#04x} at column {error.start + 1} is not UTF-8",
                 path=str(path),
                 line=number,
-                hint="convert the file to UTF-8",
+                hint="the file is gzipped: let its name end in .gz"
+                if packed
+                else "convert the file to UTF-8",
             ) from error
-        try:
-            fields = text.split("\t") if delimiter == "\t" else next(csv.reader([text]))
-        except csv.Error as error:
-            raise DataError(
-                f"cannot be read as CSV: {error}",
-                path=str(path),
-                line=number,
-                hint="is a quote left open?",
-            ) from error
+        fields = text.split("\t") if delimiter == "\t" else _csv_fields(text, path, number)
         if columns is not None:
             _check_fields(fields, columns, delimiter, path, number)
         yield number, fields
+
+
+def _csv_fields(text: str, path: Path, number: int) -> list[str]:
+    """The fields of a line; one that is quoted amiss would be taken for something else."""
+    try:
+        fields = next(csv.reader([text]))
+    except csv.Error as error:
+        raise DataError(
+            f"cannot be read as CSV: {error}",
+            path=str(path),
+            line=number,
+            hint="is a quote left open?",
+        ) from error
+    if _is_left_open(text):
+        raise DataError(
+            f"a quote is not closed on its line: {text[:80]!r}",
+            path=str(path),
+            line=number,
+            hint="every fact is one line, so that no name can hold a line end",
+        )
+    if [field.lstrip() for field in fields] != [
+        field.lstrip() for field in next(csv.reader([text], skipinitialspace=True))
+    ]:
+        raise DataError(
+            f"a space stands before a quote: {text[:80]!r}",
+            path=str(path),
+            line=number,
+            hint="begin the quote right after the comma",
+        )
+    return fields
+
+
+def _is_left_open(text: str) -> bool:
+    """Whether a line of CSV ends within quotes."""
+    try:
+        next(csv.reader([text], strict=True))
+    except csv.Error as error:
+        return "unexpected end of data" in str(error)
+    return False
 
 
 def _check_fields(fields: list[str], columns: int, delimiter: str, path: Path, number: int) -> None:

@@ -54,7 +54,8 @@ def read_triples(path: str | Path) -> TripleTable:
     """The triples of a file, whose format its name's ending tells."""
     path = Path(path)
     if not path.is_file():
-        raise DataError("no such file", path=str(path))
+        told = "is not a file" if path.exists() else "no such file"
+        raise DataError(told, path=str(path))
     suffix = bare_suffix(path)
     if suffix in DELIMITERS:
         return _read_text(path, DELIMITERS[suffix])
@@ -66,7 +67,7 @@ def read_triples(path: str | Path) -> TripleTable:
         notes = (f"{rdf.literals:,} triples with a literal left out",) if rdf.literals else ()
         return _checked(TripleTable(path, columns, labels=rdf.labels, notes=notes))
     raise DataError(
-        f"files ending in {suffix or 'nothing'!r} are not read",
+        f"files ending in {suffix!r} are not read" if suffix else "its name has no ending",
         path=str(path),
         hint=f"accepted endings: {', '.join(SUFFIXES)}, text also with .gz",
     )
@@ -92,9 +93,17 @@ def _read_text(path: Path, delimiter: str) -> TripleTable:
     columns = tuple(_one_dictionary(table[name]) for name in COLUMNS)
     if any(pc.any(pc.equal(column.dictionary, "")).as_py() for column in columns):
         raise _fault(path, delimiter, "it has an empty field")
+    if delimiter == "," and any(map(_may_be_misquoted, columns)):
+        for _ in fields_of(path, delimiter, len(COLUMNS)):
+            pass  # fails at a line that is
     return _checked(
         TripleTable(path, columns, line_of=lambda row: line_of_row(path, row + bool(header_line)))
     )
+
+
+def _may_be_misquoted(column: pa.DictionaryArray) -> bool:
+    """Whether a name has a line end, or a quote after a space: Arrow takes both as they come."""
+    return bool(pc.any(pc.match_substring_regex(column.dictionary, r'\n|^\s+"')).as_py())
 
 
 def _header_line(path: Path, delimiter: str) -> int:
@@ -118,6 +127,9 @@ def _read_parquet(path: Path) -> TripleTable:
     try:
         file = pyarrow.parquet.ParquetFile(path)
         names = _parquet_columns(path, file.schema_arrow)
+        twice = next((name for name in names if file.schema_arrow.names.count(name) > 1), None)
+        if twice is not None:
+            raise DataError(f"two columns are called {twice!r}", path=str(path))
         table = file.read(columns=names)
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"cannot be read as Parquet: {error}", path=str(path)) from error
