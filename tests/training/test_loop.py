@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from conekg.errors import CheckpointError, ConfigError, TrainingDivergedError
+from conekg.errors import CheckpointError, ConeKGError, ConfigError, TrainingDivergedError
 from conekg.evaluation.evaluate import evaluate
 from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from conekg.graph.vocabulary import NameTable, Vocabulary
@@ -249,6 +249,61 @@ def test_a_collapsed_loss_is_told_from_a_bad_moment_and_from_a_slow_start():
         watch.check({"path": 0.7, "other": 0.69}, step, 0.1)
     with pytest.raises(TrainingDivergedError, match="collapsed"):
         watch.check({"path": 0.7, "other": 0.69}, 4, 0.1)
+
+
+def train_with_losses(run, losses, monkeypatch, **options):
+    """Train a run whose reports are the given losses, one after the other."""
+    real, reports = loop.make_updater, iter(losses)
+
+    def reporting(*arguments):
+        updater = real(*arguments)
+        updater.take_loss = lambda: {"everything": next(reports)}
+        return updater
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "make_updater", reporting)
+        return train(run, device=CPU, **options)
+
+
+def test_a_resumed_run_remembers_that_it_had_learnt_and_how_long_it_has_not(tmp_path, monkeypatch):
+    run = tiny_run(tmp_path / "run", steps=9, log_every=1, checkpoint_every=1)
+    for losses in ([0.3], [0.3], [0.7], [0.7], [0.7], [0.7]):  # stopped after each step
+        assert not train_with_losses(run, losses, monkeypatch, max_minutes=0).finished
+    with pytest.raises(TrainingDivergedError, match=r"collapsed: 0\.7000 at step 7"):
+        train_with_losses(run, [0.7], monkeypatch)
+    slow = tiny_run(tmp_path / "slow", steps=9, log_every=1, checkpoint_every=1)
+    assert not train_with_losses(slow, [0.7], monkeypatch, max_minutes=0).finished
+    assert train_with_losses(slow, [0.7] * 8, monkeypatch).finished
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nMore of it"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"),
+        MemoryError("Unable to allocate 2 GiB"),
+    ],
+)
+def test_too_little_memory_is_told_with_what_takes_it(tmp_path, monkeypatch, error):
+    run = tiny_run(tmp_path / "run")
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(loop, "make_updater", fail)
+    with pytest.raises(ConeKGError, match=r"not enough memory to train: .*llocat") as told:
+        train(run, device=CPU)
+    assert "training.batch_size" in told.value.hint
+    assert "More of it" not in told.value.message
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(loop, "make_updater", fail)
+    with pytest.raises(RuntimeError, match="a bug"):
+        train(tiny_run(tmp_path / "run"), device=CPU)
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):

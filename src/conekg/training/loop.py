@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
 
-from conekg.errors import CheckpointError, ConfigError, TrainingDivergedError
+from conekg.errors import CheckpointError, ConeKGError, ConfigError, TrainingDivergedError
 from conekg.model.interface import QueryModel
 from conekg.training.batches import move_to_device
 from conekg.training.checkpoint import (
@@ -28,7 +29,7 @@ from conekg.training.interrupt import StopRequest
 from conekg.training.loss import UNINFORMED_LOSS
 from conekg.training.run import Run
 from conekg.training.schedule import forgets_moments_at, learning_rate_at
-from conekg.training.tracking import Tracker
+from conekg.training.tracking import Tracker, read_metrics
 from conekg.training.updater import Updater, make_updater
 
 logger = logging.getLogger(__name__)
@@ -69,6 +70,24 @@ class Outcome:
     best_score: float | None
 
 
+@contextmanager
+def _lack_of_memory_told() -> Iterator[None]:
+    """Say what takes the memory that there was too little of."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        is_lack = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        # Of a CPU's memory torch has no error of its own.
+        if not is_lack and "can't allocate memory" not in str(error):
+            raise
+        raise ConeKGError(
+            f"there is not enough memory to train: {str(error).splitlines()[0]}",
+            hint="start a run of a lower training.batch_size, training.negatives or model.dim "
+            "(--set); a checkpoint that was written before is untouched",
+        ) from error
+
+
+@_lack_of_memory_told()
 def train(
     run: Run,
     *,
@@ -91,6 +110,7 @@ def train(
     updater = make_updater(model, data, recipe, device)
     state = _restore(run, model, updater)
     watch = LossWatch(None if model.has_own_loss else UNINFORMED_LOSS)
+    _show_logged_losses(watch, run, state.step)
     started, first_step = time.monotonic(), state.step
     deadline = math.inf if max_minutes is None else started + 60.0 * max_minutes
     last_report, losses, validation = started, dict[str, float](), dict[str, float]()
@@ -175,25 +195,41 @@ class LossWatch:
         """Raise TrainingDivergedError when the loss is not finite or has collapsed."""
         advice = (
             f"lower the learning rate, now {learning_rate:g} (--set training.learning_rate=...), "
-            "or raise the margin (--set model.gamma=...); the last checkpoint is from before this"
+            "or raise the margin (--set model.gamma=...)"
         )
         for pool, loss in losses.items():
             if not math.isfinite(loss):
                 raise TrainingDivergedError(
-                    f"the loss of pool {pool!r} is {loss} at step {step}", hint=advice
+                    f"the loss of pool {pool!r} is {loss} at step {step}",
+                    hint=f"{advice}; the last checkpoint is from before this",
                 )
+        self.see(losses)
+        if self._uninformed_loss is not None and losses and self._collapsed >= self.patience:
+            mean = sum(losses.values()) / len(losses)
+            raise TrainingDivergedError(
+                f"the loss has collapsed: {mean:.4f} at step {step}, after it had been lower; "
+                f"log 2 = {self._uninformed_loss:.4f} is what a model pays that tells no answer "
+                "from any other entity",
+                hint=f"{advice}; the last checkpoint may be of the collapsed model, the best by "
+                "validation is not",
+            )
+
+    def see(self, losses: Mapping[str, float]) -> None:
+        """Count a report without judging it, such as one of before a run was resumed."""
         if self._uninformed_loss is None or not losses:
             return
         mean = sum(losses.values()) / len(losses)
         self._has_learnt |= mean < 0.9 * self._uninformed_loss
         is_collapsed = self._has_learnt and mean > 0.99 * self._uninformed_loss
         self._collapsed = self._collapsed + 1 if is_collapsed else 0
-        if self._collapsed >= self.patience:
-            raise TrainingDivergedError(
-                f"the loss has collapsed: {mean:.4f} at step {step}, after it had been lower; "
-                f"log 2 = {self._uninformed_loss:.4f} is what a model pays that tells no answer "
-                "from any other entity",
-                hint=advice,
+
+
+def _show_logged_losses(watch: LossWatch, run: Run, until: int) -> None:
+    """Let the watch see what the run logged up to a step, in whichever process that was."""
+    for line in read_metrics(run.folder):
+        if line["kind"] == "train" and int(line["step"]) <= until:
+            watch.see(
+                {pool: float(line[pool]) for pool in run.recipe.training.cycle if pool in line}
             )
 
 
