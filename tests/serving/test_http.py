@@ -237,6 +237,16 @@ def test_limits_of_a_question(served, body, status, kind):
     error_of(served.post("/api/ask", **body), status, kind)
 
 
+@pytest.mark.parametrize("path", ["ask", "explain", "cones", "parse", "relations", "about"])
+def test_parameters_that_a_route_does_not_have_are_refused(served, path):
+    address = f"/api/{path}?top_k=3"
+    body = {"query": "France"} | ({"answer": "France"} if path in ("explain", "cones") else {})
+    get = path in ("relations", "about")
+    response = served.client.get(address) if get else served.client.post(address, json=body)
+    assert response.status_code == 422
+    assert response.json()["error"]["message"] == "query.top_k: no such parameter here"
+
+
 def test_malformed_bodies_are_refused(served):
     url = "/api/ask"
     sent = {"content-type": "application/json"}

@@ -28,6 +28,7 @@ class BodyRoute(APIRoute):
         model: type[BaseModel] = get_type_hints(self.endpoint)["request"]
 
         async def handle(request: Request) -> Response:
+            refuse_parameters(request)
             if not is_json(request.headers.get("content-type", "")):
                 raise _invalid("the body must be sent as application/json")
             try:
@@ -42,6 +43,17 @@ class BodyRoute(APIRoute):
             return await endpoint(body)
 
         return handle
+
+
+def refuse_parameters(request: Request) -> None:
+    """Fail where a route that takes no parameters is sent some, as in `/api/ask?top_k=3`.
+
+    They would be ignored: options belong in the body.
+    """
+    for name in request.query_params:
+        raise RequestValidationError(
+            [{"type": "extra_forbidden", "loc": ("query", name), "msg": "no such parameter here"}]
+        )
 
 
 def is_json(content_type: str) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Query, Request, Response, Security
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse
 from fastapi.security import HTTPBearer
@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 
 from conekg.answering.engine import Answerer
 from conekg.query.tree import Anchor, Project
-from conekg.serving.body_route import BodyRoute
+from conekg.serving.body_route import BodyRoute, refuse_parameters
 from conekg.serving.errors import describe_invalid, describe_status, error_response
 from conekg.serving.gate import Gate
 from conekg.serving.limits import Limits
@@ -143,17 +143,19 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
         "/ask", ask, methods=["POST"], response_model=AskResponse, route_class_override=BodyRoute
     )
 
-    @router.post("/explain")
+    bare = [Depends(refuse_parameters)]
+
+    @router.post("/explain", dependencies=bare)
     async def explain(request: ExplainRequest) -> ExplainResponse:
         """What each variable of a query stood for, and the path that leads to an answer."""
         return await service.explain(request)
 
-    @router.post("/cones")
+    @router.post("/cones", dependencies=bare)
     async def cones(request: ConesRequest) -> ConesResponse:
         """Some of the query's sector-cones, narrow to wide, with an answer's angles in them."""
         return await service.cones(request)
 
-    @router.post("/parse")
+    @router.post("/parse", dependencies=bare)
     async def parse(request: ParseRequest) -> ParseResponse:
         """A query, as text or as a tree, understood: canonical text, words and tree."""
         return service.parse(request)
@@ -163,7 +165,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
         """Entities whose name or label begins with `prefix`, in any case."""
         return service.entities(query.prefix, query.limit)
 
-    @router.get("/relations")
+    @router.get("/relations", dependencies=bare)
     async def relations() -> RelationsResponse:
         """All relations of the graph."""
         return service.relations
@@ -173,7 +175,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
         """The facts around an entity, relation by relation, `limit` entities each."""
         return service.neighbors(query.entity, query.graph, query.limit)
 
-    @router.get("/about")
+    @router.get("/about", dependencies=bare)
     async def about_server() -> AboutResponse:
         """What this server answers from, its limits, and questions to start with."""
         return about
