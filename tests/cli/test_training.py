@@ -206,7 +206,6 @@ def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
          "holds valid queries, not test queries"),
         (["evaluate", "RUN", "--queries", "RUN/queries/valid.arrow", "--recompute"],
          "has its answers"),
-        (["evaluate", "RUN", "--markdown", "OUT/no/x.md"], "cannot write"),
         (["fit", "OUT/no.tsv", "--out", "OUT"], "no.tsv"),
         (["fit", "GRAPH", "--out", "RUN", "--resume", "--recipe", "fast"], "recipe 'small'"),
         (["fit", "GRAPH", "--out", "RUN", "--resume", "--model", "gqe"], "the model 'cone'"),
@@ -222,3 +221,24 @@ def test_mistakes_are_told_and_exit_with_2(graph, run, tmp_path, arguments, word
     assert result.exit_code == 2, result.output
     assert words in result.stderr.replace("\n", " ")
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "words"), [("no/x.md", "there is no folder"), ("", "it is a folder")]
+)
+def test_a_file_that_cannot_be_written_is_refused_before_ranking(run, tmp_path, file, words):
+    result = conekg("evaluate", run, "--markdown", tmp_path / file)
+    assert result.exit_code == 2
+    assert f"cannot write {tmp_path / file}: {words}" in result.stderr.replace("\n", " ")
+    assert "evaluating" not in result.stderr
+
+
+def test_a_resumed_run_without_test_queries_has_no_tables(graph, tmp_path):
+    assert conekg("sample", graph, "--out", tmp_path / "q", "--count", 8).exit_code == 0
+    (tmp_path / "q" / "test.arrow").unlink()
+    begun = ["train", graph, "--queries", tmp_path / "q", "--out", tmp_path / "run", *SMALL]
+    assert conekg(*begun, "--max-minutes", 0).exit_code == 0
+    result = conekg("train", "--resume", "--out", tmp_path / "run", "--tables")
+    assert result.exit_code == 2
+    assert "has no test queries, which --tables ranks" in result.stderr.replace("\n", " ")
+    assert "training cone" not in result.stderr

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from conekg.cli.console import JsonOption, print_json, progress, results, say
+from conekg.cli.console import JsonOption, print_json, progress, results
+from conekg.cli.output_file import check_file, write_file
 from conekg.errors import ConfigError
 
 RunArgument = Annotated[Path, typer.Argument(help="A run folder of `conekg fit` or `train`.")]
@@ -62,6 +63,7 @@ def evaluate(
     from conekg.training.loop import pick_device
     from conekg.training.run import open_run
 
+    check_file(markdown)
     opened = open_run(run)
     if queries is not None:
         query_set = open_queries(queries, split, opened.graph, recompute=recompute)
@@ -89,13 +91,9 @@ def evaluate(
         )
         beside = {"frequency": frequency.row()}
         content["baseline"] = frequency.to_json()
-    if markdown is not None:
-        try:
-            markdown.write_text(report.to_markdown(beside), encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"cannot write {markdown}: {error.strerror}") from error
-        say(f"wrote {markdown}")
     if as_json:
         print_json(content)
     else:
         results().print(report.to_table(beside))
+    if markdown is not None:
+        write_file(markdown, report.to_markdown(beside))

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from conekg.cli.console import progress, results, say
+from conekg.cli.output_file import check_file, write_file
 from conekg.cli.paper_tables import print_tables
 from conekg.errors import ConfigError
 
@@ -98,10 +99,7 @@ def reproduce(
     given = {key: value for key, value in given.items() if value is not None}
     _refuse_without_effect(experiment, given)
     for file in (json_file, markdown, picture):
-        if file is not None and not file.parent.is_dir():
-            raise ConfigError(f"cannot write {file}: there is no folder {file.parent}")
-        if file is not None and file.is_dir():
-            raise ConfigError(f"cannot write {file}: it is a folder")
+        check_file(file)
     if picture is not None:
         check_picture(picture)
     opened = [open_run(folder) for folder in runs or []]
@@ -116,9 +114,9 @@ def reproduce(
             "options": {key: str(v) if isinstance(v, Path) else v for key, v in given.items()},
             "tables": [table.to_json() for table in tables],
         }
-        _write(json_file, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+        write_file(json_file, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
     if markdown is not None:
-        _write(markdown, tables_markdown(f"conekg reproduce {name}", tables))
+        write_file(markdown, tables_markdown(f"conekg reproduce {name}", tables))
     if picture is not None:
         draw_tables(tables, picture)
         say(f"drew {picture}")
@@ -148,11 +146,3 @@ def _print_list() -> None:
         flags = " ".join(f"--{option.replace('_', '-')}" for option in experiment.options)
         table.add_row(experiment.name, experiment.summary, places, flags)
     results().print(table)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from error
-    say(f"wrote {path}")

@@ -108,6 +108,8 @@ def train(
                     "--recipe, --set, --config, --queries or --show-recipe"
                 )
             run = open_run(out)
+            if tables and not run.has_queries("test"):
+                raise ConfigError(f"{out} has no test queries, which --tables ranks", key="tables")
         else:
             if graph is None:
                 raise ConfigError("give a GRAPH to train on, or --resume to continue a run")
