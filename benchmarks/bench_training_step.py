@@ -28,9 +28,12 @@ from conekg.query.shape import STRUCTURES
 from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.training.batches import DeviceData, move_to_device
 from conekg.training.precision import Precision
-from conekg.training.recipe import INTERSECTION_POOL, OTHER_POOL, PATH_POOL, TrainingRecipe
+from conekg.training.recipe import OTHER_POOL, PATH_POOL, Pool, TrainingRecipe
 from conekg.training.timing import seconds_per_step
 from conekg.training.updater import EagerUpdater, Updater
+
+INTERSECTION_POOL = Pool("other", (("2i", 1.0), ("3i", 1.0)))
+"""What is left of `OTHER_POOL` for a model that cannot negate."""
 
 SIZES = {"fb15k": (14951, 2690), "fb15k-237": (14505, 474), "nell995": (63361, 400)}
 CONFIGS: dict[str, dict[str, object]] = {

@@ -62,6 +62,7 @@ def test_an_unknown_option_is_an_error_with_a_suggestion() -> None:
         ("cone", "dim", True, "a whole number is needed"),
         ("cone", "gamma", "thirty", "a number is needed"),
         ("cone", "gamma", -1.0, "positive"),
+        ("beta", "gamma", 1e300, "a million at most"),
         ("cone", "dropout", 1.0, "below 1"),
         ("cone", "hidden", 0, "at least 1"),
         ("cone", "center_weight", 1.0, r"in \[0, 1\)"),

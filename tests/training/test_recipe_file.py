@@ -1,3 +1,4 @@
+import tomllib
 from dataclasses import replace
 
 import pytest
@@ -96,6 +97,10 @@ def test_an_unknown_key_is_refused_with_a_suggestion(setting, suggestion):
         ("training.steps.more=1", "has no keys"),
         ("training=1", "table"),
         ("model.name=con", "unknown model"),
+        ("model.name=gqe", "choose the other by --model gqe"),
+        ("recipe=small", "name alone; --recipe chooses"),
+        ("training.pools.new.1p=1", "would change nothing"),
+        ("training.pools.step.1p=1", "another use for 'step'"),
         ("training.steps", "key=value"),
         ("=3", "key=value"),
     ],
@@ -142,6 +147,24 @@ def test_a_configuration_file_is_merged_and_settings_come_last(tmp_path):
     assert (recipe.config.dim, recipe.training.steps, recipe.training.seed) == (24, 5, 4)
     assert recipe.training.pool("path").shares == (("1p", 1.0),)  # a pool is replaced as a whole
     assert recipe.training.pool("other").shapes[0] == "2i"
+
+
+def test_a_file_for_another_model_says_how_to_choose_it():
+    """Such as the recipe.toml of a run, whose keys this model does not know."""
+    changes = {"model": {"name": "gqe", "dim": 16}}
+    with pytest.raises(ConfigError, match="choose the other by --model gqe") as error:
+        change_recipe(find_recipe("small", "cone"), changes, [])
+    assert error.value.key == "model.name"
+    assert change_recipe(find_recipe("small", "gqe"), changes, []).config.dim == 16
+
+
+def test_a_recipe_with_an_idle_pool_can_be_given_again():
+    """Pools of a file that takes the place of others are used; the others stay, idle."""
+    changes = {"training": {"cycle": ["mine"], "pools": {"mine": {"1p": 1.0}}}}
+    once = change_recipe(find_recipe("small", "cone"), changes, ["training.pools.mine.2p=2"])
+    assert once.training.trained_shapes() == ("1p", "2p")
+    again = change_recipe(find_recipe("small", "cone"), tomllib.loads(dump_recipe(once)), [])
+    assert again == once
 
 
 def test_unreadable_configurations_say_which_file(tmp_path):

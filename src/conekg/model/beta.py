@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from conekg.model.config import require, require_dimensions
+from conekg.model.config import require_dimensions, require_margin
 from conekg.model.interface import QueryModel, Region
 from conekg.model.layers import apply_to_each, perceptron, uniform_table
 
@@ -36,7 +36,7 @@ class BetaConfig:
 
     def __post_init__(self) -> None:
         require_dimensions(self.dim, self.hidden)
-        require(self.gamma > 0, "gamma", self.gamma, "a positive number")
+        require_margin(self.gamma)
 
 
 class Beta(QueryModel):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from conekg.model.config import require, require_dimensions
+from conekg.model.config import require, require_dimensions, require_margin
 from conekg.model.interface import QueryModel, Region
 from conekg.model.layers import DeepSet, perceptron, uniform_table
 
@@ -31,7 +31,7 @@ class BoxConfig:
 
     def __post_init__(self) -> None:
         require_dimensions(self.dim)
-        require(self.gamma > 0, "gamma", self.gamma, "a positive number")
+        require_margin(self.gamma)
         require(0 <= self.center_weight < 1, "center_weight", self.center_weight, "in [0, 1)")
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from conekg.model.config import require, require_dimensions
+from conekg.model.config import require, require_dimensions, require_margin
 from conekg.model.interface import QueryModel, Region
 from conekg.model.kernels.candidates import cone_candidate_distance
 from conekg.model.layers import DeepSet, apply_to_each, perceptron, uniform_table
@@ -64,7 +64,7 @@ class ConeConfig:
 
     def __post_init__(self) -> None:
         require_dimensions(self.dim, self.hidden)
-        require(self.gamma > 0, "gamma", self.gamma, "a positive number")
+        require_margin(self.gamma)
         require(0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
         require(0 <= self.center_weight < 1, "center_weight", self.center_weight, "in [0, 1)")
         require(self.axis_scale > 0, "axis_scale", self.axis_scale, "a positive number")

@@ -47,6 +47,11 @@ def require_dimensions(dim: int, hidden: int | None = None) -> None:
         require(hidden >= 1, "hidden", hidden, "at least 1")
 
 
+def require_margin(gamma: float) -> None:
+    """Raise ConfigError unless the margin is positive, and of a size that float32 tables bear."""
+    require(0 < gamma <= 1e6, "gamma", gamma, "a positive number, a million at most")
+
+
 def config_from_table(kind: type[Options], table: Mapping[str, object], where: str = "") -> Options:
     """A dataclass from a table of its fields; what the table does not mention is default.
 

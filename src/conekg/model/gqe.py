@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from conekg.model.config import require, require_dimensions
+from conekg.model.config import require_dimensions, require_margin
 from conekg.model.interface import QueryModel, Region
 from conekg.model.layers import perceptron, uniform_table
 
@@ -29,7 +29,7 @@ class GqeConfig:
 
     def __post_init__(self) -> None:
         require_dimensions(self.dim)
-        require(self.gamma > 0, "gamma", self.gamma, "a positive number")
+        require_margin(self.gamma)
 
 
 class Gqe(QueryModel):

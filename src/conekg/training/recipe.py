@@ -18,6 +18,9 @@ from conekg.training.precision import Precision
 NegativeSampling = Literal["uniform-filtered", "uniform-published"]
 Decay = Literal["drops", "linear"]
 
+RESERVED = ("step", "kind", "learning_rate")
+"""What a line of a run's metrics holds beside the loss of each pool, which has the pool's name."""
+
 
 @dataclass(frozen=True)
 class Pool:
@@ -30,6 +33,12 @@ class Pool:
 
     def __post_init__(self) -> None:
         where = f"training.pools.{self.name}"
+        if self.name in RESERVED:
+            raise ConfigError(
+                f"{where}: the metrics of a run have another use for {self.name!r}; call the pool "
+                "something else",
+                key=where,
+            )
         if not self.shares:
             raise ConfigError(f"{where} is empty: a pool has one shape at least", key=where)
         for shape, share in self.shares:
@@ -85,9 +94,6 @@ OTHER_POOL = Pool(
     ),
 )
 """Intersections and negations; the release has ten times as many queries of 2i and 3i."""
-
-INTERSECTION_POOL = Pool("other", (("2i", 1.0), ("3i", 1.0)))
-"""What is left of `OTHER_POOL` for a model that cannot negate."""
 
 
 @dataclass(frozen=True)

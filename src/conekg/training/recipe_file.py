@@ -84,12 +84,50 @@ def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable
     A pool given in `changes` replaces the pool of that name; other tables are merged.
     """
     table = _merged(recipe_to_table(recipe), changes, ())
+    set_pools = list[str]()
     for setting in settings:
         keys, value = _parse_setting(setting)
+        if keys == ["recipe"]:
+            raise ConfigError(
+                f"--set {setting!r} would change the recipe's name alone; --recipe chooses another",
+                key="recipe",
+            )
         _assign(table, keys, value)
+        set_pools += keys[2:3] if keys[:2] == ["training", "pools"] else []
+    _refuse_another_model(recipe, table)
     changed = recipe_from_table(table)
     _refuse_idle_changes(recipe, changed)
+    _refuse_idle_pools(changed.training, set_pools)
     return changed
+
+
+def _refuse_idle_pools(training: TrainingRecipe, names: Iterable[str]) -> None:
+    """Raise ConfigError at a pool that was set and that no update draws from.
+
+    A file may have such pools: it replaces some of a recipe's and leaves the others idle.
+    """
+    there = {pool.name for pool in training.pools}
+    for name in names:
+        if name in there and name not in training.cycle:
+            key = f"training.pools.{name}"
+            raise ConfigError(
+                f"{key} would change nothing: training.cycle, {list(training.cycle)}, has no "
+                f"{name!r}",
+                key=key,
+            )
+
+
+def _refuse_another_model(recipe: Recipe, table: Table) -> None:
+    """Raise ConfigError where changes are meant for another model than the recipe is of."""
+    model = table.get("model")
+    name = model.get("name", recipe.model) if isinstance(model, Mapping) else recipe.model
+    if name != recipe.model:
+        find_model(str(name))
+        raise ConfigError(
+            f"model.name = {name!r}: the recipe is one of model {recipe.model!r}; choose the other "
+            f"by --model {name}",
+            key="model.name",
+        )
 
 
 def _refuse_idle_changes(before: Recipe, after: Recipe) -> None:
