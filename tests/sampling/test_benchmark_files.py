@@ -18,6 +18,7 @@ from conekg.sampling.benchmark_files import read_queries, write_betae, write_que
 from conekg.sampling.protocol import SamplingProtocol
 from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.sampling.sample import sample_query_set
+from conekg.sampling.source import open_all_queries
 from oracle import Oracle
 
 PLAIN = SamplingProtocol("plain", cap=12, patience=20_000)
@@ -168,7 +169,7 @@ def test_files_that_do_not_fit_are_refused(
         read_queries(tmp_path, "test", random_graph)
 
 
-@pytest.mark.parametrize("answer", [{60}, {-1}, {"x"}, 5])
+@pytest.mark.parametrize("answer", [{60}, {-1}, {"x"}, {1.5}, "12", 5])
 def test_answers_that_are_no_entities_are_refused(
     random_graph: KnowledgeGraph, tmp_path: Path, answer: object
 ) -> None:
@@ -177,6 +178,31 @@ def test_answers_that_are_no_entities_are_refused(
         broken(tmp_path, f"test-{name}.pkl", {key: {(1, (2,))} if name == "queries" else answer})
     with pytest.raises(DataError, match="answers"):
         read_queries(tmp_path, "test", random_graph)
+
+
+def test_answers_in_a_list_count_once_each(random_graph: KnowledgeGraph, tmp_path: Path) -> None:
+    broken(tmp_path, "train-queries.pkl", {("e", ("r",)): {(1, (2,))}})
+    broken(tmp_path, "train-answers.pkl", {(1, (2,)): [7, 3, 7]})
+    (block,) = read_queries(tmp_path, "train", random_graph)
+    assert block.hard[0].tolist() == [3, 7]
+
+
+def test_a_query2box_folder_without_links_holds_queries(
+    random_graph: KnowledgeGraph, tmp_path: Path
+) -> None:
+    query_set = sampled(random_graph, "valid", ("2i",))
+    write_query2box(tmp_path, query_set)
+    found = open_all_queries(tmp_path, random_graph)
+    assert list(found) == ["valid"]
+    assert content(found["valid"]) == content(query_set)
+
+
+def test_what_is_no_folder_holds_no_queries(random_graph: KnowledgeGraph, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such folder"):
+        open_all_queries(tmp_path / "nowhere", random_graph)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="it is a file"):
+        open_all_queries(tmp_path / "file", random_graph)
 
 
 def test_a_folder_without_queries_or_answers_says_what_it_needs(

@@ -1,12 +1,14 @@
 import gc
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
 from conekg.errors import CheckpointError, StoreError
 from conekg.model.catalog import MODELS
-from conekg.sampling.query_set import load_query_set
+from conekg.sampling.query_set import load_query_set, save_query_set
 from conekg.training import run as run_module
 from conekg.training.loop import train
 from conekg.training.run import create_run, is_run, open_run
@@ -49,6 +51,16 @@ def test_an_empty_folder_may_be_used(tmp_path):
     assert tiny_run(tmp_path / "run").recipe.model == "cone"
 
 
+@pytest.mark.parametrize("name", [".", "", "../here"])
+def test_the_current_folder_is_refused(tmp_path, monkeypatch, name):
+    """It would be replaced, and whoever is in it would be nowhere."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(CheckpointError, match="the folder that you are in"):
+        tiny_run(Path(name))
+    assert not list((tmp_path / "here").iterdir())
+
+
 def test_a_failed_start_leaves_nothing(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises((CheckpointError, StoreError)):
@@ -86,6 +98,14 @@ def test_a_swapped_graph_is_noticed(tmp_path):
         _ = open_run(run.folder).graph
 
 
+def test_queries_of_another_graph_are_noticed(tmp_path):
+    run = tiny_run(tmp_path / "run")
+    foreign = replace(tiny_queries()["train"], graph_fingerprint="0" * 16)
+    save_query_set(run.folder / "queries" / "train.arrow", foreign)
+    with pytest.raises(StoreError, match="made for the graph 0000"):
+        open_run(run.folder).queries("train")
+
+
 @pytest.mark.parametrize("model", list(MODELS))
 def test_a_loaded_model_scores_as_the_trained_one(tmp_path, model):
     run = tiny_run(tmp_path / "run", model, steps=3)
@@ -109,7 +129,9 @@ def test_a_loaded_model_scores_as_the_trained_one(tmp_path, model):
 def test_queries_are_read_again_only_when_nobody_has_them(tmp_path, monkeypatch):
     created = tiny_run(tmp_path / "run")
     read = []
-    monkeypatch.setattr(run_module, "load_query_set", lambda p: read.append(p) or load_query_set(p))
+    monkeypatch.setattr(
+        run_module, "load_query_set", lambda *a: read.append(a) or load_query_set(*a)
+    )
     opened = open_run(created.folder)
     first = opened.queries("train")
     assert opened.queries("train") is first

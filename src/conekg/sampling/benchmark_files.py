@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 from collections import defaultdict
 from collections.abc import Mapping
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,9 @@ def read_queries(
     With `recompute` the answers come from the graph and the folder need not hold any.
     """
     place = Path(folder)
-    if (place / f"{split}-queries.pkl").is_file():
+    if _is_betae(place, split):
         return _read_betae(place, split, graph, recompute)
-    if any((place / f"{split}_triples_{names[0]}.pkl").is_file() for names in _QUERY2BOX.values()):
+    if _is_query2box(place, split):
         return _read_query2box(place, split, graph, recompute)
     raise DataError(
         f"no {split} queries here",
@@ -66,7 +67,16 @@ def read_queries(
     )
 
 
+def holds_queries(folder: Path, split: Split) -> bool:
+    """Whether a folder has queries of a split in the form of either release."""
+    return _is_betae(folder, split) or _is_query2box(folder, split)
+
+
 # --- BetaE -----------------------------------------------------------------------------------
+
+
+def _is_betae(folder: Path, split: Split) -> bool:
+    return (folder / f"{split}-queries.pkl").is_file()
 
 
 def _read_betae(folder: Path, split: Split, graph: KnowledgeGraph, recompute: bool) -> QuerySet:
@@ -130,6 +140,11 @@ def write_betae(folder: str | Path, query_set: QuerySet) -> None:
 
 
 # --- Query2Box -------------------------------------------------------------------------------
+
+
+def _is_query2box(folder: Path, split: Split) -> bool:
+    names = (names[0] for names in _QUERY2BOX.values())
+    return any((folder / f"{split}_triples_{name}.pkl").is_file() for name in names)
 
 
 def _read_query2box(folder: Path, split: Split, graph: KnowledgeGraph, recompute: bool) -> QuerySet:
@@ -227,7 +242,7 @@ def _rows(
     may_miss: bool,
     folder: Path,
 ) -> Ragged:
-    """The answers of each query, sorted; every query has an entry unless `may_miss`."""
+    """The answers of each query, sorted, each once; every query has an entry unless `may_miss`."""
     rows: list[IntArray] = []
     for key in keys:
         if key not in answers:
@@ -237,7 +252,8 @@ def _rows(
             continue
         found = answers[key]
         try:
-            rows.append(np.sort(np.fromiter(found, dtype=np.int32, count=len(found))))
+            # A list may repeat an answer, which is one answer all the same.
+            rows.append(np.unique(np.fromiter(map(index, found), np.int32, len(found))))
         except (TypeError, ValueError, OverflowError) as error:
             raise DataError(
                 f"the answers to {key!r} are no set of entity ids", path=str(folder)

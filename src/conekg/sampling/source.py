@@ -6,7 +6,7 @@ from pathlib import Path
 
 from conekg.errors import ConfigError, DataError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
-from conekg.sampling.benchmark_files import read_queries
+from conekg.sampling.benchmark_files import holds_queries, read_queries
 from conekg.sampling.query_set import QuerySet, load_query_set
 
 
@@ -48,15 +48,18 @@ def open_queries(
 
 def has_queries(folder: Path, split: Split) -> bool:
     """Whether a folder holds queries of a split in any of the known forms."""
-    return folder.is_dir() and (
-        (folder / f"{split}.arrow").is_file()
-        or (folder / f"{split}-queries.pkl").is_file()
-        or (folder / f"{split}_triples_1c.pkl").is_file()
-    )
+    return (folder / f"{split}.arrow").is_file() or holds_queries(folder, split)
 
 
 def open_all_queries(folder: Path, graph: KnowledgeGraph) -> dict[Split, QuerySet]:
     """The queries of every split that a folder holds."""
+    if not folder.is_dir():
+        what = "it is a file" if folder.exists() else "no such folder"
+        raise DataError(
+            what,
+            path=str(folder),
+            hint="give a folder of `conekg sample`, or a BetaE or Query2Box folder",
+        )
     return {
         split: open_queries(folder, split, graph) for split in SPLITS if has_queries(folder, split)
     }

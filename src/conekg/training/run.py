@@ -90,7 +90,8 @@ class Run:
             )
         queries = self._held.get(split)
         if queries is None:
-            queries = load_query_set(self.folder / "queries" / f"{split}.arrow")
+            # With the graph, so that a file from elsewhere is told from the run's own.
+            queries = load_query_set(self.folder / "queries" / f"{split}.arrow", self.graph)
             self._held[split] = queries
         return queries
 
@@ -185,6 +186,11 @@ def create_run(
 
 def check_vacant(folder: Path) -> None:
     """Raise CheckpointError unless a new run can be put there; worth asking before long work."""
+    if folder.resolve() == Path.cwd():
+        raise CheckpointError(
+            f"{folder} is the folder that you are in, and a run is moved to its place as a whole",
+            hint="give --out the name of a folder that does not exist yet",
+        )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CheckpointError(
             f"{folder} already exists and is not empty",
@@ -211,8 +217,10 @@ def _read_info(folder: Path) -> dict[str, Any]:
     try:
         info: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         version = info["format"]
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         what = "does not exist" if not folder.exists() else f"is not a run: it has no {_INFO}"
+        if folder.is_file():
+            what = "is a file; a run is a folder"
         raise CheckpointError(
             f"{folder} {what}",
             hint="`conekg fit TRIPLES --out RUN` makes a run; `conekg demo` makes one to try",
