@@ -2,10 +2,12 @@
 
 Inner code raises the fact; the command line and the server turn it into one
 message or one JSON object. A traceback therefore always means a bug of ours.
-This module imports nothing, so that anything may import it.
+This module imports nothing of ours, so that anything may import it.
 """
 
 from __future__ import annotations
+
+import unicodedata
 
 
 class ConeKGError(Exception):
@@ -130,5 +132,27 @@ def located(message: str, text: str | None, span: tuple[int, int] | None) -> str
     line_stop = text.find("\n", start)
     line = text[line_start : len(text) if line_stop < 0 else line_stop]
     column = start - line_start
-    width = max(1, min(stop, line_start + len(line)) - start)
-    return f"{message} at column {column + 1}\n  {line}\n  {' ' * column}{'^' * width}"
+    end = min(stop - line_start, len(line))
+    if len(line) > _LONGEST_LINE:
+        first = max(0, column - _LONGEST_LINE // 2)
+        last = min(len(line), first + _LONGEST_LINE)
+        before, after = "…" * (first > 0), "…" * (last < len(line))
+        shown, end = before + line[first:last] + after, min(end, last) - first + len(before)
+        place = column - first + len(before)
+    else:
+        shown, place = line, column
+    marker = "^" * max(1, sum(map(_columns, shown[place:end])))
+    # A tab stays one, so that the marker is as far to the right as what it marks.
+    space = "".join("\t" if sign == "\t" else " " * _columns(sign) for sign in shown[:place])
+    return f"{message} at column {column + 1}\n  {shown}\n  {space}{marker}"
+
+
+_LONGEST_LINE = 160
+"""Characters of a query's line that a message shows."""
+
+
+def _columns(sign: str) -> int:
+    """How many columns of a terminal a character takes."""
+    if unicodedata.combining(sign) or unicodedata.category(sign) in ("Cf", "Me", "Mn"):
+        return 0
+    return 2 if unicodedata.east_asian_width(sign) in ("F", "W") else 1

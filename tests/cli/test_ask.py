@@ -204,6 +204,19 @@ def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     assert str(tmp_path) in result.stderr.replace("\n", "")
 
 
+def test_a_file_is_no_run_either(tmp_path: Path) -> None:
+    (tmp_path / "facts.tsv").write_text("a\tr\tb\n")
+    result = ask(tmp_path / "facts.tsv", "a.r")
+    assert result.exit_code == 2
+    assert "facts.tsv is a file; a run is a folder" in result.stderr
+    assert "conekg fit TRIPLES" in result.stderr
+
+
+def test_standard_input_may_begin_with_a_byte_order_mark(run: Path) -> None:
+    result = ask(run, "--file", "-", "--json", "-k", "1", stdin="\ufeffa1.won_by\n")
+    assert result.exit_code == 0, result.stderr
+
+
 def test_nobody_is_left(run: Path) -> None:
     result = ask(run, "f1.won_by", "--only", "known")
     assert result.exit_code == 0

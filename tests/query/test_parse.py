@@ -108,6 +108,30 @@ def test_an_unknown_name_is_shown_in_its_line_with_a_guess():
     ]
 
 
+@pytest.mark.parametrize(
+    ("before", "space"),
+    [("'日本' | ", "         "), ("'Zoe\u0308' | ", "        "), ("\tUSA |\t", "\t     \t")],
+)
+def test_the_marker_stands_under_what_it_marks(before, space):
+    text = f"{before}Frnce.won_by"
+    entities = NameTable("entity", ["日本", "Zoe\u0308", "USA"])
+    with pytest.raises(UnknownNameError) as caught:
+        parse_query(text, Vocabulary(entities, VOCABULARY.relations))
+    assert caught.value.message.splitlines()[1:] == [f"  {text}", f"  {space}^^^^^"]
+
+
+def test_a_long_line_is_shown_around_its_mistake():
+    for operands in range(1, 400, 7):
+        text = "USA | " * operands + "Frnce | " + "USA | " * 60 + "USA"
+        with pytest.raises(UnknownNameError) as caught:
+            parse(text)
+        _, line, marker = caught.value.message.splitlines()
+        assert len(line) <= 164
+        assert line.endswith("…")
+        assert line[marker.index("^") :].startswith("Frnce")
+        assert marker.count("^") == 5
+
+
 def test_an_unknown_relation_is_told_from_an_entity():
     with pytest.raises(UnknownNameError) as caught:
         parse("France.^producd")

@@ -163,7 +163,7 @@ def _read_lines(file: Path) -> Iterator[tuple[int, str]]:
     """The numbered questions of a file; `-` is standard input."""
     try:
         text = (
-            typer.get_text_stream("stdin").read()
+            typer.get_text_stream("stdin").read().removeprefix("\ufeff")
             if str(file) == "-"
             else file.read_text(encoding="utf-8-sig")
         )
