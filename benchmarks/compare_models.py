@@ -4,9 +4,10 @@ Trains each model by its `small` recipe on the same queries, ConE once a seed an
 by the first seed (`--all-seeds`: by each), evaluates the same test queries, writes the tables
 to docs/models-on-geography.md and fails if ConE is not ahead of the baseline on every
 structure with every seed. A folder given by `--out` keeps the runs; those in it are not
-trained again.
+trained again. Some of the models alone make no such page: they want one of their own.
 
-    python benchmarks/compare_models.py [--models cone gqe] [--out FOLDER] [--seeds 0 1 2]
+    python benchmarks/compare_models.py [--out FOLDER] [--seeds 0 1 2]
+    python benchmarks/compare_models.py --models cone gqe --page FILE
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from conekg.training.recipe_file import change_recipe, dump_recipe
 from conekg.training.recipes import find_recipe
 from conekg.training.run import Run, is_run, open_run
 
-PAGE = Path(__file__).parents[1] / "docs" / "models-on-geography.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "models-on-geography.md"
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,12 @@ def main() -> int:
     options.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the training")
     options.add_argument("--all-seeds", action="store_true", help="for every model, not ConE alone")
     options.add_argument("--query-seed", type=int, default=QUERY_SEED, help="of the queries")
-    options.add_argument("--page", type=Path, default=PAGE)
+    options.add_argument("--page", type=Path, default=PAGE, help="the Markdown file to write")
     chosen = options.parse_args()
+    if set(chosen.models) != set(ENTRANTS) and chosen.page.resolve() == PAGE:
+        options.error(f"--models: {PAGE.name} is of all models; give these a --page of their own")
+    if not chosen.page.absolute().parent.is_dir():  # not found out after an hour of training
+        options.error(f"--page {chosen.page}: there is no folder {chosen.page.parent}")
     graph = load_geography()
     queries = sample_queries(graph, None, chosen.query_seed, FitEvents())
     seeds = {

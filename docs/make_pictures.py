@@ -2,9 +2,9 @@
 
     python docs/make_pictures.py [RUN]
 
-RUN is the run whose training curve the tutorial shows; without it that picture stays. Curves
-of the results are drawn from `results/`. The pictures of the page in the browser and of the
-time of a step are made elsewhere.
+RUN is the run whose training curve the tutorial shows; without it that picture stays. What was
+recorded in `results/` is drawn where a page shows it. The pictures of the page in the browser
+and of the time of a step are made elsewhere.
 """
 
 from __future__ import annotations
@@ -107,6 +107,16 @@ def plot_of(content: dict[str, Any]) -> Plot:
     return Plot(content["title"], *axes, series, content["log_x"], tuple(content["marks"]))
 
 
+def recorded_pictures() -> dict[str, Path]:
+    """The records that some page shows a picture of, by the picture's name."""
+    records = {f"{table.stem}-curve.png": table for table in (RESULTS / "curves").glob("*.csv")} | {
+        f"{experiment.parent.name}-{experiment.stem}.png": experiment
+        for experiment in (RESULTS / "experiments").glob("*/*.json")
+    }
+    book = "".join(page.read_text(encoding="utf-8") for page in IMAGES.parent.glob("*.md"))
+    return {name: records[name] for name in sorted(records) if f"images/{name}" in book}
+
+
 def main() -> None:
     """Draw them all."""
     if len(sys.argv) > 2:
@@ -116,14 +126,9 @@ def main() -> None:
     draw_cones(IMAGES / "cones.png")
     draw_operators(IMAGES / "operators.png")
     draw_structures(IMAGES / "structures.png")
-    for table in sorted((RESULTS / "curves").glob("*.csv")):
-        draw_recorded_curve(table, IMAGES / f"{table.stem}-curve.png")
-    for experiment in sorted((RESULTS / "experiments").glob("*/*.json")):
-        if any(
-            table.get("plots") for table in json.loads(experiment.read_text()).get("tables", [])
-        ):
-            name = f"{experiment.parent.name}-{experiment.stem}.png"
-            draw_recorded_plots(experiment, IMAGES / name)
+    for name, record in recorded_pictures().items():
+        draw = draw_recorded_curve if record.suffix == ".csv" else draw_recorded_plots
+        draw(record, IMAGES / name)
     if len(sys.argv) == 2:
         draw_curve(Path(sys.argv[1]), IMAGES / "training-curve.png")
 

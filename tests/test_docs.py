@@ -194,17 +194,34 @@ def test_pictures_are_small(picture: Path) -> None:
     assert picture.stat().st_size < 256_000
 
 
-# --- commands and options ----------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def make_cli() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_cli", DOCS / "make_cli.py")
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_recorded_results_are_drawn_where_a_page_shows_them(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    make_pictures = script("make_pictures")
+    pictures = make_pictures.recorded_pictures()
+    assert "geography-cone-small-seed0-membership.png" in pictures
+    shown = {Path(target).name for _, target in links()}
+    assert set(pictures) <= shown & {picture.name for picture in (DOCS / "images").iterdir()}
+    for name, record in pictures.items():
+        if record.suffix == ".json":
+            make_pictures.draw_recorded_plots(record, tmp_path / name)
+            assert (tmp_path / name).stat().st_size > 1000
+
+
+# --- commands and options ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def make_cli() -> ModuleType:
+    return script("make_cli")
 
 
 def test_the_command_reference_is_up_to_date(make_cli: ModuleType) -> None:

@@ -56,6 +56,8 @@ def test_what_needs_a_gpu_says_so(start, monkeypatch, name):
         ("bench_training_step.py", ["--inductor", "=true"]),
         ("profile_training_step.py", ["--model", "emql"]),
         ("bench_scoring_cpu.py", ["--models", "beta"]),
+        ("compare_models.py", ["--models", "cone", "gqe"]),
+        ("compare_models.py", ["--page", "no/where.md"]),
         ("bench_evaluation.py", ["--dim", "0"]),
         ("bench_evaluation.py", ["--max-queries", "0"]),
     ],
