@@ -17,20 +17,22 @@ from conekg.answering.answer import Question
 from conekg.answering.engine import Answerer
 from conekg.answering.explain import explain, sector_cones, variables_of
 from conekg.answering.explanation import Witness
+from conekg.errors import QueryTooLargeError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.model.catalog import build_model
 from conekg.model.cone import ConeConfig
 from conekg.model.gqe import GqeConfig
 from conekg.query.parse import parse_query
-from conekg.query.rewrite import push_negation, simplify
+from conekg.query.rewrite import DEFAULT_BRANCH_CAP, push_negation, simplify
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
 from oracle import Oracle
 from untrained_run import untrained_run
 
 
-def make(graph: KnowledgeGraph) -> Answerer:
+def make(graph: KnowledgeGraph, max_branches: int = DEFAULT_BRANCH_CAP) -> Answerer:
     config = ConeConfig(dim=6, hidden=5)
-    return Answerer(graph, build_model("cone", graph.num_entities, graph.num_relations, config, 0))
+    model = build_model("cone", graph.num_entities, graph.num_relations, config, 0)
+    return Answerer(graph, model, max_branches=max_branches)
 
 
 def facts_of(graph: KnowledgeGraph, split: Split) -> set[tuple[int, int, int]]:
@@ -182,6 +184,20 @@ def test_scores_are_the_models(film_graph: KnowledgeGraph) -> None:
         expected = float(model.logits(region, torch.tensor([[1]])))
     assert witness.edges[0].score == pytest.approx(expected, rel=1e-5)
     assert witness.answer.score == pytest.approx(expected, rel=1e-5)
+
+
+def test_queries_of_more_branches_than_usual(film_graph: KnowledgeGraph) -> None:
+    names = ["f1", "f2", "f3", "d1", "d2", "c1", "c2"]
+    text = " & ".join(f"(a1 | {name}).won_by" for name in names)
+    patient = make(film_graph, max_branches=128)
+    assert len(patient.ask(text).answers) == 8
+    assert len(explain(patient, Question(text, top_k=2)).witnesses) == 2
+    usual = make(film_graph)
+    with pytest.raises(QueryTooLargeError, match="at most 64"):
+        usual.ask(text)
+    # By De Morgan's law it is one branch.
+    by_law = explain(usual, Question(text, top_k=2, union="demorgan"))
+    assert len(by_law.witnesses) == 2
 
 
 def test_queries_without_variables_or_answers(film_graph: KnowledgeGraph) -> None:

@@ -43,6 +43,12 @@ def test_de_morgan_brings_negation_into_a_union() -> None:
     assert is_supported(Cone, union, "demorgan")
 
 
+def test_the_remedy_of_a_law_is_the_other_form() -> None:
+    with pytest.raises(UnsupportedOperatorError, match="shape 2u need by De Morgan's law") as found:
+        check_supported(Gqe, [STRUCTURES["2u"]], "demorgan")
+    assert "dnf" in str(found.value.hint)
+
+
 def test_the_universe_needs_a_cone() -> None:
     somebody = Project(Universe(), 0)
     assert is_supported(Cone, somebody)

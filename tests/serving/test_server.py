@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -17,7 +18,9 @@ import pytest
 from conekg.errors import ConfigError
 from conekg.serving.limits import Limits
 from conekg.serving.server import is_loopback, open_sockets
+from conekg.serving.worker import Settings, load_app
 from restless_client import ask_until_refused
+from untrained_run import untrained_run
 
 
 class HeldAnswerer:
@@ -54,6 +57,27 @@ def held(answerer):
     yield wrapped
     wrapped.go.set()
     wrapped.explain.set()
+
+
+def test_a_raised_limit_of_branches_reaches_the_answers(tmp_path, film_graph):
+    limits = Limits(query_branches=128)
+    run = untrained_run(tmp_path / "run", film_graph)
+    app, _ = load_app(Settings(run, "best", "cpu", limits, None, False))
+    text = " & ".join(
+        f"(a1 | {name}).won_by" for name in ("f1", "f2", "f3", "d1", "d2", "c1", "c2")
+    )
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://here") as client,
+        ):
+            return await client.post("/api/ask", json={"query": text, "top_k": 3})
+
+    response = asyncio.run(ask())
+    assert response.status_code == 200, response.text
+    assert len(response.json()["answers"]) == 3
 
 
 @pytest.fixture

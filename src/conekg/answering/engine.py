@@ -86,6 +86,7 @@ class Answerer:
         *,
         which: Literal["best", "last"] = "best",
         device: str = "auto",
+        max_branches: int = DEFAULT_BRANCH_CAP,
     ) -> Answerer:
         """The answerer of a run folder, with its checkpoint `best` or `last`.
 
@@ -95,7 +96,7 @@ class Answerer:
         run = open_run(Path(folder))
         place = pick_device(device)
         model = lay_out_for_few_rows(run.load_model(which, place))
-        return cls(run.graph, model, calibration_of(run, which))
+        return cls(run.graph, model, calibration_of(run, which), max_branches=max_branches)
 
     def understand(self, question: Question) -> Understood:
         """The question with its query parsed and everything checked that can be wrong with it.
@@ -110,7 +111,7 @@ class Answerer:
         shape_and_ids = grounded(query)
         self._check_ids(shape_and_ids)
         branches_of(shape_and_ids.shape, question.union, self.max_branches)
-        check_supported(self.model, [shape_and_ids.shape], question.union)
+        check_supported(self.model, [shape_and_ids.shape], question.union, self.max_branches)
         return Understood(
             question=question,
             query=query,

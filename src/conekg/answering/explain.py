@@ -142,7 +142,9 @@ def _witnesses(
     if not answers:
         return ()
     adjacency = answerer.graph.adjacency(question.known_graph)
-    search = WitnessSearch(answerer.model, answerer.index, adjacency, query)
+    search = WitnessSearch(
+        answerer.model, answerer.index, adjacency, query, question.union, answerer.max_branches
+    )
     cell = search.search([answer.entity_id for answer in answers])
     writer = _Writer(answerer)
     return tuple(writer.witness(cell, place, answer) for place, answer in enumerate(answers))

@@ -20,6 +20,7 @@ from conekg.answering.batch import EmbeddedQueries, embed_queries
 from conekg.answering.index import EntityIndex, merge_rankings
 from conekg.graph.adjacency import Adjacency, IntArray, LongArray
 from conekg.model.interface import QueryModel, Region
+from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.tree import (
     Anchor,
     And,
@@ -123,7 +124,13 @@ class WitnessSearch:
     """
 
     def __init__(
-        self, model: QueryModel, index: EntityIndex, adjacency: Adjacency, query: Query
+        self,
+        model: QueryModel,
+        index: EntityIndex,
+        adjacency: Adjacency,
+        query: Query,
+        union: UnionForm = "dnf",
+        cap: int = DEFAULT_BRANCH_CAP,
     ) -> None:
         self._model = model
         self._index = index
@@ -133,7 +140,7 @@ class WitnessSearch:
         self._known: dict[Query, IntArray] = {}
         nodes = [node for node in dict.fromkeys(subtrees(query)) if not isinstance(node, Universe)]
         self._place: dict[Query, int] = {node: place for place, node in enumerate(nodes)}
-        self._embedded: EmbeddedQueries = embed_queries(model, nodes)
+        self._embedded: EmbeddedQueries = embed_queries(model, nodes, union, cap)
 
     def search(self, entity_ids: Sequence[int]) -> Cell:
         """The cheapest ways to the given entities; its candidates are in the order given."""

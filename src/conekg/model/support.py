@@ -14,7 +14,7 @@ from conekg.model.interface import QueryModel
 from conekg.query.plan import branches_of
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.shape import Shape, shape_of
-from conekg.query.tree import Not, Query, Universe, subtrees
+from conekg.query.tree import Not, Query, Universe, has_negation, subtrees
 
 
 def is_supported(
@@ -25,10 +25,13 @@ def is_supported(
 
 
 def missing_operators(
-    model: QueryModel | type[QueryModel], query: Query | Shape, union: UnionForm = "dnf"
+    model: QueryModel | type[QueryModel],
+    query: Query | Shape,
+    union: UnionForm = "dnf",
+    cap: int = DEFAULT_BRANCH_CAP,
 ) -> tuple[str, ...]:
-    """What the query needs and the model lacks, in words."""
-    kinds = _kinds_of_nodes(query if isinstance(query, Shape) else shape_of(query), union)
+    """What the query, of `cap` branches at most, needs and the model lacks, in words."""
+    kinds = _kinds_of_nodes(query if isinstance(query, Shape) else shape_of(query), union, cap)
     missing = []
     if not model.can_negate and Not in kinds:
         missing.append("negation")
@@ -38,9 +41,9 @@ def missing_operators(
 
 
 @lru_cache(maxsize=1024)
-def _kinds_of_nodes(shape: Shape, union: UnionForm) -> frozenset[type[Query]]:
+def _kinds_of_nodes(shape: Shape, union: UnionForm, cap: int) -> frozenset[type[Query]]:
     """What nodes the branches of a shape are made of."""
-    branches = branches_of(shape, union, DEFAULT_BRANCH_CAP)
+    branches = branches_of(shape, union, cap)
     return frozenset(type(node) for branch in branches for node in subtrees(branch))
 
 
@@ -48,14 +51,18 @@ def check_supported(
     model: QueryModel | type[QueryModel],
     queries: Iterable[Query | Shape],
     union: UnionForm = "dnf",
+    cap: int = DEFAULT_BRANCH_CAP,
 ) -> None:
     """Raise UnsupportedOperatorError, naming the first query the model cannot embed."""
     for query in queries:
-        missing = missing_operators(model, query, union)
+        missing = missing_operators(model, query, union, cap)
         if missing:
             shape = query if isinstance(query, Shape) else shape_of(query)
+            by_law = union == "demorgan" and not has_negation(shape.template)
             raise UnsupportedOperatorError(
-                f"model {model.name!r} lacks {' and '.join(missing)}, "
-                f"which queries of shape {shape.name} need",
-                hint="choose a model that has it, such as 'cone', or leave such queries out",
+                f"model {model.name!r} lacks {' and '.join(missing)}, which queries of shape "
+                f"{shape.name} need" + (" by De Morgan's law" if by_law else ""),
+                hint="embed unions as dnf, which needs none"
+                if by_law
+                else "choose a model that has it, such as 'cone', or leave such queries out",
             )

@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from conekg.answering.engine import Answerer
 from conekg.errors import ConeKGError
 from conekg.graph.knowledge_graph import Split
+from conekg.query.rewrite import DEFAULT_BRANCH_CAP
 from conekg.sampling.query_set import QuerySet
 from conekg.serving.examples import examples_of
 from conekg.serving.http import create_app
@@ -46,7 +47,13 @@ class Ready:
 def load_app(settings: Settings, share: Share | None = None) -> tuple[FastAPI, Ready]:
     """The application of a run, and what is to be told of it."""
     examples = _example_queries(open_run(settings.run))
-    answerer = Answerer.open(settings.run, which=settings.checkpoint, device=settings.device)
+    answerer = Answerer.open(
+        settings.run,
+        which=settings.checkpoint,
+        device=settings.device,
+        # The limit is of requests; parts of a query that are explained may have more branches.
+        max_branches=max(DEFAULT_BRANCH_CAP, settings.limits.query_branches),
+    )
     app = create_app(
         answerer,
         limits=settings.limits,
