@@ -17,7 +17,7 @@ from conekg.answering.answer import Question
 from conekg.answering.engine import Answerer
 from conekg.answering.explain import explain, sector_cones, variables_of
 from conekg.answering.explanation import Witness
-from conekg.errors import QueryTooLargeError
+from conekg.errors import ConfigError, QueryTooLargeError, UnknownNameError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.model.catalog import build_model
 from conekg.model.cone import ConeConfig
@@ -184,6 +184,18 @@ def test_scores_are_the_models(film_graph: KnowledgeGraph) -> None:
         expected = float(model.logits(region, torch.tensor([[1]])))
     assert witness.edges[0].score == pytest.approx(expected, rel=1e-5)
     assert witness.answer.score == pytest.approx(expected, rel=1e-5)
+
+
+def test_entities_are_named_or_numbered(film_graph: KnowledgeGraph) -> None:
+    answerer = make(film_graph)
+    told = explain(answerer, "a1.won_by", entities=["Alien", 1, "f3"])
+    assert [witness.answer.name for witness in told.witnesses] == ["f2", "f1", "f3"]
+    with pytest.raises(UnknownNameError, match="Allien"):
+        explain(answerer, "a1.won_by", entities=["Allien"])
+    with pytest.raises(ConfigError, match="candidates is 0"):
+        explain(answerer, "a1.won_by.directed_by", candidates=0)
+    with pytest.raises(ConfigError, match="exclude is the text 'Alien'"):
+        answerer.ask("a1.won_by", exclude="Alien")
 
 
 def test_queries_of_more_branches_than_usual(film_graph: KnowledgeGraph) -> None:

@@ -47,6 +47,9 @@ def test_the_remedy_of_a_law_is_the_other_form() -> None:
     with pytest.raises(UnsupportedOperatorError, match="shape 2u need by De Morgan's law") as found:
         check_supported(Gqe, [STRUCTURES["2u"]], "demorgan")
     assert "dnf" in str(found.value.hint)
+    with pytest.raises(UnsupportedOperatorError) as found:
+        check_supported(Beta, [Or((Project(Anchor(0), 1), Universe()))], "demorgan")
+    assert "dnf" not in str(found.value.hint)
 
 
 def test_the_universe_needs_a_cone() -> None:

@@ -133,6 +133,10 @@ class Answerer:
         keep_contradicted: bool = False,
     ) -> Answer:
         """The ranked answers of one query."""
+        if isinstance(exclude, str):  # a sequence of names too, of one letter each
+            raise ConfigError(
+                f"exclude is the text {exclude!r}; it must be a list of names", key="exclude"
+            )
         question = Question(
             query, top_k, only, tuple(exclude), known_graph, union, keep_contradicted
         )

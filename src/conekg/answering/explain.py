@@ -28,6 +28,7 @@ from conekg.answering.explanation import (
 )
 from conekg.answering.reading import read_query
 from conekg.answering.witness import Cell, Step, WitnessSearch, walk
+from conekg.errors import ConfigError
 from conekg.model.cone import Cone
 from conekg.query.render import render_query
 from conekg.query.rewrite import push_negation, simplify
@@ -41,15 +42,17 @@ def explain(
     run: str | Path | Answerer,
     question: Query | str | Question | Understood,
     *,
-    entities: Sequence[int] | None = None,
+    entities: Sequence[str | int] | None = None,
     candidates: int = 5,
 ) -> Explanation:
     """The variables of a question's query and a witness for each of its top answers.
 
     Asked of a run folder, or of an `Answerer` already open. `entities` explains these
-    entity ids instead of the top answers; `candidates` is how many entities each variable
-    lists.
+    instead of the top answers, by name, label or id; `candidates` is how many entities each
+    variable lists.
     """
+    if candidates < 1:
+        raise ConfigError(f"candidates is {candidates}; it must be 1 or more", key="candidates")
     answerer = Answerer.open(run) if isinstance(run, str | Path) else run
     if not isinstance(question, Question | Understood):
         question = Question(question)
@@ -57,7 +60,7 @@ def explain(
     answers = (
         answerer.ask_batch([asked])[0].answers
         if entities is None
-        else answerer.judge(asked, entities)
+        else answerer.judge(asked, [_entity_id(answerer, entity) for entity in entities])
     )
     query = simplify(push_negation(asked.query))
     return Explanation(
@@ -66,6 +69,12 @@ def explain(
         variables=_variables(answerer, asked.question, query, candidates),
         witnesses=_witnesses(answerer, asked.question, query, answers),
     )
+
+
+def _entity_id(answerer: Answerer, entity: str | int) -> int:
+    if isinstance(entity, str):
+        return answerer.graph.vocabulary.entities.id_of(entity)
+    return entity
 
 
 def sector_cones(

@@ -58,7 +58,7 @@ def check_supported(
         missing = missing_operators(model, query, union, cap)
         if missing:
             shape = query if isinstance(query, Shape) else shape_of(query)
-            by_law = union == "demorgan" and not has_negation(shape.template)
+            by_law = missing == ("negation",) and not has_negation(shape.template)
             raise UnsupportedOperatorError(
                 f"model {model.name!r} lacks {' and '.join(missing)}, which queries of shape "
                 f"{shape.name} need" + (" by De Morgan's law" if by_law else ""),
