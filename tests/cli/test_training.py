@@ -198,7 +198,7 @@ def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
         (["train", "--out", "OUT"], "give a GRAPH"),
         (["train", "--out", "OUT", "--resume"], "does not exist"),
         (["train", "GRAPH", "--out", "OUT", "--config", "OUT/no.toml"], "cannot read"),
-        (["train", "GRAPH", "--out", "OUT", "--queries", "OUT"], "no training queries"),
+        (["train", "GRAPH", "--out", "OUT", "--queries", "OUT"], "no such folder"),
         (["evaluate", "OUT"], "does not exist"),
         (["evaluate", "RUN", "--queries", "OUT/no.arrow"], "no such file"),
         (["evaluate", "RUN", "--recompute"], "--queries"),
