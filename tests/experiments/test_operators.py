@@ -197,5 +197,5 @@ def test_the_papers_ratios_stand_beside(trained, options):
 
 
 def test_only_cones_have_these_operators(trained, options):
-    with pytest.raises(UnsupportedOperatorError, match="run of box"):
+    with pytest.raises(UnsupportedOperatorError, match="box has no cones"):
         operators([trained["box"]], options)

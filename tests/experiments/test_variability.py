@@ -88,5 +88,5 @@ def test_the_papers_correlations_stand_beside(trained, options):
 
 
 def test_only_cones_have_apertures(trained, options):
-    with pytest.raises(UnsupportedOperatorError, match="run of beta"):
+    with pytest.raises(UnsupportedOperatorError, match="beta has no cones"):
         variability([trained["beta"]], options)

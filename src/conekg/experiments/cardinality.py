@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from conekg.errors import UnsupportedOperatorError
 from conekg.experiments.embedded import (
     chosen_blocks,
     embedded_batches,
@@ -23,6 +22,7 @@ from conekg.experiments.embedded import (
 from conekg.experiments.experiment import (
     Experiment,
     Tables,
+    check_models,
     common_data_set,
     describe,
     missing_note,
@@ -76,11 +76,11 @@ _COUNTED = (
 def cardinality(runs: Sequence[Run], options: Options) -> Tables:
     """Spearman's and Pearson's correlation of size and number of answers, per structure."""
     data_set = common_data_set(runs)
+    check_sizes(runs)
     by_rank, by_value, notes = list[Row](), list[Row](), [_COUNTED]
     models, plots = list[str](), list[Plot]()
     for run in runs:
         model = run.load_model(options.checkpoint, options.device)
-        check_size(model)
         ranks, values, series = dict[str, float](), dict[str, float](), list[Series]()
         for block in chosen_blocks(run, options, SINGLE_REGION_STRUCTURES):
             name = block.shape.name
@@ -115,13 +115,14 @@ def cardinality(runs: Sequence[Run], options: Options) -> Tables:
     )
 
 
-def check_size(model: QueryModel) -> None:
-    """Refuse a model whose regions have no size."""
-    if type(model).size is QueryModel.size:
-        raise UnsupportedOperatorError(
-            f"{model.name} does not model the number of answers",
-            hint="models that do are cone, box and beta",
-        )
+def check_sizes(runs: Sequence[Run]) -> None:
+    """Refuse runs of models whose regions have no size."""
+    check_models(
+        runs,
+        lambda model: model.size is not QueryModel.size,
+        "does not model the number of answers",
+        "models that do are cone, box and beta",
+    )
 
 
 @torch.inference_mode()

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from conekg.errors import DataError
-from conekg.experiments.cardinality import check_size
+from conekg.experiments.cardinality import check_sizes
 from conekg.experiments.embedded import ROWS_AT_ONCE
 from conekg.experiments.experiment import (
     Experiment,
@@ -57,7 +57,8 @@ Queries = tuple[IntArray, IntArray]
 
 _NOTE = (
     "Queries of structure 2i over all facts of the graph, training, validation and test. More than "
-    f"five: drawn as training queries are, kept when they have more than {MANY} answers. None: two "
+    f"five: drawn as training queries are, kept when they have more than {MANY} answers, each "
+    "query once, so that on a small graph the rarer ones weigh more the more are wanted. None: two "
     "distinct links (head, relation), each with answers, drawn uniformly, kept when they have no "
     "answer in common. The aperture of a query is the mean over its dimensions."
 )
@@ -66,6 +67,7 @@ _NOTE = (
 def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
     """The mean aperture of both kinds of queries, and how well it tells them apart."""
     data_set = common_data_set(runs)
+    check_sizes(runs)
     paper = published("sec:empty_intersection", data_set)
     wanted = options.pairs or QUERIES
     graph = runs[0].graph
@@ -89,7 +91,6 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
     plots = list[Plot]()
     for run in runs:
         model = run.load_model(options.checkpoint, options.device)
-        check_size(model)
         sizes = mean_apertures(model, some), mean_apertures(model, none)
         what = "aperture, radians" if model.name == "cone" else "size of a region, a dimension"
         plots += [

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from conekg.errors import ConfigError
+from conekg.errors import ConfigError, UnsupportedOperatorError
 from conekg.experiments.options import Options
 from conekg.experiments.published import Published, model_title
 from conekg.experiments.table import Table
+from conekg.model.catalog import find_model
+from conekg.model.interface import QueryModel
 from conekg.training.recipes import data_set_of
 from conekg.training.run import Run, Which
 
@@ -103,6 +105,19 @@ def common_data_set(runs: Sequence[Run]) -> str | None:
         names = ", ".join(f"{run.folder} ({run.graph.name})" for run in runs)
         raise ConfigError(f"the runs are of different graphs: {names}; compare runs of one graph")
     return data_set_of(runs[0].graph.name)
+
+
+def check_models(
+    runs: Sequence[Run], suits: Callable[[type[QueryModel]], bool], lack: str, hint: str
+) -> None:
+    """Refuse runs of models that an experiment is not for, before any of them is measured.
+
+    `lack` says, behind the model's name, what it does not have.
+    """
+    for run in runs:
+        model = find_model(run.recipe.model).model
+        if not suits(model):
+            raise UnsupportedOperatorError(f"{run.folder}: {model.name} {lack}", hint=hint)
 
 
 def missing_note(paper: Published, graph_name: str) -> tuple[str, ...]:

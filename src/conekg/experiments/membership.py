@@ -14,11 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conekg.errors import DataError, UnsupportedOperatorError
+from conekg.errors import DataError
 from conekg.experiments.embedded import chosen_blocks, embedded_batches, other_queries_note
 from conekg.experiments.experiment import (
     Experiment,
     Tables,
+    check_models,
     common_data_set,
     describe,
     missing_note,
@@ -123,6 +124,12 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
         _Half(f"Membership, queries with negation, {where}", NEGATION_STRUCTURES,
               published("tab:answer_neg", data_set)),
     )  # fmt: skip
+    check_models(
+        runs,
+        lambda model: model.has_extent,
+        "has no inside, so that a region of it holds no entities",
+        "models whose regions do are cone and box",
+    )
     for run in runs:
         if not any(_has_some(run, split) for split in _SPLITS):
             raise DataError(
@@ -130,12 +137,8 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
                 path=str(run.folder),
                 hint="`conekg sample` makes some; `conekg train --queries FOLDER` takes them",
             )
+    for run in runs:
         model = run.load_model(options.checkpoint, options.device)
-        if not model.has_extent:
-            raise UnsupportedOperatorError(
-                f"a region of {model.name} has no inside, so it holds no entities",
-                hint="models whose regions do are cone and box",
-            )
         for half in halves:
             half.add(run, measure(model, run, options, half.structures))
         if not _has_some(run, "valid"):

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conekg.errors import UnsupportedOperatorError
 from conekg.experiments.arcs import Arc, length, overlap, overlap_of_three, wrap
 from conekg.experiments.embedded import only_structures
 from conekg.experiments.experiment import (
     Experiment,
     Tables,
+    check_models,
     common_data_set,
     describe,
     missing_note,
@@ -113,15 +113,17 @@ def draw_inside(outer: Region, generator: torch.Generator) -> Region:
 def operators(runs: Sequence[Run], options: Options) -> Tables:
     """The three average ratios of every run, for every way to draw and to measure."""
     data_set = common_data_set(runs)
+    check_models(
+        runs,
+        lambda model: issubclass(model, Cone),
+        "has no cones, which this experiment is about",
+        "give runs of the model cone",
+    )
     paper = published("sec:operators", data_set)
     rows, notes = list[Row](), list(NOTES)
     for run in runs:
         model = run.load_model(options.checkpoint, options.device)
-        if not isinstance(model, Cone):
-            raise UnsupportedOperatorError(
-                f"{run.folder} is a run of {model.name}; this experiment is about cones",
-                hint="give runs of the model cone",
-            )
+        assert isinstance(model, Cone)
         sources: dict[str, Source] = {
             "uniform cones": UniformSource(model, math.pi),
             "narrow cones": UniformSource(model, math.pi / 2),

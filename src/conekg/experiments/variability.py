@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conekg.errors import UnsupportedOperatorError
 from conekg.experiments.arcs import wrap
 from conekg.experiments.cardinality import SINGLE_REGION_STRUCTURES
 from conekg.experiments.embedded import (
@@ -20,6 +19,7 @@ from conekg.experiments.embedded import (
 from conekg.experiments.experiment import (
     Experiment,
     Tables,
+    check_models,
     common_data_set,
     describe,
     missing_note,
@@ -53,15 +53,17 @@ _NOTE = (
 def variability(runs: Sequence[Run], options: Options) -> Tables:
     """Spearman's and Pearson's correlation of apertures and δ, per structure (Table 17)."""
     data_set = common_data_set(runs)
+    check_models(
+        runs,
+        lambda model: issubclass(model, Cone),
+        "has no cones, whose average defines δ",
+        "give runs of the model cone",
+    )
     paper = published("table:variety", data_set)
     rows, comparisons, notes = list[Row](), list[Row](), [_NOTE]
     for run in runs:
         model = run.load_model(options.checkpoint, options.device)
-        if not isinstance(model, Cone):
-            raise UnsupportedOperatorError(
-                f"{run.folder} is a run of {model.name}; δ is defined by an average of cones",
-                hint="give runs of the model cone",
-            )
+        assert isinstance(model, Cone)
         found: dict[str, dict[str, float]] = {"spearman": {}, "pearson": {}}
         for block in chosen_blocks(run, options, SINGLE_REGION_STRUCTURES):
             sizes, spreads = apertures_and_spreads(model, run.graph, options.split, block)
