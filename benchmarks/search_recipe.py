@@ -69,13 +69,21 @@ def read_trials(path: Path) -> list[Trial]:
     rows = table.get("trial", [])
     if not isinstance(rows, list) or not rows:
         raise ConfigError(f"{path} has no [[trial]] to run", key="trial")
+    shared = table.get("shared", [])
     for row in rows:
+        if not isinstance(row, dict):
+            raise ConfigError(f"{path}: {row!r} is no [[trial]], a table of keys", key="trial")
         check_keys(row, ("name", "set", "queries"), "trial", "a trial")
         if "name" not in row:
             raise ConfigError(f"{path}: a trial has no name", key="trial.name")
-    shared = tuple(table.get("shared", ()))
+        for settings in (shared, row.get("set", [])):
+            if not isinstance(settings, list) or not all(isinstance(s, str) for s in settings):
+                raise ConfigError(
+                    f'{path}: {settings!r} is no list of settings such as ["training.steps=9"]',
+                    key="trial.set",
+                )
     return [
-        Trial(row["name"], shared + tuple(row.get("set", ())), row.get("queries", "train"))
+        Trial(row["name"], (*shared, *row.get("set", [])), row.get("queries", "train"))
         for row in rows
     ]
 

@@ -1,13 +1,15 @@
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
 from conekg.answering.engine import Answerer
 from conekg.answering.fit import FitEvents, choose_recipe, fit, sample_queries, start_run
-from conekg.errors import CheckpointError, ConfigError
+from conekg.errors import CheckpointError, ConfigError, UnsupportedOperatorError
 from conekg.sampling.protocol import PRESETS
 from conekg.training.checkpoint import load_checkpoint
+from conekg.training.recipe import Pool
 from tiny import tiny_graph, tiny_queries, tiny_recipe
 
 CPU = torch.device("cpu")
@@ -150,6 +152,20 @@ def test_shapes_that_all_entities_answer_are_left_out_and_told(tmp_path):
     left_out = next(what for what, _ in heard.choices if what.startswith("to train without"))
     assert any(len(block) for block in result.run.queries("train") if block.shape.name in left_out)
     assert load_checkpoint(result.run.checkpoint_folder("best")).step == 3
+
+
+@pytest.mark.parametrize(("model", "is_refused"), [("box", True), ("cone", False)])
+def test_a_model_without_negation_says_so_before_there_is_a_run(tmp_path, model, is_refused):
+    recipe = tiny_recipe(model)
+    pools = (Pool("mine", (("1p", 1.0), ("2in", 1.0))),)
+    asked = replace(recipe, training=replace(recipe.training, pools=pools, cycle=("mine",)))
+    start = partial(start_run, tmp_path / "run", tiny_graph(), asked, tiny_queries(), FitEvents())
+    if is_refused:
+        with pytest.raises(UnsupportedOperatorError, match="'box' lacks negation"):
+            start()
+    else:
+        start()
+    assert (tmp_path / "run").exists() != is_refused
 
 
 def test_a_bad_setting_fails_before_any_work(tmp_path):

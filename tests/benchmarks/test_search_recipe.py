@@ -113,6 +113,9 @@ def test_missing_files_and_folders_are_named(tmp_path, run):
         ('[[trial]]\nname = "a"\nsets = []', "sets"),
         ('trials = [{name = "a"}]', "trials"),
         ("[[trial", "not TOML"),
+        ("trial = [3]", "3 is no"),
+        ('[[trial]]\nname = "a"\nset = [3]', "no list of settings"),
+        ('shared = "training.steps=3"\n[[trial]]\nname = "a"', "no list of settings"),
     ],
 )
 def test_a_file_that_is_not_one_of_trials_is_refused(tmp_path, text, complaint):

@@ -69,6 +69,12 @@ def test_values_out_of_range_are_refused_by_name(change, key):
     assert error.value.key == key
 
 
+def test_a_batch_need_not_hold_the_shapes_of_a_pool_that_is_never_drawn():
+    assert TrainingRecipe(steps=1, batch_size=3, cycle=("path",)).batch_size == 3
+    with pytest.raises(ConfigError, match="less than the 7 shapes of pool 'other'"):
+        TrainingRecipe(steps=1, batch_size=3)
+
+
 def test_pools_need_positive_shares():
     with pytest.raises(ConfigError, match="positive"):
         Pool("p", (("1p", 0.0),))

@@ -26,6 +26,8 @@ from conekg.evaluation.report import Report
 from conekg.evaluation.validate import make_validator
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.source import read_source
+from conekg.model.catalog import find_model
+from conekg.model.support import check_supported
 from conekg.query.shape import Shape
 from conekg.sampling.protocol import PRESETS, SamplingProtocol
 from conekg.sampling.query_set import QuerySet
@@ -241,7 +243,10 @@ def start_run(
     queries: Mapping[Split, QuerySet],
     events: FitEvents,
 ) -> Run:
-    """A new run, its recipe restricted to the shapes that have queries to learn from."""
+    """A new run, its recipe restricted to the shapes that have queries to learn from.
+
+    Shapes that the model has no operators for are refused, before there is a run.
+    """
     present = usable_shapes(queries["train"], graph.num_entities)
     missing = [name for name in recipe.training.trained_shapes() if name not in present]
     if missing:
@@ -250,6 +255,9 @@ def start_run(
             "no training query of that shape has both an answer and an entity that is none",
         )
         recipe = replace(recipe, training=recipe.training.restricted_to(present))
+    trained = recipe.training.trained_shapes()
+    shapes = [block.shape for block in queries["train"] if block.shape.name in trained]
+    check_supported(find_model(recipe.model).model, shapes)
     return create_run(folder, graph, recipe, queries)
 
 

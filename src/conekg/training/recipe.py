@@ -203,8 +203,8 @@ class TrainingRecipe:
         _require(len(self.cycle) >= 1, "cycle", list(self.cycle), "one pool name or more")
         for name in self.cycle:
             _require(name in names, "cycle", name, f"one of the pools {', '.join(names)}")
-        for pool in self.pools:
-            pool.composition(self.batch_size)
+        for name in dict.fromkeys(self.cycle):  # a batch of a pool left out of it is never drawn
+            self.pool(name).composition(self.batch_size)
 
     def pool(self, name: str) -> Pool:
         """The pool of that name."""
