@@ -85,8 +85,9 @@ def serve(
     from conekg.cli.idle import let_idle_threads_sleep
 
     let_idle_threads_sleep()
-    from conekg.answering.engine import Answerer, lay_out_for_few_rows
+    from conekg.answering.engine import Answerer
     from conekg.model.catalog import build_model
+    from conekg.model.kernels.few_rows import lay_out_for_few_rows
     from conekg.serving.http import create_app
     from conekg.serving.server import make_server
 
@@ -95,7 +96,8 @@ def serve(
     else:
         graph = random_graph()
         model = build_model("cone", NUM_ENTITIES, graph.num_relations, {"dim": options.dim})
-        answerer = Answerer(graph, lay_out_for_few_rows(model))
+        lay_out_for_few_rows(model)
+        answerer = Answerer(graph, model)
     limits = Limits(batch_queries=batch_queries)
     app = create_app(answerer, limits=limits, share=share if share.processes > 1 else None)
     make_server(app, limits).run(sockets=[listening])

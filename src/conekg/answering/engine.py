@@ -22,40 +22,19 @@ from conekg.answering.batch import EmbeddedQueries, embed_grounded
 from conekg.answering.calibration import Calibration, calibration_of, region_sizes
 from conekg.answering.facts import Facts, contains, facts_of
 from conekg.answering.index import EntityIndex, Ranking, merge_rankings
-from conekg.answering.reading import read_query
-from conekg.errors import ConfigError, UnknownNameError
+from conekg.answering.understand import Understood, check_entity_id, understand
+from conekg.errors import ConfigError
 from conekg.graph.adjacency import IntArray
-from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.model.interface import QueryModel, Region
-from conekg.model.kernels.few_rows import few_rows_linear
-from conekg.model.support import check_supported
-from conekg.query.parse import parse_query
-from conekg.query.plan import branches_of
-from conekg.query.render import render_query
+from conekg.model.kernels.few_rows import lay_out_for_few_rows
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP
-from conekg.query.shape import Grounded, grounded
 from conekg.query.tree import Query
 from conekg.training.loop import pick_device
 from conekg.training.run import open_run
 
 MEMBER_SHARE = 5 / 8
 """The majority of cones that makes a member: 500 of 800 (ConE, Appendix E)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Understood:
-    """A question whose text, names and options have been checked, ready to be answered."""
-
-    question: Question
-    query: Query
-    grounded: Grounded
-    """The query's shape and ids."""
-    text: str
-    """The query in canonical text."""
-    reading: str
-    """The query in plain words."""
-    exclude: IntArray
-    """Sorted ids."""
 
 
 class Answerer:
@@ -95,7 +74,8 @@ class Answerer:
         """
         run = open_run(Path(folder))
         place = pick_device(device)
-        model = lay_out_for_few_rows(run.load_model(which, place))
+        model = run.load_model(which, place)
+        lay_out_for_few_rows(model)
         return cls(run.graph, model, calibration_of(run, which), max_branches=max_branches)
 
     def understand(self, question: Question) -> Understood:
@@ -103,23 +83,7 @@ class Answerer:
 
         Cheap and safe to call from any thread.
         """
-        _check_options(question)
-        vocabulary = self.graph.vocabulary
-        query = question.query
-        if isinstance(query, str):
-            query = parse_query(query, vocabulary)
-        shape_and_ids = grounded(query)
-        self._check_ids(shape_and_ids)
-        branches_of(shape_and_ids.shape, question.union, self.max_branches)
-        check_supported(self.model, [shape_and_ids.shape], question.union, self.max_branches)
-        return Understood(
-            question=question,
-            query=query,
-            grounded=shape_and_ids,
-            text=render_query(query, vocabulary),
-            reading=read_query(query, vocabulary),
-            exclude=self._entity_ids(question.exclude),
-        )
+        return understand(question, self.graph, self.model, self.max_branches)
 
     def ask(
         self,
@@ -181,7 +145,7 @@ class Answerer:
         """
         item = question if isinstance(question, Understood) else self.understand(question)
         for entity_id in entity_ids:
-            self._check_entity_id(entity_id)
+            check_entity_id(entity_id, self.graph)
         ids = np.array(entity_ids, dtype=np.int64)
         embedded = embed_grounded(
             self.model, [item.grounded], item.question.union, self.max_branches
@@ -364,37 +328,6 @@ class Answerer:
             )
         return tuple(answers)
 
-    def _entity_ids(self, entities: Sequence[str | int]) -> IntArray:
-        if not entities:
-            return np.empty(0, dtype=np.int32)
-        ids = []
-        for entity in entities:
-            if isinstance(entity, str):
-                ids.append(self.graph.vocabulary.entities.id_of(entity))
-            else:
-                self._check_entity_id(entity)
-                ids.append(entity)
-        return np.unique(np.array(ids, dtype=np.int32))
-
-    def _check_ids(self, query: Grounded) -> None:
-        for entity_id in query.entity_ids:
-            self._check_entity_id(entity_id)
-        for relation_id in query.relation_ids:
-            if not 0 <= relation_id < self.graph.num_relations:
-                raise UnknownNameError(
-                    "relation id",
-                    str(relation_id),
-                    hint=f"the graph has relation ids 0 to {self.graph.num_relations - 1}",
-                )
-
-    def _check_entity_id(self, entity_id: int) -> None:
-        if not 0 <= entity_id < self.graph.num_entities:
-            raise UnknownNameError(
-                "entity id",
-                str(entity_id),
-                hint=f"the graph has entity ids 0 to {self.graph.num_entities - 1}",
-            )
-
 
 def ask(
     run: str | Path | Answerer,
@@ -432,32 +365,3 @@ class _Draft:
     usual: NDArray[np.float64]
     """What an arbitrary entity scores where each entity has its score from."""
     estimate: float | None
-
-
-def lay_out_for_few_rows(model: QueryModel) -> QueryModel:
-    """The model itself, its linear layers made fast for few rows where a CPU is used.
-
-    Weights stay what they are. A batch of questions has few rows for a product with large
-    weights, and it is the weights' rearranging that takes the time then; see
-    `model.kernels.few_rows`. Products of more rows gain a little when weights lie column by
-    column.
-    """
-    for module in list(model.modules()):
-        for name, layer in list(module.named_children()):
-            if isinstance(layer, torch.nn.Linear) and layer.weight.device.type == "cpu":
-                layer.weight.data = layer.weight.data.t().contiguous().t()
-                setattr(module, name, few_rows_linear(layer))
-    return model
-
-
-def _check_options(question: Question) -> None:
-    if question.top_k < 1:
-        raise ConfigError(f"top_k is {question.top_k}; it must be 1 or more", key="top_k")
-    for key, value, accepted in (
-        ("only", question.only, (None, *get_args(Only))),
-        ("known_graph", question.known_graph, SPLITS),
-        ("union", question.union, get_args(Union)),
-    ):
-        if value not in accepted:
-            words = ", ".join(repr(choice) for choice in accepted)
-            raise ConfigError(f"{key} is {value!r}; it must be one of {words}", key=key)

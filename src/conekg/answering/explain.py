@@ -15,7 +15,7 @@ import torch
 
 from conekg.answering.answer import Question, RankedAnswer
 from conekg.answering.batch import embed_queries
-from conekg.answering.engine import Answerer, Understood
+from conekg.answering.engine import Answerer
 from conekg.answering.explanation import (
     Edge,
     EntityName,
@@ -27,6 +27,7 @@ from conekg.answering.explanation import (
     Witness,
 )
 from conekg.answering.reading import read_query
+from conekg.answering.understand import Understood
 from conekg.answering.witness import Cell, Step, WitnessSearch, walk
 from conekg.errors import ConfigError
 from conekg.model.cone import Cone

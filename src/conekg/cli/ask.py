@@ -14,8 +14,9 @@ from conekg.errors import ConeKGError, ConfigError, DataError
 
 if TYPE_CHECKING:
     from conekg.answering.answer import Answer, Question, RankedAnswer
-    from conekg.answering.engine import Answerer, Understood
+    from conekg.answering.engine import Answerer
     from conekg.answering.explanation import Explanation, Witness
+    from conekg.answering.understand import Understood
 
 _BATCH = 64
 """Questions of a file that are answered together."""

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar, cast
 import torch
 
 from conekg.answering.answer import Answer, Question
-from conekg.answering.engine import Understood
+from conekg.answering.understand import Understood
 from conekg.serving.batcher import Batcher
 from conekg.serving.errors import RequestTimeoutError, ServerBusyError
 from conekg.serving.limits import Limits

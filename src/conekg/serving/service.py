@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from conekg.answering.answer import Question
-from conekg.answering.engine import Answerer, Understood
+from conekg.answering.engine import Answerer
 from conekg.answering.explain import explain, sector_cones
 from conekg.answering.reading import read_query
+from conekg.answering.understand import Understood
 from conekg.errors import ConfigError, QueryError
 from conekg.graph.knowledge_graph import Split
 from conekg.query.parse import parse_query

@@ -6,12 +6,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conekg.model.catalog import build_model
+from conekg.model.cone import ConeConfig
 from conekg.model.kernels import few_rows
 from conekg.model.kernels.few_rows import (
     MOST_ROWS,
     FewRowsLinear,
     few_rows_linear,
     has_wide_vectors,
+    lay_out_for_few_rows,
     multiply,
     pack,
 )
@@ -74,3 +77,15 @@ def test_other_layers_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(few_rows_linear(single), FewRowsLinear) == has_wide_vectors()
     monkeypatch.setattr(few_rows, "has_wide_vectors", lambda: False)
     assert few_rows_linear(single) is single
+
+
+def test_the_layout_of_weights_changes_no_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conekg.model.kernels.few_rows.LEAST_BYTES", 0)
+    model = build_model("cone", 30, 4, ConeConfig(dim=8, hidden=12), 0).eval()
+    region = model.project(model.anchor(torch.arange(5)), torch.arange(5) % 4)
+    lay_out_for_few_rows(model)
+    assert not model.projection[0].weight.is_contiguous()
+    with torch.inference_mode():  # where products of few rows are our own
+        again = model.project(model.anchor(torch.arange(5)), torch.arange(5) % 4)
+    for before, after in zip(region, again, strict=True):
+        torch.testing.assert_close(before, after)

@@ -1,0 +1,112 @@
+"""A question understood: its text parsed, its names looked up, and all checked that can be wrong.
+
+What is found here costs no scoring and fails alone: a batch takes only understood questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+
+from conekg.answering.answer import Only, Question, Union
+from conekg.answering.reading import read_query
+from conekg.errors import ConfigError, UnknownNameError
+from conekg.graph.adjacency import IntArray
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
+from conekg.model.interface import QueryModel
+from conekg.model.support import check_supported
+from conekg.query.parse import parse_query
+from conekg.query.plan import branches_of
+from conekg.query.render import render_query
+from conekg.query.shape import Grounded, grounded
+from conekg.query.tree import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A question whose text, names and options have been checked, ready to be answered."""
+
+    question: Question
+    query: Query
+    grounded: Grounded
+    """The query's shape and ids."""
+    text: str
+    """The query in canonical text."""
+    reading: str
+    """The query in plain words."""
+    exclude: IntArray
+    """Sorted ids."""
+
+
+def understand(
+    question: Question, graph: KnowledgeGraph, model: QueryModel, max_branches: int
+) -> Understood:
+    """The question with its query parsed, for a model that can answer it; raises what is wrong."""
+    _check_options(question)
+    vocabulary = graph.vocabulary
+    query = question.query
+    if isinstance(query, str):
+        query = parse_query(query, vocabulary)
+    shape_and_ids = grounded(query)
+    _check_ids(shape_and_ids, graph)
+    branches_of(shape_and_ids.shape, question.union, max_branches)
+    check_supported(model, [shape_and_ids.shape], question.union, max_branches)
+    return Understood(
+        question=question,
+        query=query,
+        grounded=shape_and_ids,
+        text=render_query(query, vocabulary),
+        reading=read_query(query, vocabulary),
+        exclude=_entity_ids(question.exclude, graph),
+    )
+
+
+def _entity_ids(entities: Sequence[str | int], graph: KnowledgeGraph) -> IntArray:
+    if not entities:
+        return np.empty(0, dtype=np.int32)
+    ids = []
+    for entity in entities:
+        if isinstance(entity, str):
+            ids.append(graph.vocabulary.entities.id_of(entity))
+        else:
+            check_entity_id(entity, graph)
+            ids.append(entity)
+    return np.unique(np.array(ids, dtype=np.int32))
+
+
+def _check_ids(query: Grounded, graph: KnowledgeGraph) -> None:
+    for entity_id in query.entity_ids:
+        check_entity_id(entity_id, graph)
+    for relation_id in query.relation_ids:
+        if not 0 <= relation_id < graph.num_relations:
+            raise UnknownNameError(
+                "relation id",
+                str(relation_id),
+                hint=f"the graph has relation ids 0 to {graph.num_relations - 1}",
+            )
+
+
+def check_entity_id(entity_id: int, graph: KnowledgeGraph) -> None:
+    """Raise UnknownNameError where the graph has no such entity."""
+    if not 0 <= entity_id < graph.num_entities:
+        raise UnknownNameError(
+            "entity id",
+            str(entity_id),
+            hint=f"the graph has entity ids 0 to {graph.num_entities - 1}",
+        )
+
+
+def _check_options(question: Question) -> None:
+    if question.top_k < 1:
+        raise ConfigError(f"top_k is {question.top_k}; it must be 1 or more", key="top_k")
+    for key, value, accepted in (
+        ("only", question.only, (None, *get_args(Only))),
+        ("known_graph", question.known_graph, SPLITS),
+        ("union", question.union, get_args(Union)),
+    ):
+        if value not in accepted:
+            words = ", ".join(repr(choice) for choice in accepted)
+            raise ConfigError(f"{key} is {value!r}; it must be one of {words}", key=key)

@@ -1,0 +1,89 @@
+"""Questions are understood as they are written, or refused before any work."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import small_models
+from conekg.answering.answer import Question
+from conekg.answering.understand import Understood, understand
+from conekg.errors import (
+    ConeKGError,
+    ConfigError,
+    QuerySyntaxError,
+    QueryTooLargeError,
+    UnknownNameError,
+    UnsupportedOperatorError,
+)
+from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.model.catalog import build_model
+from conekg.query.render import render_query
+from conekg.query.tree import Anchor, Query
+
+
+def understood(
+    graph: KnowledgeGraph, question: Question, model: str = "cone", max_branches: int = 3
+) -> Understood:
+    options = small_models.SMALL_OPTIONS[model]
+    built = build_model(model, graph.num_entities, graph.num_relations, options, 0)
+    return understand(question, graph, built, max_branches)
+
+
+def test_a_text_becomes_a_tree_ids_and_words(film_graph: KnowledgeGraph) -> None:
+    question = Question("( a1 . won_by )&!c1.produced", exclude=("f2", 0, "f2"))
+    found = understood(film_graph, question)
+    assert found.question is question
+    assert found.query == Anchor(0).project(0) & ~Anchor(6).project(4)  # produced is the third
+    assert found.text == render_query(found.query, film_graph.vocabulary)
+    assert "Academy Award" in found.reading
+    assert found.grounded.shape.name == "2in"
+    np.testing.assert_array_equal(found.exclude, [0, 2])
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("a1.won_bye", UnknownNameError),
+        ("a1.", QuerySyntaxError),
+        ("(a1|f1).won_by & (a1|f2).won_by & (a1|f3).won_by", QueryTooLargeError),
+        (Anchor(8), UnknownNameError),
+        (Anchor(-1), UnknownNameError),
+        (Anchor(0).project(6), UnknownNameError),
+    ],
+)
+def test_bad_queries_are_refused(
+    film_graph: KnowledgeGraph, query: Query | str, error: type[ConeKGError]
+) -> None:
+    with pytest.raises(error):
+        understood(film_graph, Question(query))
+
+
+@pytest.mark.parametrize(
+    "options", [{"top_k": 0}, {"only": "some"}, {"known_graph": "all"}, {"union": "cnf"}]
+)
+def test_bad_options_are_refused_by_name(
+    film_graph: KnowledgeGraph, options: dict[str, object]
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        understood(film_graph, Question("a1.won_by", **options))  # type: ignore[arg-type]
+    assert caught.value.key in options
+
+
+@pytest.mark.parametrize("excluded", ["Nobody", 8, -1])
+def test_what_is_excluded_must_be_there(film_graph: KnowledgeGraph, excluded: str | int) -> None:
+    with pytest.raises(UnknownNameError):
+        understood(film_graph, Question("a1.won_by", exclude=(excluded,)))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        Question("a1.won_by & !c1.produced"),
+        Question("a1.won_by | c1.produced", union="demorgan"),
+    ],
+)
+def test_what_a_model_cannot_do_is_refused(film_graph: KnowledgeGraph, question: Question) -> None:
+    understood(film_graph, question)
+    with pytest.raises(UnsupportedOperatorError):
+        understood(film_graph, question, "gqe")
