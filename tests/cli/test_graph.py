@@ -82,6 +82,10 @@ def test_build_refuses_what_makes_no_sense(tmp_path: Path) -> None:
         failed = run("build", tmp_path / source, *out, *options)
         assert failed.exit_code == 2
         assert message in failed.stderr
+    failed = run("build", "nell995", "--out", tmp_path / "facts.tsv" / "g")
+    assert failed.exit_code == 2
+    assert "facts.tsv is a file" in failed.stderr
+    assert "nell995" not in failed.stderr  # nothing was fetched before
 
 
 def test_build_reads_a_benchmark_from_a_folder(benchmark_data: Path, tmp_path: Path) -> None:

@@ -114,6 +114,11 @@ def test_a_path_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path
     assert result.exit_code == 2
     assert "all splits go to a folder" in result.stderr
     assert "sampling" not in result.stderr
+    for split in ("all", "test"):
+        result = run("--out", file / "deep", "--split", split)
+        assert result.exit_code == 2
+        assert "q.arrow is a file" in result.stderr
+        assert "sampling" not in result.stderr
     assert file.read_text() == "mine"
 
 

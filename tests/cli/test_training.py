@@ -207,6 +207,8 @@ def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
         (["evaluate", "RUN", "--queries", "RUN/queries/valid.arrow", "--recompute"],
          "has its answers"),
         (["fit", "OUT/no.tsv", "--out", "OUT"], "no.tsv"),
+        (["fit", "OUT/no.tsv", "--out", "RUN/run.json/run"], "run.json is a file"),
+        (["train", "OUT/no.tsv", "--out", "RUN/run.json/run"], "run.json is a file"),
         (["fit", "GRAPH", "--out", "RUN", "--resume", "--recipe", "fast"], "recipe 'small'"),
         (["fit", "GRAPH", "--out", "RUN", "--resume", "--model", "gqe"], "the model 'cone'"),
         (["fit", "GRAPH", "--out", "RUN", "--resume", "--set=training.steps=9"], "another recipe"),

@@ -60,6 +60,22 @@ def test_saving_again_replaces_the_store_and_leaves_nothing_behind(
     assert [path.name for path in store.parent.iterdir()] == [store.name]
 
 
+def test_a_link_to_a_store_stays_a_link(
+    film_graph: KnowledgeGraph, random_graph: KnowledgeGraph, store: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "links").mkdir()
+    link = tmp_path / "links" / "graph"
+    link.symlink_to(store)
+    assert save_graph(random_graph, link) == link
+    assert link.is_symlink()
+    assert load_graph(store).fingerprint == random_graph.fingerprint
+    assert [path.name for path in link.parent.iterdir()] == ["graph"]
+    dangling = tmp_path / "links" / "later"
+    dangling.symlink_to(tmp_path / "elsewhere" / "graph")
+    save_graph(film_graph, dangling)
+    assert load_graph(tmp_path / "elsewhere" / "graph").fingerprint == film_graph.fingerprint
+
+
 def test_an_open_graph_survives_being_replaced(
     film_graph: KnowledgeGraph, random_graph: KnowledgeGraph, store: Path
 ) -> None:

@@ -11,7 +11,7 @@ from conekg.model.catalog import MODELS
 from conekg.sampling.query_set import load_query_set, save_query_set
 from conekg.training import run as run_module
 from conekg.training.loop import train
-from conekg.training.run import create_run, is_run, open_run
+from conekg.training.run import check_vacant, create_run, is_run, open_run
 from tiny import tiny_graph, tiny_queries, tiny_recipe, tiny_run
 
 CPU = torch.device("cpu")
@@ -49,6 +49,23 @@ def test_an_occupied_folder_is_never_overwritten(tmp_path):
 def test_an_empty_folder_may_be_used(tmp_path):
     (tmp_path / "run").mkdir()
     assert tiny_run(tmp_path / "run").recipe.model == "cone"
+
+
+def test_a_link_is_followed(tmp_path):
+    """Whether it leads to an empty folder, or to one that is still to be made."""
+    (tmp_path / "empty").mkdir()
+    for target in ("empty", "missing"):
+        link = tmp_path / f"to-{target}"
+        link.symlink_to(tmp_path / target)
+        assert tiny_run(link).recipe.model == "cone"
+        assert link.is_symlink()
+        assert (tmp_path / target / "run.json").is_file()
+
+
+def test_a_run_under_a_file_is_refused(tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(StoreError, match="notes is a file"):
+        check_vacant(tmp_path / "notes" / "run")
 
 
 @pytest.mark.parametrize("name", [".", "", "../here"])

@@ -24,7 +24,7 @@ from conekg.graph.benchmarks import BENCHMARKS
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.source import ReadOptions, open_graph, read_source
 from conekg.graph.split import HoldOut
-from conekg.graph.store import is_store, load_graph, save_graph
+from conekg.graph.store import check_replaceable, is_store, load_graph, save_graph
 
 app = typer.Typer(help="Build graphs and look into them.", no_args_is_help=True)
 
@@ -102,6 +102,7 @@ def build(
         entity_labels=entity_labels,
         relation_labels=relation_labels,
     )
+    check_replaceable(out)
     built = _read(source, options, from_folder)
     for note in built.notes:
         say(note)

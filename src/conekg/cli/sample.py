@@ -16,6 +16,7 @@ from conekg.cli.console import JsonOption, print_json, print_table, progress, sa
 from conekg.errors import ConeKGError, ConfigError
 from conekg.graph.benchmarks import benchmark_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.place import check_place
 from conekg.graph.source import open_graph
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import parse_query
@@ -105,6 +106,7 @@ def sample(
 
 def _check_out(out: Path, split: SplitChoice) -> None:
     """Refuse a path that cannot be written, before the work and not after it."""
+    check_place(out)
     if split is SplitChoice.all and out.exists() and not out.is_dir():
         raise ConfigError(
             f"--out is {str(out)!r}, a file; all splits go to a folder, a file each", key="out"
@@ -115,6 +117,8 @@ def _check_out(out: Path, split: SplitChoice) -> None:
             f"{str(out / split.value) + '.arrow'!r}",
             key="out",
         )
+    if split is SplitChoice.all:
+        check_place(out / "train.arrow")
 
 
 def _shape(text: str) -> Shape:

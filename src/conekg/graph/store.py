@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from conekg.errors import StoreError
 from conekg.graph.adjacency import Adjacency
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.place import check_place, place_of
 from conekg.graph.vocabulary import NameIndex, NameTable, Vocabulary
 
 FORMAT = "conekg graph"
@@ -44,28 +45,36 @@ def save_graph(graph: KnowledgeGraph, folder: str | Path) -> Path:
     """Write `graph` as a store and return its folder; a store already there is replaced.
 
     The old store is moved aside only when the new one is complete, and back if that fails.
+    A link stays one: the store is written where it leads.
     """
     folder = Path(folder)
+    check_replaceable(folder)
+    place = place_of(folder)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    except OSError as error:
+        raise StoreError(f"cannot be written: {error.strerror}", path=str(folder)) from error
+    try:
+        _write(graph, draft)
+        draft.chmod(0o755)
+        _move_into_place(draft, place)
+    except OSError as error:
+        raise StoreError(f"cannot be written: {error.strerror}", path=str(folder)) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return folder
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raise StoreError unless a store can be put there; worth asking before long work."""
+    check_place(folder)
     if folder.exists() and not is_store(folder) and not _is_empty_folder(folder):
         raise StoreError(
             "exists and is not a graph store, so it is left alone",
             path=str(folder),
             hint="choose another folder, or remove this one first",
         )
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    except OSError as error:
-        raise StoreError(f"cannot be written: {error.strerror}", path=str(folder)) from error
-    try:
-        _write(graph, draft)
-        draft.chmod(0o755)
-        _move_into_place(draft, folder)
-    except OSError as error:
-        raise StoreError(f"cannot be written: {error.strerror}", path=str(folder)) from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    return folder
 
 
 def load_graph(folder: str | Path, *, verify: bool | None = None) -> KnowledgeGraph:

@@ -21,6 +21,7 @@ import torch
 
 from conekg.errors import CheckpointError, DataError
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
+from conekg.graph.place import check_place, place_of
 from conekg.graph.store import load_graph, save_graph
 from conekg.model.catalog import build_model
 from conekg.model.interface import QueryModel
@@ -153,10 +154,12 @@ def create_run(
 ) -> Run:
     """A new run in `folder`, which must not exist or be empty; it appears complete or not at all.
 
-    `queries` has the training queries at least.
+    `queries` has the training queries at least. Where `folder` is a link, the run is put where
+    it leads.
     """
     check_vacant(folder)
-    part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    place = place_of(folder)
+    part = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
         part.mkdir(parents=True)
         save_graph(graph, part / "graph")
@@ -174,7 +177,7 @@ def create_run(
             "graph": {"name": graph.name, "fingerprint": graph.fingerprint},
         }
         (part / _INFO).write_text(json.dumps(info, indent=2), encoding="utf-8")
-        part.replace(folder)  # an empty folder may be replaced
+        part.replace(place)  # an empty folder may be replaced
     except OSError as error:
         raise CheckpointError(f"cannot create the run {folder}: {error.strerror}") from error
     finally:
@@ -185,12 +188,13 @@ def create_run(
 
 
 def check_vacant(folder: Path) -> None:
-    """Raise CheckpointError unless a new run can be put there; worth asking before long work."""
+    """Raise an error unless a new run can be put there; worth asking before long work."""
     if folder.resolve() == Path.cwd():
         raise CheckpointError(
             f"{folder} is the folder that you are in, and a run is moved to its place as a whole",
             hint="give --out the name of a folder that does not exist yet",
         )
+    check_place(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CheckpointError(
             f"{folder} already exists and is not empty",

@@ -1,0 +1,44 @@
+"""Whether something can be written, before it is made."""
+
+from pathlib import Path
+
+import pytest
+
+from conekg.errors import StoreError
+from conekg.graph import place
+from conekg.graph.place import check_place, place_of
+
+
+def test_a_place_in_folders_that_are_not_there_yet_is_good_and_stays_empty(tmp_path: Path) -> None:
+    check_place(tmp_path / "a" / "b" / "run")
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_can_be_put_under_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("mine")
+    with pytest.raises(StoreError, match=r"cannot be written: .*notes\.txt is a file") as caught:
+        check_place(file / "deep" / "run")
+    assert str(file / "deep" / "run") in caught.value.message
+    assert file.read_text() == "mine"
+
+
+def test_a_folder_that_takes_nothing_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(place.tempfile, "TemporaryDirectory", refuse)
+    with pytest.raises(StoreError, match=f"Read-only file system in {tmp_path}"):
+        check_place(tmp_path / "run")
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "graph")
+    assert place_of(tmp_path / "link") == tmp_path / "disk" / "graph"
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "bad").symlink_to(tmp_path / "file" / "graph")
+    with pytest.raises(StoreError, match="is a file"):
+        check_place(tmp_path / "bad")
