@@ -14,7 +14,8 @@ import torch
 from conekg.graph.ragged import Ragged
 from conekg.model.catalog import build_model
 from conekg.model.interface import QueryModel
-from conekg.query.shape import STRUCTURES
+from conekg.query.shape import STRUCTURES, Shape
+from conekg.query.tree import Project, Universe
 from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.training.batches import Batch, DeviceData, move_to_device
 from conekg.training.precision import matrix_precision
@@ -258,6 +259,18 @@ def test_a_state_replaces_the_one_before_and_stays_what_it_is() -> None:
     assert all(torch.equal(state[key], value) for key, value in kept.items())
     updater.load_state(untouched)
     assert updater.state().keys() == untouched.keys(), "no moments where there were none"
+
+
+def test_a_model_needs_kernels_and_every_pool_an_anchor(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, data, recipe = prepare("cone")
+    assert fused.can_fuse(model, data, recipe)
+    everywhere = {
+        name: replace(block, shape=Shape(Project(Universe(), 0)))
+        for name, block in data.blocks.items()
+    }
+    assert not fused.can_fuse(model, replace(data, blocks=everywhere), recipe)
+    monkeypatch.setattr(fused, "kernels_of", lambda _: None)
+    assert not fused.can_fuse(model, data, recipe)
 
 
 def test_fresh_moments_forget_everything() -> None:

@@ -349,6 +349,14 @@ def slice_groups(table: Tensor, plan: Plan) -> list[Tensor]:
     return list(torch.split(table, [group.count for group in plan.groups]))
 
 
+def can_fuse(model: QueryModel, data: DeviceData, recipe: TrainingRecipe) -> bool:
+    """Whether there are kernels for the model and every pool has an anchor for them to move."""
+    pools = [recipe.pool(name) for name in recipe.cycle]
+    return kernels_of(model) is not None and all(
+        any(data.blocks[shape].shape.num_anchors for shape in pool.shapes) for pool in pools
+    )
+
+
 def anchor_ids_of(plan: Plan, anchors: Tensor) -> Tensor:
     """[rows] the entities of the plan's only anchor step, in its order."""
     (step,) = (step for step in plan.steps if isinstance(step, AnchorStep))

@@ -56,10 +56,9 @@ def make_updater(
     model = model.to(device)
     if device.type == "cuda":
         # Kernels need Triton, which only a GPU build of torch brings along.
-        from conekg.training.entity_kernels import kernels_of
-        from conekg.training.fused import FusedUpdater
+        from conekg.training.fused import FusedUpdater, can_fuse
 
-        if kernels_of(model) is not None:
+        if can_fuse(model, data, recipe):
             return FusedUpdater(model, data, recipe)
     return EagerUpdater(model, data, recipe)
 
