@@ -60,14 +60,48 @@ def test_bad_queries_are_refused(
 
 
 @pytest.mark.parametrize(
-    "options", [{"top_k": 0}, {"only": "some"}, {"known_graph": "all"}, {"union": "cnf"}]
+    "options",
+    [
+        {"top_k": 0},
+        {"top_k": "3"},
+        {"top_k": 2.0},
+        {"top_k": True},
+        {"only": "some"},
+        {"known_graph": "all"},
+        {"union": "cnf"},
+    ],
 )
 def test_bad_options_are_refused_by_name(
     film_graph: KnowledgeGraph, options: dict[str, object]
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         understood(film_graph, Question("a1.won_by", **options))  # type: ignore[arg-type]
-    assert caught.value.key in options
+    (key,) = options
+    assert caught.value.key == key
+    assert repr(options[key]) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (3, "the query is 3; it must be text or a tree"),
+        (None, "the query is None"),
+        (["a1.won_by"], "the query is ['a1.won_by']"),
+        (Anchor("a1"), "'a1' is no entity id; ids are whole numbers"),  # type: ignore[arg-type]
+        (Anchor(0).project("won_by"), "'won_by' is no relation id"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_query_is_told(film_graph: KnowledgeGraph, query: Query, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        understood(film_graph, Question(query))
+    assert told in caught.value.message
+
+
+def test_an_id_to_exclude_is_whole(film_graph: KnowledgeGraph) -> None:
+    with pytest.raises(ConfigError, match=r"1\.5 is no entity id"):
+        understood(film_graph, Question("a1.won_by", exclude=(1.5,)))  # type: ignore[arg-type]
+    found = understood(film_graph, Question("a1.won_by", exclude=(np.int64(1),)))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(found.exclude, [1])
 
 
 @pytest.mark.parametrize("excluded", ["Nobody", 8, -1])

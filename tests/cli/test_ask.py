@@ -187,8 +187,12 @@ def test_a_byte_order_mark_belongs_to_no_question(run: Path, tmp_path: Path) -> 
 def test_a_run_that_was_not_calibrated_says_what_to_do(
     tmp_path: Path, film_graph: KnowledgeGraph
 ) -> None:
-    result = ask(untrained_run(tmp_path / "run", film_graph), "a1.won_by", "-k", "1")
-    assert "no probabilities: `conekg calibrate` fits them" in result.stdout
+    folder = untrained_run(tmp_path / "my run", film_graph)
+    result = ask(folder, "a1.won_by", "-k", "1")
+    assert "no probabilities: the run has no validation queries to fit them by" in result.stdout
+    (folder / "queries" / "train.arrow").rename(folder / "queries" / "valid.arrow")
+    result = ask(folder, "a1.won_by", "-k", "1")
+    assert f"no probabilities: `conekg calibrate '{folder}'` fits them" in result.stdout
 
 
 def test_what_is_ruled_out_says_so(run: Path) -> None:

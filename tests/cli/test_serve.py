@@ -107,7 +107,7 @@ def test_a_checkpoint_without_probabilities_is_told(
     bare = shutil.copytree(run_folder, tmp_path / "bare")
     (bare / "calibration.json").unlink()
     told = runner.invoke(app, ["serve", str(bare), "--port", "0"]).stderr.replace("\n", "")
-    assert f"no probabilities: `conekg calibrate {bare} --checkpoint best` fits them" in told
+    assert f"no probabilities: `conekg calibrate {bare}` fits them" in told
 
 
 @contextmanager

@@ -247,6 +247,20 @@ def test_parameters_that_a_route_does_not_have_are_refused(served, path):
     assert response.json()["error"]["message"] == "query.top_k: no such parameter here"
 
 
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("entities?prefix=a&prefix=b", "prefix"),
+        ("entities?prefix=a&limit=3&limit=3", "limit"),
+        ("graph/neighbors?entity=France&entity=Spain", "entity"),
+    ],
+)
+def test_parameters_given_twice_are_refused(served, address, name):
+    response = served.client.get(f"/api/{address}")
+    error = error_of(response, 422, "invalid_request")
+    assert error["message"] == f"query.{name}: given more than once"
+
+
 def test_malformed_bodies_are_refused(served):
     url = "/api/ask"
     sent = {"content-type": "application/json"}

@@ -81,6 +81,7 @@ def _check_ids(query: Grounded, graph: KnowledgeGraph) -> None:
     for entity_id in query.entity_ids:
         check_entity_id(entity_id, graph)
     for relation_id in query.relation_ids:
+        _check_is_id("relation", relation_id)
         if not 0 <= relation_id < graph.num_relations:
             raise UnknownNameError(
                 "relation id",
@@ -91,6 +92,7 @@ def _check_ids(query: Grounded, graph: KnowledgeGraph) -> None:
 
 def check_entity_id(entity_id: int, graph: KnowledgeGraph) -> None:
     """Raise UnknownNameError where the graph has no such entity."""
+    _check_is_id("entity", entity_id)
     if not 0 <= entity_id < graph.num_entities:
         raise UnknownNameError(
             "entity id",
@@ -99,7 +101,26 @@ def check_entity_id(entity_id: int, graph: KnowledgeGraph) -> None:
         )
 
 
+def _check_is_id(kind: str, value: object) -> None:
+    if not _is_whole(value):
+        raise ConfigError(
+            f"{value!r} is no {kind} id; ids are whole numbers, names go into a query's text",
+            key=kind,
+        )
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def _check_options(question: Question) -> None:
+    if not isinstance(question.query, str | Query):
+        raise ConfigError(
+            f"the query is {question.query!r}; it must be text or a tree, as parse_query gives it",
+            key="query",
+        )
+    if not _is_whole(question.top_k):
+        raise ConfigError(f"top_k is {question.top_k!r}; it must be a whole number", key="top_k")
     if question.top_k < 1:
         raise ConfigError(f"top_k is {question.top_k}; it must be 1 or more", key="top_k")
     for key, value, accepted in (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from conekg.cli.console import listed, one_line, print_error, print_table, print_text, say
+from conekg.cli.training_report import why_no_probabilities
 from conekg.errors import ConeKGError, ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def ask(
         raise DataError("holds no question", path=str(file), hint="write one a line")
     answerer = Answerer.open(run, device=device)
     settings = Question("", top_k, only, tuple(exclude or ()), known, union, keep_contradicted)
-    session = _Session(answerer, settings, explain, as_json, file)
+    session = _Session(run, answerer, settings, explain, as_json, file)
     for start in range(0, len(lines), _BATCH):
         session.answer(lines[start : start + _BATCH])
     if session.failures:
@@ -90,12 +91,14 @@ class _Session:
 
     def __init__(
         self,
+        run: Path,
         answerer: Answerer,
         settings: Question,
         explain: bool,
         as_json: bool,
         file: Path | None,
     ) -> None:
+        self._run = run
         self._answerer = answerer
         self._settings = settings
         self._explain = explain
@@ -149,6 +152,7 @@ class _Session:
         else:
             title = self._answerer.graph.vocabulary.entities.title
             _print_answer(answer, title)
+            print_text(_summary(answer, self._run))
             if explanation is not None:
                 _print_explanation(explanation, answer, title)
 
@@ -200,7 +204,6 @@ def _print_answer(answer: Answer, title: Title) -> None:
         print_table("", list(_HEADINGS), rows)
     else:
         print_text("  no entity is left to answer with")
-    print_text(_summary(answer))
 
 
 def _standing(ranked: RankedAnswer) -> str:
@@ -209,7 +212,7 @@ def _standing(ranked: RankedAnswer) -> str:
     return "known" if ranked.known else "predicted"
 
 
-def _summary(answer: Answer) -> str:
+def _summary(answer: Answer, run: Path) -> str:
     parts = [f"{answer.num_known:,} known from the {answer.known_graph} facts"]
     if answer.num_contradicted:
         parts.append(f"{answer.num_contradicted:,} ruled out by them")
@@ -222,7 +225,7 @@ def _summary(answer: Answer) -> str:
     if answer.calibration_error is not None:
         parts.append(f"probabilities off by {100 * answer.calibration_error:.1f} points on average")
     else:
-        parts.append("no probabilities: `conekg calibrate` fits them")
+        parts.append(why_no_probabilities(run))
     if answer.recall < 1:
         parts.append(f"approximate search, recall {answer.recall:.3f}")
     parts.append(f"{1000 * answer.seconds:.0f} ms")

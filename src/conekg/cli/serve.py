@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from conekg.cli.console import say, warn
+from conekg.cli.training_report import why_no_probabilities
 from conekg.errors import ConeKGError, ConfigError
 
 EXTRA_MODULES = frozenset({"fastapi", "fastapi_offline", "pydantic", "starlette", "uvicorn"})
@@ -73,7 +74,7 @@ def serve(
 
     def tell(ready: Ready) -> None:
         if not ready.calibrated:
-            warn(f"no probabilities: `conekg calibrate {run} --checkpoint {checkpoint}` fits them")
+            warn(why_no_probabilities(run, checkpoint))
         if not is_loopback(host) and api_key is None:
             warn(f"anybody who can reach {host} may ask; --api-key asks for a key")
         shown = f"[{host}]" if ":" in host else host

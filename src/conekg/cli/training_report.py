@@ -88,6 +88,16 @@ def tell_outcome(outcome: Outcome, continue_with: str) -> None:
         )
 
 
+def why_no_probabilities(run: Path, checkpoint: str = "best") -> str:
+    """What to do about answers without probabilities, or that nothing can be done."""
+    from conekg.training.run import open_run
+
+    if not open_run(run).has_queries("valid"):
+        return "no probabilities: the run has no validation queries to fit them by"
+    choice = "" if checkpoint == "best" else f" --checkpoint {checkpoint}"
+    return f"no probabilities: `conekg calibrate {in_shell(run)}{choice}` fits them"
+
+
 def tell_calibration(calibration: Calibration) -> None:
     """By what a run was calibrated, and how far off its probabilities are."""
     say(

@@ -56,6 +56,19 @@ def refuse_parameters(request: Request) -> None:
         )
 
 
+def refuse_repeated(request: Request) -> None:
+    """Fail where a parameter is given twice, as in `/api/entities?prefix=a&prefix=b`.
+
+    Only the last would be used.
+    """
+    names = [name for name, _ in request.query_params.multi_items()]
+    for name in names:
+        if names.count(name) > 1:
+            raise RequestValidationError(
+                [{"type": "repeated", "loc": ("query", name), "msg": "given more than once"}]
+            )
+
+
 def is_json(content_type: str) -> bool:
     """Whether a media type is JSON.
 

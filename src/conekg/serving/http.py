@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 
 from conekg.answering.engine import Answerer
 from conekg.query.tree import Anchor, Project
-from conekg.serving.body_route import BodyRoute, refuse_parameters
+from conekg.serving.body_route import BodyRoute, refuse_parameters, refuse_repeated
 from conekg.serving.errors import describe_invalid, describe_status, error_response
 from conekg.serving.gate import Gate
 from conekg.serving.limits import Limits
@@ -143,7 +143,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
         "/ask", ask, methods=["POST"], response_model=AskResponse, route_class_override=BodyRoute
     )
 
-    bare = [Depends(refuse_parameters)]
+    bare, once = [Depends(refuse_parameters)], [Depends(refuse_repeated)]
 
     @router.post("/explain", dependencies=bare)
     async def explain(request: ExplainRequest) -> ExplainResponse:
@@ -160,7 +160,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
         """A query, as text or as a tree, understood: canonical text, words and tree."""
         return service.parse(request)
 
-    @router.get("/entities")
+    @router.get("/entities", dependencies=once)
     async def entities(query: Annotated[EntitiesQuery, Query()]) -> EntitiesResponse:
         """Entities whose name or label begins with `prefix`, in any case."""
         return service.entities(query.prefix, query.limit)
@@ -170,7 +170,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
         """All relations of the graph."""
         return service.relations
 
-    @router.get("/graph/neighbors")
+    @router.get("/graph/neighbors", dependencies=once)
     async def neighbors(query: Annotated[NeighborsQuery, Query()]) -> NeighborsResponse:
         """The facts around an entity, relation by relation, `limit` entities each."""
         return service.neighbors(query.entity, query.graph, query.limit)
