@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +44,14 @@ def test_every_name_has_a_home(name: str) -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(AttributeError, match="no attribute 'solve'"):
         conekg.solve  # noqa: B018
+
+
+def test_the_source_archive_takes_its_files_from_the_root() -> None:
+    """Patterns without a slash in front match in every folder: a README of the tests, too."""
+    root = Path(__file__).parents[1]
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    included = settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert "/LICENSE" in included
+    for pattern in included:
+        assert pattern.startswith("/")
+        assert (root / pattern[1:]).exists()
