@@ -447,6 +447,7 @@ def test_the_page_fits_screens_and_schemes(open_page, device, viewport, scheme):
     expect(page.locator(".why-card")).to_be_visible()
     words = re.findall(r"\w+", page.locator("main").inner_text())
     assert not {"null", "undefined", "NaN"} & set(words)
+    assert page.locator(".examples-title").bounding_box()["height"] < 40, "short words stay whole"
     goal = page.locator("ck-builder .node-goal").bounding_box()
     canvas = page.locator("ck-builder .canvas").bounding_box()
     assert goal["x"] + goal["width"] <= canvas["x"] + canvas["width"] + 1, "the drawing is cut off"
@@ -456,6 +457,192 @@ def test_the_page_fits_screens_and_schemes(open_page, device, viewport, scheme):
     red = int(re.findall(r"\d+", paper)[0])
     assert (red < 60) is (scheme == "dark")
     shoot(page, f"page-{device}-{scheme}")
+
+
+def hold(page, path: str) -> None:
+    """From now on requests of `path` wait for `release`, whoever has lost interest in them."""
+    page.evaluate(
+        """(path) => {
+          const real = window.fetch;
+          window.held = [];
+          window.release = async () => {
+            window.fetch = real;
+            await Promise.all(window.held.map((go) => go()));
+            await real("/api/about");
+          };
+          window.fetch = (address, options) =>
+            address === path
+              ? new Promise((done, fail) => {
+                  const go = () => real(address, { ...options, signal: null }).then(done, fail);
+                  window.held.push(go);
+                })
+              : real(address, options);
+        }""",
+        path,
+    )
+
+
+def release(page) -> None:
+    page.evaluate("window.release()")
+
+
+def test_an_older_answer_never_replaces_a_newer_one(open_page):
+    page = open_page()
+    field, button = (
+        page.get_by_label("Ask the graph"),
+        page.get_by_role("button", name="Ask", exact=True),
+    )
+    ask(page, "France.borders")
+    first = page.locator(".answer-name").all_text_contents()
+    hold(page, "/api/ask")
+    field.fill("Japan.capital")
+    button.click()
+    page.wait_for_function("window.held.length === 1")
+    page.evaluate("window.late = window.held.pop()")
+    field.fill("France.borders")
+    button.click()
+    page.wait_for_function("window.held.length === 1")
+    release(page)
+    page.evaluate("window.late().then(() => fetch('/api/about'))")
+    assert page.locator(".answer-name").all_text_contents() == first
+
+
+def test_an_explanation_does_not_outlive_its_question(open_page):
+    page = open_page()
+    ask(page, "France.borders")
+    hold(page, "/api/explain")
+    page.locator(".answer button").first.click()
+    page.wait_for_function("window.held.length === 1")
+    ask(page, "Japan.capital")
+    expect(page.locator(".words")).to_contain_text("Japan")
+    release(page)
+    expect(page.locator(".why-card")).to_be_hidden()
+
+
+def test_a_failure_stays_until_what_failed_has_been_done(open_page):
+    busy = {"status": 503, "kind": "server_busy", "message": "too many requests at once"}
+    page = open_page()
+    page.route("**/api/ask", lambda route: route.fulfill(status=503, json={"error": busy}))
+    hold(page, "/api/parse")
+    page.get_by_label("Ask the graph").fill("France.borders")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    notice = page.get_by_role("alert")
+    expect(notice).to_contain_text("too many requests at once")
+    release(page)
+    expect(page.locator(".words")).to_contain_text("France")
+    expect(notice).to_contain_text("too many requests at once")
+    page.unroute("**/api/ask")
+    notice.get_by_role("button", name="Try again").click()
+    expect(page.locator(".answer")).to_have_count(10)
+    expect(notice).to_be_empty()
+
+
+@pytest.mark.parametrize("last", ["ask", "parse"])
+def test_all_that_a_lost_server_left_undone_is_tried_again(open_page, last):
+    page = open_page()
+    page.route("**/api/*", lambda route: route.abort())
+    hold(page, f"/api/{last}")
+    page.get_by_label("Ask the graph").fill("France.borders")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    notice = page.get_by_role("alert")
+    expect(notice).to_contain_text("The server does not answer")
+    page.evaluate("window.release().catch(() => null)")
+    page.unroute("**/api/*")
+    notice.get_by_role("button", name="Try again").click()
+    expect(page.locator(".words")).to_contain_text("France")
+    expect(page.locator(".answer")).to_have_count(10)
+    expect(notice).to_be_empty()
+
+
+def test_back_and_forward_walk_through_the_questions(open_page):
+    page = open_page()
+    field = page.get_by_label("Ask the graph")
+    for text in ("France.borders", "Japan.capital"):
+        ask(page, text)
+        expect(page.locator(".words")).to_contain_text(text.partition(".")[0])
+    page.get_by_role("button", name="Ask", exact=True).click()  # the same again is no step
+    page.go_back()
+    expect(field).to_have_value("France.borders")
+    expect(page.locator(".words")).to_contain_text("France")
+    page.go_forward()
+    expect(field).to_have_value("Japan.capital")
+    page.go_back()
+    expect(field).to_have_value("France.borders")
+    page.go_back()
+    expect(field).to_have_value("")
+    expect(page.locator(".answer")).to_have_count(0)
+    expect(page.locator(".words")).to_have_class(re.compile("invitation"))
+
+
+def test_a_question_is_built_with_the_keyboard_alone(open_page):
+    page = open_page()
+    field, press = page.get_by_label("Ask the graph"), page.keyboard.press
+
+    def add(*names: str) -> None:
+        for name in names:
+            page.keyboard.type(name)
+            expect(page.get_by_role("option").first).to_be_visible()
+            press("Enter")
+            press("Tab")
+        press("Enter")
+
+    page.locator("[data-tool=start]").focus()
+    press("Enter")
+    add("France")
+    expect(field).to_have_value("France")
+    expect(page.locator("ck-builder :focus")).to_have_count(1)
+    page.locator("[data-tool=hop]").focus()
+    press("Enter")
+    press("Escape")  # closes the list
+    press("Escape")  # closes the form
+    expect(page.locator("[data-tool=hop]")).to_be_focused()
+    press("Enter")
+    add("borders")
+    expect(field).to_have_value("France.borders")
+    expect(page.locator("[data-tool=hop]")).to_be_focused()
+    press("Tab")
+    press("Tab")
+    press("Tab")
+    press("Enter")
+    expect(field).to_have_value("!France.borders")
+    expect(page.locator("[data-tool=not]")).to_be_focused()
+    press("Enter")
+    expect(field).to_have_value("France.borders")
+    expect(page.locator("[data-tool=not]")).to_be_focused()
+
+
+NAMES = ["x" * 300, 'He said "<b>no</b>" & left; \\ it\'s', "😀😀", "Bea"]
+
+
+def test_awkward_names_are_shown_whole_on_a_narrow_screen(open_page, start_server):
+    vocabulary = Vocabulary(NameTable("entity", NAMES), NameTable("relation", ["r" * 90]))
+    none = np.empty((0, 3), dtype=np.int32)
+    facts = [[3, 0, 0], [3, 0, 1], [3, 0, 2], [0, 0, 1]]
+    train = with_inverses(np.array(facts, dtype=np.int32))
+    graph = KnowledgeGraph("g" * 120, vocabulary, {"train": train, "valid": none, "test": none})
+    model = build_model("cone", 4, 2, {"dim": 4, "hidden": 4})
+    with start_server(Answerer(graph, model)) as own:
+        page = open_page(own.url, viewport={"width": 360, "height": 700}, scheme="dark")
+        page.get_by_role("button", name="Start from an entity").click()
+        pick(page, "Entity", "he said", "He said")
+        page.get_by_role("button", name="Add").click()
+        expect(page.locator(".answer-name")).to_have_text([NAMES[1]])
+        ask(page, f"Bea.{'r' * 90}")
+        expect(page.locator(".answer")).to_have_count(4)
+        assert sorted(page.locator(".answer-name").all_text_contents()) == sorted(NAMES)
+        ask(page, f"(Bea.{'r' * 90} & {'x' * 300}.{'r' * 90}) | Bea")
+        expect(page.locator("ck-builder .diagram .node")).not_to_have_count(2)
+        for row in page.locator(".answer button").all():
+            row.click()
+            expect(row).to_have_attribute("aria-pressed", "true")
+            expect(page.locator(".why-card")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+        page.get_by_label("Ask the graph").fill('"😀😀" & Beb')
+        error = page.locator("#question-error")
+        expect(error.locator("mark")).to_have_text("Beb")
+        error.get_by_role("button", name="Bea").click()
+        expect(page.get_by_label("Ask the graph")).to_have_value('"😀😀" & Bea')
 
 
 def test_the_api_page_works_offline(open_page, served):

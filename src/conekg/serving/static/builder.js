@@ -24,11 +24,18 @@ class Builder extends HTMLElement {
 
   /** Show a query tree, or the invitation to start one. */
   show(tree) {
+    const tool = this.tools.contains(document.activeElement) ? document.activeElement.dataset.tool : null;
     this.tree = tree;
     if (!this.isOn(this.path)) this.path = [];
     this.closePanel();
     this.draw();
     this.drawTools();
+    if (tool !== null) this.focusTool(tool);
+  }
+
+  /** Keeps the keyboard where it was: the button of that name, or the first where it is gone. */
+  focusTool(name) {
+    (this.tools.querySelector(`[data-tool=${name}]`) ?? this.tools.firstChild)?.focus();
   }
 
   isOn(path) {
@@ -129,12 +136,15 @@ class Builder extends HTMLElement {
   }
 
   closePanel() {
+    const focused = this.panel.contains(document.activeElement);
     this.panel.hidden = true;
     this.panel.replaceChildren();
+    if (focused) this.focusTool(this.opener);
   }
 
-  /** A small form below the drawing; `fields` are made by `picker`. */
-  openPanel(title, fields, extra, done) {
+  /** A small form below the drawing, opened by a tool; `fields` are made by `picker`. */
+  openPanel(opener, title, fields, extra, done) {
+    this.opener = opener;
     const submit = (event) => {
       event.preventDefault();
       if (fields.every((field) => field.chosen || field.optional)) done();
@@ -167,14 +177,14 @@ class Builder extends HTMLElement {
 
   openStart() {
     const start = picker("Entity", "entity");
-    this.openPanel("Start from", [start], null, () =>
+    this.openPanel("start", "Start from", [start], null, () =>
       this.change(trees.entity(start.chosen.name, start.chosen.label), []),
     );
   }
 
   openHop() {
     const relation = picker("Relation", "relation");
-    this.openPanel("Follow a relation from the chosen step", [relation], null, () =>
+    this.openPanel("hop", "Follow a relation from the chosen step", [relation], null, () =>
       this.change(
         trees.edit(this.tree, this.path, (node) =>
           trees.hop(node, relation.chosen.name, relation.chosen.label),
@@ -189,7 +199,7 @@ class Builder extends HTMLElement {
     const negate = html("input", { type: "checkbox", id: "join-not" });
     const extra = html("label", { class: "check", for: "join-not" }, negate, " not: leave these out");
     const title = kind === "and" ? "Keep only what is also in" : "Add what is in";
-    this.openPanel(title, [start, relation], extra, () => {
+    this.openPanel(kind, title, [start, relation], extra, () => {
       let other = trees.entity(start.chosen.name, start.chosen.label);
       if (relation.chosen) other = trees.hop(other, relation.chosen.name, relation.chosen.label);
       if (negate.checked) other = trees.not(other);

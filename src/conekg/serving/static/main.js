@@ -25,7 +25,7 @@ const cones = part("ck-cones");
 const notice = part("ck-notice");
 const details = [part(".why-card"), part(".cones-card")];
 
-const state = { asked: "", only: null, topK: PAGE_OF_ANSWERS, mostAnswers: Infinity, retry: start };
+const state = { asked: "", only: null, topK: PAGE_OF_ANSWERS, mostAnswers: Infinity };
 
 /** Runs `work(signal)`; a later run of the same kind makes the earlier one irrelevant. */
 const turns = {};
@@ -41,18 +41,34 @@ async function latest(kind, work) {
   }
 }
 
-function report(error, retry) {
+function forget(...kinds) {
+  for (const kind of kinds) turns[kind]?.abort();
+  settle(...kinds);
+}
+
+/** What failed and is still to be done, by kind: one notice for all, one button that tries all again. */
+const failures = new Map();
+
+function report(kind, error, retry) {
   if (!(error instanceof api.ApiError)) throw error;
   if (ABOUT_THE_TEXT.has(error.kind)) {
     question.showError(error);
+    settle(kind);
     return;
   }
-  state.retry = retry;
+  failures.set(kind, { error, retry });
   notice.show(error);
 }
 
+function settle(...kinds) {
+  for (const kind of kinds) failures.delete(kind);
+  const [left] = failures.values();
+  if (left) notice.show(left.error);
+  else notice.clear();
+}
+
 function showParsed(parsed) {
-  notice.clear();
+  settle("parse");
   question.showError(null);
   reading.show(parsed);
   builder.show(parsed?.tree ?? null);
@@ -60,7 +76,7 @@ function showParsed(parsed) {
 
 async function understand(text) {
   if (text === "") {
-    turns.parse?.abort();
+    forget("parse");
     showParsed(null);
     return;
   }
@@ -68,16 +84,22 @@ async function understand(text) {
     const parsed = await latest("parse", (signal) => api.parse({ query: text }, signal));
     if (parsed) showParsed(parsed);
   } catch (error) {
-    report(error, () => understand(text));
+    report("parse", error, () => understand(text));
   }
 }
 const understandSoon = debounce(understand, 220);
 
+function startOver() {
+  understandSoon.cancel();
+  question.text = "";
+  understand("");
+  forgetAnswers();
+}
+
 async function build(tree) {
   if (tree === null) {
-    question.text = "";
-    showParsed(null);
-    forgetAnswers();
+    startOver();
+    remember("");
     return;
   }
   try {
@@ -87,7 +109,7 @@ async function build(tree) {
     showParsed(parsed);
     await ask(parsed.query);
   } catch (error) {
-    report(error, () => build(tree));
+    report("parse", error, () => build(tree));
   }
 }
 
@@ -96,10 +118,19 @@ function hideDetails() {
 }
 
 function forgetAnswers() {
+  forget("ask", "explain");
   hideDetails();
   answers.clear();
   state.asked = "";
 }
+
+/** Put a question into the address, so that it can be linked to and gone back to. */
+function remember(text) {
+  if (text === linked()) return;
+  history.pushState(null, "", text === "" ? location.pathname : `#q=${encodeURIComponent(text)}`);
+}
+
+const linked = () => new URLSearchParams(location.hash.slice(1)).get("q") ?? "";
 
 async function ask(text, { topK = Math.min(PAGE_OF_ANSWERS, state.mostAnswers) } = {}) {
   understandSoon.cancel();
@@ -108,19 +139,20 @@ async function ask(text, { topK = Math.min(PAGE_OF_ANSWERS, state.mostAnswers) }
     return;
   }
   Object.assign(state, { asked: text, topK });
-  history.replaceState(null, "", `#q=${encodeURIComponent(text)}`);
+  remember(text);
+  forget("explain");
   hideDetails();
   answers.wait();
   try {
     const body = { query: text, top_k: topK, only: state.only };
     const response = await latest("ask", (signal) => api.ask(body, signal));
     if (!response) return;
-    notice.clear();
+    settle("ask");
     question.showError(null);
     answers.show(response, { mayHaveMore: response.answers.length === topK && topK < state.mostAnswers });
   } catch (error) {
     answers.clear();
-    report(error, () => askAndUnderstand(text));
+    report("ask", error, () => ask(text, { topK }));
   }
 }
 
@@ -139,7 +171,7 @@ async function explain(answer) {
       ]),
     );
     if (!both) return;
-    notice.clear();
+    settle("explain");
     part("#explanation-title").textContent = `Why ${answer.label}`;
     const [why, picture] = details;
     why.hidden = false;
@@ -149,7 +181,7 @@ async function explain(answer) {
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     why.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
   } catch (error) {
-    report(error, () => explain(answer));
+    report("explain", error, () => explain(answer));
   }
 }
 
@@ -170,15 +202,20 @@ function listen() {
     if (state.asked) ask(state.asked);
   });
   document.addEventListener("retry", () => {
-    notice.clear();
-    state.retry();
+    const undone = [...failures.values()];
+    forget(...failures.keys());
+    for (const { retry } of undone) retry();
   });
-  window.addEventListener("hashchange", openLink);
+  window.addEventListener("popstate", openLink); // an address that was edited, back, forward
 }
 
 function openLink() {
-  const text = new URLSearchParams(location.hash.slice(1)).get("q");
-  if (!text || text === state.asked) return;
+  const text = linked();
+  if (text === state.asked) return;
+  if (text === "") {
+    startOver();
+    return;
+  }
   question.text = text;
   askAndUnderstand(text);
 }
@@ -186,14 +223,14 @@ function openLink() {
 async function start() {
   try {
     const about = await api.about();
-    notice.clear();
+    settle("about");
     part("#source").textContent =
       `${about.graph} · ${about.num_entities.toLocaleString("en")} entities · ` +
       `${about.num_facts.toLocaleString("en")} facts · ${about.model} in ${about.dimensions} dimensions`;
     part("ck-examples").show(about.examples);
     state.mostAnswers = about.limits.top_k;
   } catch (error) {
-    report(error, start);
+    report("about", error, start);
     return;
   }
   openLink();

@@ -142,10 +142,16 @@ class Question extends HTMLElement {
     this.error.replaceChildren(...parts);
   }
 
+  /** Where a span of the server lies in the field: it counts characters, from the first one. */
+  place([start, stop]) {
+    const sent = [...this.text];
+    const lead = this.field.value.length - this.field.value.trimStart().length;
+    return [start, stop].map((count) => lead + sent.slice(0, count).join("").length);
+  }
+
   excerpt([start, stop]) {
     const text = this.field.value;
-    const lead = this.field.value.length - this.field.value.trimStart().length;
-    const [from, to] = [start + lead, Math.max(stop, start + 1) + lead];
+    const [from, to] = this.place([start, Math.max(stop, start + 1)]);
     return html(
       "p",
       { class: "excerpt", "aria-hidden": "true" },
@@ -158,8 +164,7 @@ class Question extends HTMLElement {
   correct(span, name) {
     const bare = /^[\p{L}\p{M}\p{N}_\-/#@$%+~][\p{L}\p{M}\p{N}_\-/:#@$%+~]*$/u.test(name);
     const written = bare ? name : `"${name.replaceAll(/["\\]/g, "\\$&")}"`;
-    const lead = this.field.value.length - this.field.value.trimStart().length;
-    if (span) this.field.setRangeText(written, span[0] + lead, span[1] + lead, "end");
+    if (span) this.field.setRangeText(written, ...this.place(span), "end");
     else this.field.value = written;
     this.field.focus();
     this.grow();
