@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -174,6 +175,21 @@ def test_training_takes_queries_and_a_configuration(graph, run, tmp_path):
     assert "steps = 2" in recipe
     assert "seed = 5" in recipe
     assert 'name = "box"' in recipe
+    told = "".join(result.stderr.split())  # lines end where the terminal does
+    assert f"`conekgevaluate{folder}`ranks" in told
+    assert f"`conekgcalibrate{folder}`gives" in told
+
+
+def test_a_run_of_training_queries_alone_names_no_step_that_would_fail(graph, run, tmp_path):
+    (tmp_path / "queries").mkdir()
+    shutil.copy(run / "queries" / "train.arrow", tmp_path / "queries")
+    folder = tmp_path / "run"
+    result = conekg("train", graph, "--out", folder, "--queries", tmp_path / "queries", *SMALL)
+    assert result.exit_code == 0, result.output
+    told = "".join(result.stderr.split())
+    assert f"therunisin{folder}" in told
+    assert "conekgcalibrate" not in told
+    assert "conekgevaluate" not in told
 
 
 def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):

@@ -146,9 +146,11 @@ def train(
         outcome, f"conekg train --resume --out {in_shell(out)}{' --tables' if tables else ''}"
     )
     if outcome.finished:
-        say(
-            f"the run is in {out}; `conekg evaluate {in_shell(out)}` ranks held-out answers, "
-            f"`conekg calibrate {in_shell(out)}` gives answers probabilities"
-        )
+        next_steps = []
+        if run.has_queries("test"):
+            next_steps.append(f"`conekg evaluate {in_shell(out)}` ranks held-out answers")
+        if run.has_queries("valid"):
+            next_steps.append(f"`conekg calibrate {in_shell(out)}` gives answers probabilities")
+        say(f"the run is in {out}" + (f"; {', '.join(next_steps)}" if next_steps else ""))
         if tables:
             print_main_tables(open_run(out))
