@@ -69,6 +69,8 @@ def test_bad_queries_are_refused(
         {"only": "some"},
         {"known_graph": "all"},
         {"union": "cnf"},
+        {"exclude": "Alien"},
+        {"exclude": 5},
     ],
 )
 def test_bad_options_are_refused_by_name(

@@ -6,6 +6,7 @@ compared; `engine` makes them, the command line and the server show them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -25,7 +26,7 @@ class Question:
     """How many answers at most; 1 or more."""
     only: Only | None = None
     """Keep only answers that the graph already holds, or only those it does not."""
-    exclude: tuple[str | int, ...] = ()
+    exclude: Sequence[str | int] = ()
     """Entities that must not be answered, by name, label or id."""
     known_graph: Split = "train"
     """Which nested graph counts as known; `train` is what the model has seen."""

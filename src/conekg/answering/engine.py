@@ -23,7 +23,6 @@ from conekg.answering.calibration import Calibration, calibration_of, region_siz
 from conekg.answering.facts import Facts, contains, facts_of
 from conekg.answering.index import EntityIndex, Ranking, merge_rankings
 from conekg.answering.understand import Understood, check_entity_id, understand
-from conekg.errors import ConfigError
 from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.model.interface import QueryModel, Region
@@ -97,13 +96,7 @@ class Answerer:
         keep_contradicted: bool = False,
     ) -> Answer:
         """The ranked answers of one query."""
-        if isinstance(exclude, str):  # a sequence of names too, of one letter each
-            raise ConfigError(
-                f"exclude is the text {exclude!r}; it must be a list of names", key="exclude"
-            )
-        question = Question(
-            query, top_k, only, tuple(exclude), known_graph, union, keep_contradicted
-        )
+        question = Question(query, top_k, only, exclude, known_graph, union, keep_contradicted)
         return self.ask_batch([question])[0]
 
     def ask_batch(self, questions: Sequence[Question | Understood]) -> list[Answer]:

@@ -123,6 +123,11 @@ def _check_options(question: Question) -> None:
         raise ConfigError(f"top_k is {question.top_k!r}; it must be a whole number", key="top_k")
     if question.top_k < 1:
         raise ConfigError(f"top_k is {question.top_k}; it must be 1 or more", key="top_k")
+    # A text is a sequence of names too, of one letter each.
+    if isinstance(question.exclude, str) or not isinstance(question.exclude, Sequence):
+        raise ConfigError(
+            f"exclude is {question.exclude!r}; it must be a list of names and ids", key="exclude"
+        )
     for key, value, accepted in (
         ("only", question.only, (None, *get_args(Only))),
         ("known_graph", question.known_graph, SPLITS),
