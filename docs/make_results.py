@@ -51,11 +51,13 @@ INTRODUCTION = """\
 Made by `python docs/make_results.py` from the files in `results/`; do not edit. *Paper* is the
 row of the same model in the paper's table, ± its standard deviation over five seeds where it
 gives one. *Difference* is ours minus the paper's, **bold** where it is more than that standard
-deviation and 0.05, which is what printing to one decimal hides. Only the MRR tables have error
-bars in the paper; elsewhere the reader is to judge. What is known of a cause is told as known,
-what is supposed as supposed.
+deviation plus 0.05 (the paper prints one decimal, so its means are known to 0.05). Only the MRR
+tables have error bars in the paper; elsewhere the reader is to judge. The text says of a cause
+whether it is known or only supposed.
 
-MRR is filtered, in percent, ties at their mean rank.
+MRR is filtered, in percent, ties at their mean rank. The columns are the query structures of the
+literature ([drawn here](researchers.md#add-a-query-shape)): p is a hop, i an intersection, u a
+union, n a negation.
 """
 
 Values = Mapping[str, float]
