@@ -105,6 +105,16 @@ def test_suggestions_come_from_typos_beginnings_and_parts(typed: str, suggested:
     assert table.suggest(typed)[0] == suggested
 
 
+@pytest.mark.parametrize("text", ["\udcff", "Fr\ud800ance", "\ud83d\ude00"])
+def test_what_is_not_unicode_is_no_name(text: str) -> None:
+    table = NameTable("entity", ["France", "\U0001f600", "\ufffd"])
+    assert table.find(text) is None
+    assert table.with_prefix(f"F{text}") == table.containing(f"F{text}") == ()
+    with pytest.raises(UnknownNameError) as caught:
+        table.id_of(text)
+    str(caught.value).encode()
+
+
 def test_nothing_is_suggested_when_nothing_is_alike() -> None:
     assert NameTable("entity", ["France"]).suggest("xyzzyx") == ()
     assert NameTable("entity", []).suggest("France") == ()

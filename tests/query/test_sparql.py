@@ -102,6 +102,10 @@ def test_what_patterns_mean(pattern, path):
         ("BASE <http://x/> SELECT $x { <y#z> <rel> $x }", "http://x/y#z.http://x/rel"),
         ("SELECT ?x { ?y :r ?x } VALUES ?y { :b }", "b.r"),
         ("PREFIX : <http://x/> SELECT ?x { ?x :rel ?y }", "*.^http://x/rel"),
+        # Escapes are four digits after u and eight after U, whatever follows.
+        (r'SELECT ?x { "\u0055SA" :r ?x }', '"United States".r'),
+        (r"SELECT ?x { <http://x/\U00000079#z> :r ?x }", "http://x/y#z.r"),
+        (r"SELECT ?x { <urn:conekg:\u0062ase> :r ?x }", "base.r"),
         ("SELECT & b.r", "SELECT & b.r"),  # an entity of that name, in the path algebra
         ("SELECT.r", "SELECT.r"),
         ("base & b", "base & b"),
@@ -147,6 +151,9 @@ def test_whole_queries(text, path):
         ("select*{ :a :r ?x }", "selects *; exactly one variable", "select"),
         ("SELECT ?x ?y { ?y :r ?x }", "selects 2 variables", "SELECT"),
         ("SELECT (COUNT(?x) AS ?n) { :a :r ?x }", "selects an expression", "SELECT"),
+        (r"SELECT ?x { <\ud800> :r ?x }", "stands for no Unicode character", r"\ud800"),
+        (r"SELECT ?x { :a :r '\U00110000' }", "stands for no Unicode character", r"\U00110000"),
+        (r"SELECT ?x { <\u0061> :r ?x ! }", "this SPARQL cannot be read", "!"),
         ("SELECT ?x { :a :r ?y }", "'?x' is selected but not bound", "?x"),
         ("SELECT ?x { { :a :r ?x } UNION { :a :r ?y } }", "'?x' is selected but not bound", "?x"),
         ("SELECT ?x { FILTER NOT EXISTS { :a :r ?x } }", "'?x' is selected but not bound", "?x"),

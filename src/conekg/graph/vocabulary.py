@@ -309,5 +309,10 @@ def _meaningful(labels: pa.Array, names: pa.Array) -> pa.Array | None:
 
 
 def _lower(text: str) -> str:
-    """Lower case by Arrow's rules, which the index was made with (Python's differ on ς and İ)."""
-    return str(pc.utf8_lower(pa.scalar(text)).as_py())
+    """Lower case by Arrow's rules, which the index was made with (Python's differ on ς and İ).
+
+    Arrow takes no lone surrogates, which is what undecodable bytes of a command line become, and
+    no name holds any: they read as the sign for what cannot be read.
+    """
+    readable = text.encode(errors="surrogatepass").decode(errors="replace")
+    return str(pc.utf8_lower(pa.scalar(readable)).as_py())

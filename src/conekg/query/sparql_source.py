@@ -8,6 +8,7 @@ Of several alike, the parse tree says which is meant: it is in the order of the 
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import Any
@@ -22,6 +23,7 @@ _HIDDEN = re.compile(
         | \#[^\n]* """,
     re.VERBOSE | re.DOTALL,
 )
+_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
 
 class SparqlSource:
@@ -74,6 +76,28 @@ class SparqlSource:
             depth += (character in "{([") - (character in "})]")
             deepest = max(deepest, depth)
         return deepest
+
+    def unescaped(self) -> tuple[str, list[int]]:
+        r"""The text with `\uXXXX` and `\UXXXXXXXX` replaced, and where each character came from.
+
+        SPARQL replaces them anywhere, before it looks at anything else. The places have one
+        more entry, for the end.
+        """
+        text = ""
+        places: list[int] = []
+        done = 0
+        for escape in _ESCAPE.finditer(self.text):
+            code = int(escape[1] or escape[2], 16)
+            if code > sys.maxunicode or 0xD800 <= code < 0xE000:
+                raise self.error(
+                    "this escape stands for no Unicode character",
+                    escape.span(),
+                    hint="escapes end at \\U0010FFFF, and those from \\uD800 to \\uDFFF are none",
+                )
+            text += self.text[done : escape.start()] + chr(code)
+            places += range(done, escape.start() + 1)
+            done = escape.end()
+        return text + self.text[done:], [*places, *range(done, len(self.text) + 1)]
 
     def error(self, message: str, span: Span, *, hint: str | None = None) -> QuerySyntaxError:
         """A complaint about a range of this text."""
