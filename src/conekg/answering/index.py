@@ -2,8 +2,8 @@
 
 Several ways lead to the same list: a compiled scan on a CPU and kernels on a GPU abandon
 candidates early, as do tensor operations where neither applies; a distance that is no
-plain sum over dimensions takes a full scan. Equal scores rank
-by entity id. Very large tables take a shortlist first, whose recall is measured.
+plain sum over dimensions takes a full scan. Equal scores rank by entity id. Very large
+tables take a shortlist first, whose recall is measured.
 """
 
 from __future__ import annotations

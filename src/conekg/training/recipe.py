@@ -105,8 +105,8 @@ class TrainingRecipe:
     batch_size: int = 512
     """Queries an update."""
     positives: int = 1
-    """Known answers drawn of each query, one as published. Queries of many answers are learnt in
-    fewer steps with more, for little: they cost as much as as many negatives do."""
+    """Known answers drawn of each query; one, as published. With more, queries of many answers are
+    learnt in fewer steps, at little cost: a positive takes as much time as a negative."""
     negatives: int = 128
     """Entities drawn against each query's positive answers."""
     negative_sampling: NegativeSampling = "uniform-filtered"
@@ -114,7 +114,8 @@ class TrainingRecipe:
     the published code does, whose filter has no effect."""
     adversarial_temperature: float = 0.0
     """How much more a negative counts that the model takes for an answer; 0, as published, lets
-    all count alike. Meant for filtered negatives: among unfiltered ones those are often true."""
+    all count alike. Meant for filtered negatives: what counts more among unfiltered ones is often
+    a true answer."""
     pools: tuple[Pool, ...] = (PATH_POOL, OTHER_POOL)
     """Which shapes share a batch, and in which proportion."""
     cycle: tuple[str, ...] = ("path", "other", "path")
@@ -137,8 +138,9 @@ class TrainingRecipe:
     """Whether a GPU run compiles the model's operators first: about a minute at the start, a
     shorter step afterwards. A CPU run takes no notice, nor does EmQL."""
     query_times: int | None = None
-    """Where a run samples its own training queries: of every shape so many times as many as the
-    sampling protocol has of shapes without negation. Left out: the protocol's numbers."""
+    """How many training queries a run samples of every shape, those with negation too: a multiple
+    of what the sampling protocol has of shapes without negation. Left out: the protocol's own
+    numbers. Only for runs that sample their queries themselves."""
     seed: int = 0
     """Determines the initial parameters, every batch and every dropout mask."""
     log_every: int = 100
