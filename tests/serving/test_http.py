@@ -271,6 +271,23 @@ def test_malformed_bodies_are_refused(served):
     assert set(response.json()) == {"error"}
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("parse", r'{"tree": {"kind": "entity", "name": "\ud800"}}'),
+        ("parse", r'{"tree": {"kind": "all", "\ud800": 1}}'),
+        ("parse", r'{"query": "\ud800"}'),
+        ("ask", r'{"query": "France", "exclude": ["\udcff"]}'),
+        ("explain", r'{"query": "France", "answer": "\ud800"}'),
+        ("cones", r'{"query": "France", "answer": "France", "\ud800": 1}'),
+    ],
+)
+def test_halves_of_characters_are_refused(served, path, body):
+    sent = {"content-type": "application/json"}
+    response = served.client.post(f"/api/{path}", content=body, headers=sent)
+    error_of(response, 422, "invalid_request")
+
+
 def test_deep_trees_are_refused_without_falling_over(served):
     tree: dict = {"kind": "entity", "name": "France"}
     for _ in range(150):

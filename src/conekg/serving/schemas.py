@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Text = Annotated[str, StringConstraints(min_length=1)]
+"""Checked to be valid Unicode too, which a plain `str` is not: JSON can spell half a character."""
 GraphSplit = Literal["train", "valid", "test"]
 
 
@@ -60,7 +61,7 @@ class Tree(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     kind: Literal["entity", "all", "hop", "and", "or", "not"]
-    name: str | None = Field(
+    name: Text | None = Field(
         default=None,
         description="entity name, or relation name with ^ before it when walked backwards",
     )
