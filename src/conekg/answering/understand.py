@@ -81,31 +81,24 @@ def _check_ids(query: Grounded, graph: KnowledgeGraph) -> None:
     for entity_id in query.entity_ids:
         check_entity_id(entity_id, graph)
     for relation_id in query.relation_ids:
-        _check_is_id("relation", relation_id)
-        if not 0 <= relation_id < graph.num_relations:
-            raise UnknownNameError(
-                "relation id",
-                str(relation_id),
-                hint=f"the graph has relation ids 0 to {graph.num_relations - 1}",
-            )
+        _check_id("relation", relation_id, graph.num_relations)
 
 
 def check_entity_id(entity_id: int, graph: KnowledgeGraph) -> None:
     """Raise UnknownNameError where the graph has no such entity."""
-    _check_is_id("entity", entity_id)
-    if not 0 <= entity_id < graph.num_entities:
-        raise UnknownNameError(
-            "entity id",
-            str(entity_id),
-            hint=f"the graph has entity ids 0 to {graph.num_entities - 1}",
-        )
+    _check_id("entity", entity_id, graph.num_entities)
 
 
-def _check_is_id(kind: str, value: object) -> None:
+def _check_id(kind: str, value: int, number: int) -> None:
+    """Raise an error unless `value` is one of the `number` ids that a graph has of a kind."""
     if not _is_whole(value):
         raise ConfigError(
             f"{value!r} is no {kind} id; ids are whole numbers, names go into a query's text",
             key=kind,
+        )
+    if not 0 <= value < number:
+        raise UnknownNameError(
+            f"{kind} id", str(value), hint=f"the graph has {kind} ids 0 to {number - 1}"
         )
 
 
