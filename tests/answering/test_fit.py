@@ -99,6 +99,15 @@ def test_an_interrupted_fit_is_continued(tmp_path):
     assert finished.report is not None
 
 
+def test_an_interrupted_fit_keeps_its_model(tmp_path):
+    options = {"model": "gqe", "settings": ["training.steps=3", "model.dim=8"], "protocol": FEW}
+    fit(tiny_graph(), tmp_path / "run", max_minutes=0.0, device=CPU, **options)
+    with pytest.raises(ConfigError, match="started with the model 'gqe'"):
+        fit(tiny_graph(), tmp_path / "run", model="cone", resume=True, device=CPU)
+    finished = fit(tiny_graph(), tmp_path / "run", model="gqe", resume=True, device=CPU)
+    assert finished.outcome.finished
+
+
 def test_the_recipe_fits_graph_and_machine():
     heard = Heard()
     gpu = torch.device("cuda")

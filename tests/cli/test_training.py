@@ -209,6 +209,7 @@ def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
         (["train", "GRAPH", "--out", "RUN"], "already exists"),
         (["train", "GRAPH", "--out", "RUN", "--resume"], "as it was started"),
         (["train", "--out", "RUN", "--resume", "--model", "box"], "as it was started"),
+        (["train", "--out", "RUN", "--resume", "--model", "cone"], "as it was started"),
         (["train", "--out", "RUN", "--resume", "--recipe", "fast"], "as it was started"),
         (["train", "--out", "RUN", "--resume", "--show-recipe"], "as it was started"),
         (["train", "--out", "OUT"], "give a GRAPH"),

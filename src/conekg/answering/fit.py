@@ -85,7 +85,7 @@ def fit(
     source: str | Path | KnowledgeGraph,
     out: str | Path,
     *,
-    model: str = DEFAULT_MODEL,
+    model: str | None = None,
     recipe: str | None = None,
     config: Mapping[str, Any] | None = None,
     settings: Sequence[str] = (),
@@ -98,9 +98,9 @@ def fit(
     """A run in the folder `out` that knows the graph, can be evaluated, asked and served.
 
     `source` is a graph or anything `open_graph` takes. `config` and `settings` change the
-    recipe: `settings=["training.steps=1000"]`. With `resume`, a run that is already in `out`
-    is continued as it was started: its own graph is taken, and another model or recipe is
-    refused.
+    recipe: `settings=["training.steps=1000"]`. The model is ConE where none is named. With
+    `resume`, a run that is already in `out` is continued as it was started: its own graph is
+    taken, and another model or recipe is refused.
     """
     events = events or FitEvents()
     folder = Path(out)
@@ -137,10 +137,14 @@ def read_graph(source: str | Path, events: FitEvents) -> KnowledgeGraph:
 
 
 def _refuse_another_recipe(
-    run: Run, model: str, name: str | None, config: Mapping[str, Any], settings: Sequence[str]
+    run: Run,
+    model: str | None,
+    name: str | None,
+    config: Mapping[str, Any],
+    settings: Sequence[str],
 ) -> None:
     """A run keeps the recipe it was started with; asking for the same again is no mistake."""
-    if model not in (DEFAULT_MODEL, run.recipe.model):  # the default one was not asked for
+    if model not in (None, run.recipe.model):
         raise ConfigError(
             f"{run.folder} was started with the model {run.recipe.model!r} and cannot continue "
             f"with {model!r}; start a new run for it",
@@ -161,12 +165,13 @@ def _refuse_another_recipe(
 
 def choose_recipe(
     graph: KnowledgeGraph,
-    model: str,
+    model: str | None,
     recipe: str | None,
     device: torch.device,
     events: FitEvents,
 ) -> Recipe:
-    """The recipe that was asked for, or the one that fits graph and machine."""
+    """The recipe that was asked for, or the one that fits graph and machine; ConE's by default."""
+    model = model or DEFAULT_MODEL
     num_edges = len(graph.edges("train"))
     if recipe is not None:
         if recipe == "paper" and data_set_of(graph.name) is None:

@@ -19,7 +19,7 @@ def fit(
         typer.Argument(help="A file of triples, a graph folder, a benchmark's name or geography."),
     ],
     out: OutOption,
-    model: ModelOption = "cone",
+    model: ModelOption = None,
     recipe: Annotated[
         str | None,
         typer.Option("--recipe", "-r", help="paper, fast or small; chosen when left out."),

@@ -12,10 +12,9 @@ from conekg.cli.paper_tables import print_main_tables
 from conekg.cli.training_report import in_shell, tell_outcome, told_events
 from conekg.errors import ConfigError
 
-DEFAULT_MODEL = "cone"
-
 ModelOption = Annotated[
-    str, typer.Option("--model", "-m", help="Which model: cone, gqe, box, beta or emql.")
+    str | None,
+    typer.Option("--model", "-m", help="cone (when left out), gqe, box, beta or emql."),
 ]
 OutOption = Annotated[Path, typer.Option("--out", "-o", help="The run folder to write.")]
 SetOption = Annotated[
@@ -49,7 +48,7 @@ def train(
             "Not needed with --resume."
         ),
     ] = None,
-    model: ModelOption = DEFAULT_MODEL,
+    model: ModelOption = None,
     recipe: Annotated[
         str | None,
         typer.Option(
@@ -102,7 +101,7 @@ def train(
     with told_events() as events:
         if resume:
             given = (graph, settings, config, queries, recipe, model, show_recipe)
-            if given != (None, None, None, None, None, DEFAULT_MODEL, False):
+            if given != (None, None, None, None, None, None, False):
                 raise ConfigError(
                     "--resume continues a run as it was started: it takes no GRAPH, --model, "
                     "--recipe, --set, --config, --queries or --show-recipe"
