@@ -67,13 +67,31 @@ def page() -> str:
     """The whole page."""
     records = sorted(RESULTS.glob("*.json"), key=lambda path: path.stem)
     said = set[str]()
-    parts = [INTRODUCTION, *(run_section(path, said) for path in records)]
+    parts = [INTRODUCTION, overview([read(path) for path in records])]
+    parts += [run_section(path, said) for path in records]
     recorded = {path.stem for path in records}
     for folder in sorted((RESULTS / "experiments").iterdir()):
         if folder.name not in recorded:
             parts.append(experiments_only_section(folder, said))
     parts.append(search_section(RESULTS / "recipe-search"))
     return "\n".join(parts)
+
+
+def overview(runs: Iterable[Mapping[str, Any]]) -> str:
+    """Every run in one line: the two averages, the paper's in brackets, and the minutes."""
+    lines = list[tuple[str, list[str]]]()
+    for run in runs:
+        values = list[str]()
+        for _, label, _, average in MAIN_TABLES:
+            if average not in run:
+                values.append("–")
+                continue
+            theirs = published(label, run["dataset"]).row(run["model"])["AVG"]
+            values.append(f"{100 * run[average]['mrr']:.1f} ({theirs:.1f})")
+        lines.append((title_of(run), [*values, f"{run['steps']:,}", f"{run['seconds'] / 60:.1f}"]))
+    columns = ("without negation", "with negation", "steps", "minutes")
+    table = markdown_table("average MRR (the paper's)", columns, lines)
+    return f"## All runs\n\n{table}\n"
 
 
 def run_section(path: Path, said: set[str]) -> str:

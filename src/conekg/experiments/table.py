@@ -95,9 +95,9 @@ class Table:
         return table
 
     def _cells(self, row: Row) -> list[str]:
-        return [self._cell(row.values.get(column)) for column in self.columns]
+        return [self._cell(row.values.get(column), row.kind) for column in self.columns]
 
-    def _cell(self, value: Cell | None) -> str:
+    def _cell(self, value: Cell | None, kind: Kind) -> str:
         if value is None:
             return _ABSENT
         if isinstance(value, bool):
@@ -105,7 +105,8 @@ class Table:
         if isinstance(value, int):
             return f"{value:,}"
         if 0 < abs(value) < 0.5 * 10**-self.digits:
-            return f"{value:.1e}"  # small, but not nothing
+            # Small, but not nothing; of a difference that is nothing.
+            return f"{0:.{self.digits}f}" if kind == "comparison" else f"{value:.1e}"
         return f"{value:.{self.digits}f}"
 
 
