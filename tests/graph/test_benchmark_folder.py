@@ -58,6 +58,7 @@ def test_labels_lie_beside_the_triples(tmp_path: Path) -> None:
         ("0\t0\t1\n", 1, "edge 0 0 1 lacks its inverse 1 1 0"),
         ("0\t0\t1\n1\t1\t0\n\n2\t3\t1\n", 4, "edge 2 3 1 lacks its inverse 1 2 2"),
         ("0\t0\n", 1, "2 columns found"),
+        ("", None, "the file is empty; a line is three integer ids"),
         ("0\t0\t1\n1\tr\t0\n", 2, "three integer ids expected, found"),
         ("0\t0\t3\n3\t1\t0\n", 1, "has an id without a name; there are 3 entities"),
         ("0\t4\t1\n1\t5\t0\n", 1, "has an id without a name"),
@@ -65,7 +66,7 @@ def test_labels_lie_beside_the_triples(tmp_path: Path) -> None:
     ],
 )
 def test_bad_triples_are_refused_with_their_line(
-    train: str, line: int, message: str, tmp_path: Path
+    train: str, line: int | None, message: str, tmp_path: Path
 ) -> None:
     folder = write_folder(tmp_path / "toy")
     (folder / "train.txt").write_text(train)

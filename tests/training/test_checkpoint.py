@@ -8,6 +8,7 @@ from conekg.errors import CheckpointError
 from conekg.training import checkpoint as module
 from conekg.training.checkpoint import (
     Checkpoint,
+    checkpoint_step,
     has_checkpoint,
     load_checkpoint,
     load_parameters,
@@ -68,6 +69,22 @@ def test_a_damaged_manifest_is_an_error_of_its_own(tmp_path, content):
     (tmp_path / "checkpoint.json").write_bytes(content)
     with pytest.raises(CheckpointError, match="damaged"):
         load_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["step", "best_score", "seconds", "files"])
+def test_a_manifest_that_lacks_something_says_what(tmp_path, key):
+    save_checkpoint(tmp_path, checkpoint(1))
+    path = tmp_path / "checkpoint.json"
+    content = json.loads(path.read_text())
+    for spoilt, message in (
+        ({name: content[name] for name in content if name != key}, f"lacks '{key}'"),
+        (content | {key: ["?"]}, "damaged"),
+    ):
+        path.write_text(json.dumps(spoilt))
+        for read in (load_checkpoint, load_parameters, checkpoint_step):
+            with pytest.raises(CheckpointError, match=message) as caught:
+                read(tmp_path)
+            assert "restore it" in caught.value.hint
 
 
 def test_missing_pieces(tmp_path):

@@ -90,6 +90,8 @@ def _edge_fault(path: Path, otherwise: str) -> DataError:
                 )
     except DataError as error:
         return error
+    if not path.stat().st_size:
+        return DataError("the file is empty; a line is three integer ids", path=str(path))
     return DataError(f"cannot be read as integer triples: {otherwise}", path=str(path))
 
 

@@ -47,6 +47,17 @@ class _File:
     sha256: str
 
 
+@dataclass(frozen=True)
+class _Manifest:
+    """What `checkpoint.json` says."""
+
+    step: int
+    best_score: float | None
+    seconds: float
+    parameters: _File
+    optimizer: _File
+
+
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Replace the checkpoint in `folder`, which keeps the older one until the new is complete."""
     try:
@@ -79,29 +90,27 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     """The checkpoint in `folder`, its checksums verified."""
     manifest = _read_manifest(folder)
     return Checkpoint(
-        step=manifest["step"],
-        parameters=_read_tensors(folder, _File(**manifest["files"]["parameters"])),
-        optimizer=_read_tensors(folder, _File(**manifest["files"]["optimizer"])),
-        best_score=manifest["best_score"],
-        seconds=manifest["seconds"],
+        step=manifest.step,
+        parameters=_read_tensors(folder, manifest.parameters),
+        optimizer=_read_tensors(folder, manifest.optimizer),
+        best_score=manifest.best_score,
+        seconds=manifest.seconds,
     )
 
 
 def load_parameters(folder: Path) -> dict[str, Tensor]:
     """The parameters alone, their checksum verified: all that answering needs."""
-    return _read_tensors(folder, _File(**_read_manifest(folder)["files"]["parameters"]))
+    return _read_tensors(folder, _read_manifest(folder).parameters)
 
 
 def checkpoint_name(folder: Path) -> str:
     """What tells the parameters of a checkpoint from all others: their file's name."""
-    name: str = _read_manifest(folder)["files"]["parameters"]["name"]
-    return name
+    return _read_manifest(folder).parameters.name
 
 
 def checkpoint_step(folder: Path) -> int:
     """How many steps a checkpoint's parameters were trained for."""
-    step: int = _read_manifest(folder)["step"]
-    return step
+    return _read_manifest(folder).step
 
 
 def has_checkpoint(folder: Path) -> bool:
@@ -146,24 +155,44 @@ def _write_tensors(folder: Path, kind: str, step: int, tensors: dict[str, Tensor
     return _File(name, len(content), digest)
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def _read_manifest(folder: Path) -> _Manifest:
     path = folder / _MANIFEST
     try:
-        manifest: dict[str, Any] = json.loads(path.read_bytes())
-        version = manifest["format"]
+        content: dict[str, Any] = json.loads(path.read_bytes())
+        if content["format"] == FORMAT_VERSION:
+            return _parsed(content)
     except FileNotFoundError as error:
         raise CheckpointError(
             f"{folder} holds no checkpoint: {_MANIFEST} is missing",
             hint="the run stopped before its first checkpoint; train it again from the start",
         ) from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path} is damaged: {error}", hint=_OTHER_CHECKPOINT) from error
-    if version != FORMAT_VERSION:
+    except KeyError as error:
         raise CheckpointError(
-            f"{path} has format {version}; this version of conekg reads format {FORMAT_VERSION}",
-            hint="use the version of conekg that run.json names",
-        )
-    return manifest
+            f"{path} is damaged: it lacks {error}", hint=_OTHER_CHECKPOINT
+        ) from error
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}", hint=_OTHER_CHECKPOINT) from error
+    raise CheckpointError(
+        f"{path} has format {content['format']}; this version of conekg reads format "
+        f"{FORMAT_VERSION}",
+        hint="use the version of conekg that run.json names",
+    )
+
+
+def _parsed(content: dict[str, Any]) -> _Manifest:
+    """The manifest; `KeyError`, `TypeError` or `ValueError` where it is not one."""
+    best = content["best_score"]
+    parameters, optimizer = (
+        _File(str(file["name"]), int(file["size"]), str(file["sha256"]))
+        for file in (content["files"]["parameters"], content["files"]["optimizer"])
+    )
+    return _Manifest(
+        step=int(content["step"]),
+        best_score=None if best is None else float(best),
+        seconds=float(content["seconds"]),
+        parameters=parameters,
+        optimizer=optimizer,
+    )
 
 
 def _read_tensors(folder: Path, file: _File) -> dict[str, Tensor]:
