@@ -2,13 +2,18 @@
 
 import csv
 import json
+import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from conekg.cli.main import app
 from conekg.experiments.published import published
+from toy_release import write_folder
 
 ROOT = Path(__file__).parents[1]
 RUNS = sorted((ROOT / "results").glob("*.json"))
@@ -74,6 +79,29 @@ def test_a_recorded_experiment_is_whole_and_explained(path: Path) -> None:
             for column, apart in row["values"].items():
                 mine = ours[row["label"].removesuffix(" − paper")][column]
                 assert apart == pytest.approx(mine - paper[column])
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
+def test_a_recorded_command_still_trains_what_was_recorded(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = json.loads(path.read_text(encoding="utf-8"))
+    (command,) = (
+        line
+        for line in run["command"].split("; ")
+        if line.startswith("conekg train ") and "--resume" not in line
+    )
+    _, _, graph, *options = shlex.split(command)
+    monkeypatch.chdir(tmp_path)
+    write_folder(Path(graph))  # of the benchmark it is the name that counts
+    shown = CliRunner().invoke(app, ["train", graph, *options, "--show-recipe"])
+    assert shown.exit_code == 0, shown.output
+    recipe = tomllib.loads(shown.stdout)
+    assert recipe["training"]["steps"] == run.get("steps_planned", run["steps"])
+    assert (recipe["recipe"], recipe["model"]["name"]) == (run["recipe"], run["model"])
+    assert recipe["training"]["seed"] == run["seed"]
+    if run["recipe"] == "fast" and run["model"] == "cone":
+        assert ("one positive" in run["variant"]) == (recipe["training"]["positives"] == 1)
 
 
 def test_curves_are_losses_by_step() -> None:
