@@ -311,6 +311,8 @@ def number(value: float | None, digits: int) -> str:
 def signed(value: float, digits: int, within: bool = True) -> str:
     """A difference with its sign, bold when it is beyond the error bar."""
     text = f"{value:+.{digits}f}".replace("-", "−")
+    if not float(f"{value:.{digits}f}"):
+        text = text[1:]  # nothing has no sign
     return text if within else f"**{text}**"
 
 
