@@ -29,7 +29,7 @@ from conekg.graph.source import open_graph
 from conekg.model.catalog import build_model
 from conekg.model.config import check_keys
 from conekg.sampling.query_set import QuerySet, load_query_set
-from conekg.training.batches import move_to_device
+from conekg.training.batches import load_training_data
 from conekg.training.loop import LossWatch, pick_device
 from conekg.training.loss import UNINFORMED_LOSS
 from conekg.training.recipe import Recipe
@@ -109,7 +109,7 @@ def run_trial(
     if device.type == "cuda":
         torch.compiler.reset()  # it gives up on a function that it has compiled in eight ways
         gc.collect()  # the trial before, with its graph
-    data = move_to_device(queries, graph.num_entities, training.trained_shapes(), device)
+    data = load_training_data(graph, queries, training, device)
     model = build_model(
         recipe.model,
         graph.num_entities,

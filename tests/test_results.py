@@ -101,7 +101,9 @@ def test_a_recorded_command_still_trains_what_was_recorded(
     assert (recipe["recipe"], recipe["model"]["name"]) == (run["recipe"], run["model"])
     assert recipe["training"]["seed"] == run["seed"]
     if run["recipe"] == "fast" and run["model"] == "cone":
-        assert ("one positive" in run["variant"]) == (recipe["training"]["positives"] == 1)
+        variant = run.get("variant", "")
+        assert ("one positive" in variant) == (recipe["training"]["positives"] == 1)
+        assert ("near misses" in variant) == (recipe["training"]["near_misses"] > 0)
 
 
 def test_curves_are_losses_by_step() -> None:

@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +14,15 @@ from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.training.batches import (
     BatchSampler,
     generator_at,
+    load_training_data,
     move_to_device,
     nth_outside,
     seed_at,
     usable_shapes,
 )
-from conekg.training.recipe import Pool
+from conekg.training.recipe import Pool, TrainingRecipe
+from oracle import Oracle
+from tiny import tiny_graph, tiny_queries
 
 CPU = torch.device("cpu")
 POOL = Pool("mixed", (("1p", 2.0), ("2i", 1.0)))
@@ -105,6 +109,72 @@ def test_filtered_negatives_are_uniform_over_the_non_answers(data):
     assert set(drawn) == {0, 1, 3, 5}
     for count in drawn.values():
         assert abs(count - 15_000) < 6 * (15_000 * 0.75) ** 0.5  # six standard deviations
+
+
+NEAR = {"1p": [[], []], "2i": [[1, 3], []], "2in": [[0, 3]]}
+
+
+@pytest.fixture
+def with_near_misses():
+    queries = query_set(
+        block("1p", [[0], [1, 3]]), block("2i", [[2, 4], [5]]), block("2in", [[1, 2]])
+    )
+    return move_to_device(
+        queries, 6, ("1p", "2i", "2in"), CPU, lambda b: Ragged.from_rows(NEAR[b.shape.name])
+    )
+
+
+@pytest.mark.parametrize("sampling", ["uniform-filtered", "uniform-published"])
+@pytest.mark.parametrize(("share", "count"), [(0.01, 1), (0.25, 5), (0.5, 10), (1.0, 20)])
+def test_the_first_negatives_are_near_misses_where_there_are_some(
+    with_near_misses, sampling, share, count
+):
+    pool = Pool("all", (("1p", 1.0), ("2i", 2.0), ("2in", 1.0)))
+    near = BatchSampler(with_near_misses, pool, 8, 20, sampling, near_misses=share)
+    plain = BatchSampler(with_near_misses, pool, 8, 20, sampling)
+    seen = Counter()
+    for step in range(60):
+        batch, without = (each.draw(generator_at(0, step, 0, CPU)) for each in (near, plain))
+        assert torch.equal(batch.positives, without.positives)
+        names = ["1p"] * 2 + ["2i"] * 4 + ["2in"] * 2
+        rows = (
+            torch.cat([part[:, 0] for part in batch.anchors]) // torch.tensor([1] * 2 + [2] * 6)
+        ).tolist()
+        for row, (name, query) in enumerate(zip(names, rows, strict=True)):
+            expected = NEAR[name][query]
+            replaced = count if expected else 0
+            assert torch.equal(batch.negatives[row, replaced:], without.negatives[row, replaced:])
+            assert set(batch.negatives[row, :replaced].tolist()) <= set(expected)
+            seen.update((name, entity) for entity in batch.negatives[row, :replaced].tolist())
+    assert set(seen) == {("2i", 1), ("2i", 3), ("2in", 0), ("2in", 3)}
+    assert 0.3 < seen["2in", 0] / (seen["2in", 0] + seen["2in", 3]) < 0.7
+
+
+def test_near_misses_that_nobody_has_change_nothing(data):
+    near = BatchSampler(data, POOL, 9, 5, "uniform-filtered", near_misses=1.0)
+    plain = BatchSampler(data, POOL, 9, 5, "uniform-filtered")
+    batches = [each.draw(generator_at(0, 0, 0, CPU)) for each in (near, plain)]
+    assert torch.equal(batches[0].negatives, batches[1].negatives)
+
+
+def test_training_data_has_the_near_misses_that_the_recipe_asks_for():
+    graph, queries = tiny_graph(), tiny_queries()["train"]
+    recipe = TrainingRecipe(steps=1, near_misses=0.5)
+    data = load_training_data(graph, queries, recipe, CPU)
+    oracle = Oracle([tuple(edge) for edge in graph.edges("train").tolist()], graph.num_entities)
+    found = 0
+    for name, trained in data.blocks.items():
+        offsets = trained.near_offsets.tolist()
+        assert (len(offsets), offsets[0]) == (len(trained) + 1, found)
+        assert ("n" in name) == (offsets[-1] > found)
+        for row, ids in enumerate(zip(trained.anchors, trained.relations, strict=True)):
+            query = STRUCTURES[name].ground(*(part.tolist() for part in ids))
+            near = trained.near_values[offsets[row] : offsets[row + 1]].tolist()
+            assert not set(near) & oracle.answer(query)
+        found = offsets[-1]
+    assert found == len(data.blocks["1p"].near_values) > 50
+    without = load_training_data(graph, queries, replace(recipe, near_misses=0.0), CPU)
+    assert not len(without.blocks["2in"].near_values)
 
 
 @given(

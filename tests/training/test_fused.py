@@ -15,7 +15,7 @@ from conekg.graph.ragged import Ragged
 from conekg.model.catalog import build_model
 from conekg.model.interface import QueryModel
 from conekg.query.shape import STRUCTURES, Shape
-from conekg.query.tree import Project, Universe
+from conekg.query.tree import Project, Universe, has_negation
 from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.training.batches import Batch, DeviceData, move_to_device
 from conekg.training.precision import matrix_precision
@@ -63,6 +63,18 @@ def random_queries(shapes: tuple[str, ...], rng: np.random.Generator) -> QuerySe
     return QuerySet("train", tuple(blocks))
 
 
+def near_misses(block: QueryBlock) -> Ragged:
+    """Some entities that do not answer, for the queries that have a negation."""
+    has_some = has_negation(block.shape.template)
+    everyone = np.arange(NUM_ENTITIES)
+    return Ragged.from_rows(
+        [
+            np.setdiff1d(everyone, block.hard[row])[row : row + 3] if has_some else []
+            for row in range(len(block))
+        ]
+    )
+
+
 def prepare(name: str) -> tuple[QueryModel, DeviceData, TrainingRecipe]:
     catalog_name, _, _ = name.partition("-")
     pool = WITH_NEGATION if catalog_name in ("cone", "beta") else POSITIVE
@@ -70,7 +82,7 @@ def prepare(name: str) -> tuple[QueryModel, DeviceData, TrainingRecipe]:
         steps=10, batch_size=5, negatives=3, pools=(pool,), cycle=("path",), learning_rate=1e-2
     )
     queries = random_queries(pool.shapes, np.random.default_rng(0))
-    data = move_to_device(queries, NUM_ENTITIES, pool.shapes, DEVICE)
+    data = move_to_device(queries, NUM_ENTITIES, pool.shapes, DEVICE, near_misses)
     model = build_model(catalog_name, NUM_ENTITIES, NUM_RELATIONS, MODELS[name], seed=3)
     with torch.no_grad():  # what starts at zero hides the gradients of what comes before it
         for parameter in model.parameters():
@@ -92,6 +104,7 @@ def draw_next(
         positives=recipe.positives,
         negatives=recipe.negatives,
         filtered=recipe.negative_sampling == "uniform-filtered",
+        near=updater._near,
     )
     widths = [STRUCTURES[shape] for shape in recipe.pool(pool).shapes]
     anchors = fused.slice_groups(drawn.anchors.long(), plan)
@@ -106,12 +119,20 @@ def draw_next(
 
 
 @pytest.mark.parametrize(
-    ("temperature", "negatives", "positives"),
-    [(0.0, "uniform-published", 1), (0.5, "uniform-filtered", 1), (0.5, "uniform-filtered", 3)],
+    ("temperature", "negatives", "positives", "near_misses"),
+    [
+        (0.0, "uniform-published", 1, 0.0),
+        (0.5, "uniform-filtered", 1, 0.0),
+        (0.5, "uniform-filtered", 3, 0.7),
+    ],
 )
 @pytest.mark.parametrize("name", MODELS)
 def test_moves_every_parameter_by_the_plain_gradient(
-    name: str, temperature: float, negatives: NegativeSampling, positives: int
+    name: str,
+    temperature: float,
+    negatives: NegativeSampling,
+    positives: int,
+    near_misses: float,
 ) -> None:
     """Adam restated in float64 on gradients from autograd must explain every change."""
     model, data, recipe = prepare(name)
@@ -120,6 +141,7 @@ def test_moves_every_parameter_by_the_plain_gradient(
         adversarial_temperature=temperature,
         negative_sampling=negatives,
         positives=positives,
+        near_misses=near_misses,
     )
     plain, _, _ = prepare(name)
     updater = fused.FusedUpdater(model, data, recipe)
@@ -150,6 +172,32 @@ def test_moves_every_parameter_by_the_plain_gradient(
             # A softmax ignores what is added to all its arguments.
             assert key == "attention.2.bias" or move.abs().max() > 1e-3, f"{key} did not move"
         before = after
+
+
+def test_near_misses_are_those_of_the_query_that_was_drawn() -> None:
+    paths = Pool("path", (("2in", 1.0), ("1p", 1.0)))
+    others = Pool("other", (("2i", 1.0), ("pni", 1.0), ("3in", 1.0)))
+    model, _, recipe = prepare("cone")
+    recipe = replace(
+        recipe, batch_size=12, pools=(paths, others), cycle=("path", "other"), near_misses=0.6
+    )
+    shapes = recipe.trained_shapes()
+    queries = random_queries(shapes, np.random.default_rng(1))
+    data = move_to_device(queries, NUM_ENTITIES, shapes, DEVICE, near_misses)
+    updater = fused.FusedUpdater(model, data, recipe)
+    for ahead in range(10):
+        for pool in (paths, others):
+            batch = draw_next(updater, recipe, pool.name, ahead)
+            start = 0
+            for name, anchors in zip(pool.shapes, batch.anchors, strict=True):
+                block = queries.block(name)
+                near = near_misses(block)
+                for row, ids in enumerate(anchors.tolist(), start=start):
+                    same = np.flatnonzero((block.anchors == ids).all(axis=1))
+                    allowed = {entity for query in same for entity in near[query].tolist()}
+                    drawn = batch.negatives[row].tolist()
+                    assert (set(drawn[:2]) <= allowed) == bool(allowed), "two of three"
+                start += len(anchors)
 
 
 def test_a_cycle_of_pools_is_one_update_after_the_other() -> None:

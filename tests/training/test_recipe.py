@@ -44,6 +44,8 @@ def test_shares_are_kept_to_within_one_query(shares):
         ({"steps": 0}, "training.steps"),
         ({"batch_size": 2}, "training.batch_size"),
         ({"positives": 0}, "training.positives"),
+        ({"near_misses": -0.1}, "training.near_misses"),
+        ({"near_misses": 1.5}, "training.near_misses"),
         ({"negatives": 0}, "training.negatives"),
         ({"adversarial_temperature": -0.5}, "training.adversarial_temperature"),
         ({"log_every": 0}, "training.log_every"),

@@ -137,6 +137,25 @@ def test_what_a_loss_of_its_own_takes_no_notice_of_is_refused(setting):
     assert change_recipe(find_recipe("small", "gqe"), {}, [setting]).model == "gqe"
 
 
+def test_near_misses_are_refused_where_nothing_is_negated():
+    setting = "training.near_misses=0.25"
+    for recipe, settings in (
+        (find_recipe("small", "gqe"), [setting]),
+        (find_recipe("paper", "cone"), ['training.cycle=["path"]', setting]),
+        (find_recipe("small", "emql"), [setting]),
+    ):
+        with pytest.raises(ConfigError, match="change nothing") as error:
+            change_recipe(recipe, {}, settings)
+        assert error.value.key == "training.near_misses"
+    spelled = ['training.cycle=["mine"]', 'training.pools.mine={"(e.r & (!e.r.r))" = 1.0}']
+    for settings in ([], spelled):
+        changed = change_recipe(find_recipe("paper", "cone"), {}, [*settings, setting])
+        assert changed.training.near_misses == 0.25
+    # What came with the recipe is nobody's mistake.
+    shorter = change_recipe(find_recipe("fast", "cone", "FB15k"), {}, ['training.cycle=["path"]'])
+    assert shorter.training.near_misses > 0
+
+
 def test_a_configuration_file_is_merged_and_settings_come_last(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(

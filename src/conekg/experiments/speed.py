@@ -19,7 +19,7 @@ from conekg.experiments.table import Row, Table
 from conekg.model.catalog import build_model
 from conekg.model.config import ModelConfig
 from conekg.model.interface import QueryModel
-from conekg.training.batches import move_to_device, usable_shapes
+from conekg.training.batches import load_training_data, usable_shapes
 from conekg.training.recipe import Recipe
 from conekg.training.recipes import find_recipe
 from conekg.training.run import Run
@@ -102,8 +102,7 @@ def equal_recipe(run: Run, name: str, width: int) -> Recipe:
 
 def new_updater(run: Run, recipe: Recipe, model: QueryModel, options: Options) -> Updater:
     """What training of the model on the run's queries would use on the device."""
-    shapes = recipe.training.trained_shapes()
-    data = move_to_device(run.queries("train"), run.graph.num_entities, shapes, options.device)
+    data = load_training_data(run.graph, run.queries("train"), recipe.training, options.device)
     return make_updater(model, data, recipe.training, options.device)
 
 

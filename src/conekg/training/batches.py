@@ -8,7 +8,7 @@ one would have drawn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,11 +16,14 @@ import torch
 from torch import Tensor
 
 from conekg.errors import ConfigError
+from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.graph.ragged import Ragged
 from conekg.query.rewrite import union_free_branches
 from conekg.query.shape import Shape
+from conekg.sampling.near_misses import find_near_misses
 from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.training.loss import subsampling_weights
-from conekg.training.recipe import NegativeSampling, Pool
+from conekg.training.recipe import NegativeSampling, Pool, TrainingRecipe
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,10 @@ class DeviceBlock:
     """[queries + 1] int64: query i's answers are `answer_values[offsets[i] : offsets[i + 1]]`."""
     answer_values: Tensor
     """Sorted answers, int32; one tensor, shared by all blocks of the data."""
+    near_offsets: Tensor
+    """[queries + 1] int64: where query i's near misses are in `near_values`; it may have none."""
+    near_values: Tensor
+    """Near misses, int32; one tensor, shared by all blocks of the data."""
 
     def __len__(self) -> int:
         return len(self.anchors)
@@ -58,6 +65,11 @@ class DeviceData:
         """The number of answers of the query that has most."""
         return max(int(block.answer_offsets.diff().max()) for block in self.blocks.values())
 
+    def near_misses_of(self, negatives: int, share: float) -> int:
+        """How many of a query's negatives are near misses, where it has any; of a share, one."""
+        values = next(iter(self.blocks.values())).near_values
+        return max(1, round(share * negatives)) if share and len(values) else 0
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -75,10 +87,31 @@ class Batch:
     """[rows] the subsampling weights."""
 
 
-def move_to_device(
-    query_set: QuerySet, num_entities: int, shapes: Sequence[str], device: torch.device
+def load_training_data(
+    graph: KnowledgeGraph, query_set: QuerySet, recipe: TrainingRecipe, device: torch.device
 ) -> DeviceData:
-    """The queries of the given shapes on `device`.
+    """What a recipe trains on, on `device`."""
+
+    def near_misses(block: QueryBlock) -> Ragged:
+        return find_near_misses(graph.adjacency("train"), block, seed=recipe.seed)
+
+    return move_to_device(
+        query_set,
+        graph.num_entities,
+        recipe.trained_shapes(),
+        device,
+        near_misses if recipe.near_misses else None,
+    )
+
+
+def move_to_device(
+    query_set: QuerySet,
+    num_entities: int,
+    shapes: Sequence[str],
+    device: torch.device,
+    near_misses: Callable[[QueryBlock], Ragged] | None = None,
+) -> DeviceData:
+    """The queries of the given shapes on `device`, with the near misses that are found for them.
 
     Queries that every entity answers are left out: they have no negative to learn from.
     """
@@ -100,20 +133,21 @@ def move_to_device(
                 "which unions are put together from when they are asked",
                 key="training.pools",
             )
-    values = np.concatenate([chosen[name].hard.values for name in shapes])
-    shared = torch.from_numpy(values.astype(np.int32, copy=False)).to(device)
-    blocks: dict[str, DeviceBlock] = {}
-    start = 0
-    for name in shapes:
-        block = chosen[name]
-        blocks[name] = DeviceBlock(
-            shape=block.shape,
-            anchors=_as_long(block.anchors, device),
-            relations=_as_long(block.relations, device),
-            answer_offsets=_as_long(block.hard.offsets + start, device),
-            answer_values=shared,
+    answer_offsets, answers = _shared([chosen[name].hard for name in shapes], device)
+    find = near_misses or _none
+    near_offsets, near = _shared([find(chosen[name]) for name in shapes], device)
+    blocks = {
+        name: DeviceBlock(
+            shape=chosen[name].shape,
+            anchors=_as_long(chosen[name].anchors, device),
+            relations=_as_long(chosen[name].relations, device),
+            answer_offsets=answer_offsets[place],
+            answer_values=answers,
+            near_offsets=near_offsets[place],
+            near_values=near,
         )
-        start += len(block.hard.values)
+        for place, name in enumerate(shapes)
+    }
     return DeviceData(num_entities, blocks)
 
 
@@ -138,6 +172,7 @@ class BatchSampler:
         negatives: int,
         negative_sampling: NegativeSampling,
         positives: int = 1,
+        near_misses: float = 0.0,
     ) -> None:
         self.composition: dict[str, int] = pool.composition(batch_size)
         self._data = data
@@ -145,6 +180,7 @@ class BatchSampler:
         self._answer_values = self._blocks[0].answer_values
         self._positives = positives
         self._negatives = negatives
+        self._near = data.near_misses_of(negatives, near_misses)
         self._filtered = negative_sampling == "uniform-filtered"
         self._search_rounds = data.max_answers.bit_length()
 
@@ -157,6 +193,7 @@ class BatchSampler:
     def draw(self, generator: torch.Generator) -> Batch:
         """The next batch the generator leads to."""
         anchors, relations, starts, stops = [], [], [], []
+        near_starts, near_stops = [], []
         for block, count in zip(self._blocks, self.composition.values(), strict=True):
             rows = torch.randint(
                 len(block), (count,), generator=generator, device=self._data.device
@@ -165,15 +202,19 @@ class BatchSampler:
             relations.append(block.relations[rows])
             starts.append(block.answer_offsets[rows])
             stops.append(block.answer_offsets[rows + 1])
+            near_starts.append(block.near_offsets[rows])
+            near_stops.append(block.near_offsets[rows + 1])
         start = torch.cat(starts)
         num_answers = torch.cat(stops) - start
-        return Batch(
-            tuple(anchors),
-            tuple(relations),
-            self._draw_positives(start, num_answers, generator),
-            self._draw_negatives(start, num_answers, generator),
-            subsampling_weights(num_answers),
-        )
+        positives = self._draw_positives(start, num_answers, generator)
+        negatives = self._draw_negatives(start, num_answers, generator)
+        if self._near:
+            near_start = torch.cat(near_starts)
+            self._put_near_misses(
+                negatives, near_start, torch.cat(near_stops) - near_start, generator
+            )
+        weights = subsampling_weights(num_answers)
+        return Batch(tuple(anchors), tuple(relations), positives, negatives, weights)
 
     def _draw_positives(
         self, start: Tensor, num_answers: Tensor, generator: torch.Generator
@@ -199,6 +240,17 @@ class BatchSampler:
             num_answers.unsqueeze(1),
             self._search_rounds,
         )
+
+    def _put_near_misses(
+        self, negatives: Tensor, start: Tensor, count: Tensor, generator: torch.Generator
+    ) -> None:
+        """Replace each query's first negatives by near misses of it, uniformly, if it has some."""
+        values = self._blocks[0].near_values
+        limit = count.unsqueeze(1).expand(-1, self._near)
+        place = start.unsqueeze(1) + _below(limit, generator)
+        drawn = values[place.clamp(max=len(values) - 1)].long()
+        first = negatives[:, : self._near]
+        first.copy_(torch.where(limit > 0, drawn, first))
 
 
 def nth_outside(index: Tensor, values: Tensor, start: Tensor, count: Tensor, rounds: int) -> Tensor:
@@ -257,6 +309,19 @@ def _is_learnable(block: QueryBlock, num_entities: int) -> np.typing.NDArray[np.
     num_answers = block.hard.lengths
     usable: np.typing.NDArray[np.bool_] = (num_answers > 0) & (num_answers < num_entities)
     return usable
+
+
+def _none(block: QueryBlock) -> Ragged:
+    return Ragged(np.zeros(len(block) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
+
+
+def _shared(parts: Sequence[Ragged], device: torch.device) -> tuple[list[Tensor], Tensor]:
+    """The values of all parts in one tensor, and where each part's rows are in it."""
+    values = np.concatenate([part.values for part in parts]).astype(np.int32, copy=False)
+    starts = np.cumsum([0, *(len(part.values) for part in parts)])
+    places = zip(parts, starts[:-1], strict=True)
+    offsets = [_as_long(part.offsets + start, device) for part, start in places]
+    return offsets, torch.from_numpy(values).to(device)
 
 
 def _as_long(array: np.typing.NDArray[np.integer], device: torch.device) -> Tensor:

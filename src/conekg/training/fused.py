@@ -57,6 +57,7 @@ class FusedUpdater:
         self._beside = SideStream(data.device, priority=-2)
         # After all others: what fills the device by itself takes what the main one leaves idle.
         self._behind = SideStream(data.device)
+        self._near = data.near_misses_of(recipe.negatives, recipe.near_misses)
         self._pools: dict[str, Pool] = {}
         self._plans: dict[str, Plan] = {}
         for name in dict.fromkeys(recipe.cycle):
@@ -159,6 +160,7 @@ class FusedUpdater:
             positives=self._recipe.positives,
             negatives=self._recipe.negatives,
             filtered=self._recipe.negative_sampling == "uniform-filtered",
+            near=self._near,
             ahead=ahead,
         )
         return drawn, anchor_ids_of(self._plans[name], drawn.anchors)
@@ -321,11 +323,9 @@ def pack_pool(data: DeviceData, composition: dict[str, int]) -> Pool:
     starts = [0]
     for block in blocks:
         starts.append(starts[-1] + len(block))
-    values = blocks[0].answer_values
-    bounds = [(int(b.answer_offsets[0]), int(b.answer_offsets[-1])) for b in blocks]
-    lengths = torch.cat([block.answer_offsets.diff() for block in blocks])
-    offsets = torch.zeros(len(lengths) + 1, dtype=torch.int64, device=data.device)
-    torch.cumsum(lengths, dim=0, out=offsets[1:])
+    answer_offsets, answers = _joined([(b.answer_offsets, b.answer_values) for b in blocks])
+    near_offsets, near_misses = _joined([(b.near_offsets, b.near_values) for b in blocks])
+    lengths = answer_offsets.diff()
     counts = list(composition.values())
 
     def per_row(numbers: list[int]) -> Tensor:
@@ -335,9 +335,11 @@ def pack_pool(data: DeviceData, composition: dict[str, int]) -> Pool:
     return Pool(
         anchors=torch.cat([_padded(block.anchors, widest_anchors) for block in blocks]),
         relations=torch.cat([_padded(block.relations, widest_relations) for block in blocks]),
-        answer_offsets=offsets,
-        answers=torch.cat([values[start:stop] for start, stop in bounds]),
+        answer_offsets=answer_offsets,
+        answers=answers,
         weights=subsampling_weights(lengths).float(),
+        near_offsets=near_offsets,
+        near_misses=near_misses,
         row_starts=per_row(starts[:-1]),
         row_counts=per_row([len(block) for block in blocks]),
         most_answers=int(lengths.max()),
@@ -362,6 +364,14 @@ def anchor_ids_of(plan: Plan, anchors: Tensor) -> Tensor:
     (step,) = (step for step in plan.steps if isinstance(step, AnchorStep))
     groups = slice_groups(anchors, plan)
     return torch.cat([groups[slot.group][:, slot.column] for slot in step.entities])
+
+
+def _joined(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    """The rows of all parts, which are (offsets, values), as one part without gaps."""
+    lengths = torch.cat([offsets.diff() for offsets, _ in parts])
+    joined = torch.zeros(len(lengths) + 1, dtype=torch.int64, device=lengths.device)
+    torch.cumsum(lengths, dim=0, out=joined[1:])
+    return joined, torch.cat([values[int(at[0]) : int(at[-1])] for at, values in parts])
 
 
 def _padded(ids: Tensor, width: int) -> Tensor:

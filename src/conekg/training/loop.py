@@ -18,7 +18,7 @@ import torch
 
 from conekg.errors import CheckpointError, ConeKGError, ConfigError, TrainingDivergedError
 from conekg.model.interface import QueryModel
-from conekg.training.batches import move_to_device
+from conekg.training.batches import load_training_data
 from conekg.training.checkpoint import (
     Checkpoint,
     has_checkpoint,
@@ -103,9 +103,7 @@ def train(
     """
     recipe = run.recipe.training
     device = device or pick_device()
-    data = move_to_device(
-        run.queries("train"), run.graph.num_entities, recipe.trained_shapes(), device
-    )
+    data = load_training_data(run.graph, run.queries("train"), recipe, device)
     model = run.new_model().to(device)
     updater = make_updater(model, data, recipe, device)
     state = _restore(run, model, updater)

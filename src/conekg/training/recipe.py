@@ -112,6 +112,11 @@ class TrainingRecipe:
     negative_sampling: NegativeSampling = "uniform-filtered"
     """`uniform-filtered` never draws a known answer of the query; `uniform-published` may, as
     the published code does, whose filter has no effect."""
+    near_misses: float = 0.0
+    """The share of the negatives of a query with negation that only its negations rule out, as
+    those of `A` are for `A and not B` that are in `B` too; none, as published. Uniform negatives
+    hardly ever tell what a negation does. They are found on the training graph before the first
+    step."""
     adversarial_temperature: float = 0.0
     """How much more a negative counts that the model takes for an answer; 0, as published, lets
     all count alike. Meant for filtered negatives: what counts more among unfiltered ones is often
@@ -176,6 +181,7 @@ class TrainingRecipe:
             "a whole number above 0, or left out",
         )
         _require(0 < self.learning_rate < 1, "learning_rate", self.learning_rate, "between 0 and 1")
+        _require(0 <= self.near_misses <= 1, "near_misses", self.near_misses, "from 0 to 1")
         _require(
             0 <= self.adversarial_temperature < 100,
             "adversarial_temperature",

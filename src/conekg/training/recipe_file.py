@@ -16,11 +16,19 @@ from typing import Any
 from conekg.errors import ConfigError
 from conekg.model.catalog import find_model
 from conekg.model.config import check_keys, config_from_table
+from conekg.query.shape import STRUCTURES
+from conekg.query.tree import has_negation
 from conekg.training.recipe import Pool, Recipe, TrainingRecipe
 
 Table = dict[str, Any]
 
-_OF_THE_SHARED_LOSS = ("positives", "negatives", "negative_sampling", "adversarial_temperature")
+_OF_THE_SHARED_LOSS = (
+    "positives",
+    "negatives",
+    "negative_sampling",
+    "near_misses",
+    "adversarial_temperature",
+)
 """What only models without a loss of their own take notice of."""
 
 
@@ -131,7 +139,14 @@ def _refuse_another_model(recipe: Recipe, table: Table) -> None:
 
 
 def _refuse_idle_changes(before: Recipe, after: Recipe) -> None:
-    """Raise ConfigError where a change says how to draw candidates for who draws none."""
+    """Raise ConfigError where a change says how to draw candidates that are never drawn."""
+    near_misses, shapes = after.training.near_misses, after.training.trained_shapes()
+    if near_misses > before.training.near_misses and not any(map(_is_negated, shapes)):
+        raise ConfigError(
+            f"training.near_misses = {near_misses!r} would change nothing: of the shapes trained "
+            f"on, {', '.join(shapes)}, none has a negation",
+            key="training.near_misses",
+        )
     if not find_model(after.model).model.has_own_loss:
         return
     for name in _OF_THE_SHARED_LOSS:
@@ -143,6 +158,12 @@ def _refuse_idle_changes(before: Recipe, after: Recipe) -> None:
                 "its own, against all entities",
                 key=key,
             )
+
+
+def _is_negated(shape_name: str) -> bool:
+    """Whether queries of that shape have a negation: one of the literature's, or spelled out."""
+    shape = STRUCTURES.get(shape_name)
+    return has_negation(shape.template) if shape else "!" in shape_name
 
 
 def _parse_setting(setting: str) -> tuple[list[str], Any]:

@@ -78,6 +78,7 @@ class EagerUpdater:
                 recipe.negatives,
                 recipe.negative_sampling,
                 recipe.positives,
+                recipe.near_misses,
             )
             for name in dict.fromkeys(recipe.cycle)
         }

@@ -8,19 +8,29 @@ kernel = pytest.importorskip("conekg.model.kernels.draw")
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 NUM_ENTITIES = 9
+NEAR = [[], [0, 3, 7], [8], [], [1, 2]]
 ANSWERS = [[0], [1, 2, 8], [0, 1, 2, 3, 4, 5, 6, 7], [3, 5], [4, 5, 6]]
+
+
+def ragged(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    lengths = torch.tensor([0, *map(len, rows)])
+    values = torch.tensor([entity for row in rows for entity in row], dtype=torch.int32)
+    return lengths.cumsum(0).to(DEVICE), values.to(DEVICE)
 
 
 def pool() -> "kernel.Pool":
     """Queries 0-2 are of one shape, 3-4 of another; a batch has three rows of each."""
-    lengths = torch.tensor([0, *map(len, ANSWERS)])
+    answer_offsets, answers = ragged(ANSWERS)
+    near_offsets, near_misses = ragged(NEAR)
     ids = torch.arange(10, dtype=torch.int32).reshape(5, 2)
     return kernel.Pool(
         anchors=ids.to(DEVICE),
         relations=(ids + 100).to(DEVICE),
-        answer_offsets=lengths.cumsum(0).to(DEVICE),
-        answers=torch.tensor([e for row in ANSWERS for e in row], dtype=torch.int32, device=DEVICE),
+        answer_offsets=answer_offsets,
+        answers=answers,
         weights=torch.arange(1.0, 6.0, device=DEVICE),
+        near_offsets=near_offsets,
+        near_misses=near_misses,
         row_starts=torch.tensor([0, 0, 0, 3, 3, 3], dtype=torch.int32, device=DEVICE),
         row_counts=torch.tensor([3, 3, 3, 2, 2, 2], dtype=torch.int32, device=DEVICE),
         most_answers=8,
@@ -28,7 +38,7 @@ def pool() -> "kernel.Pool":
 
 
 def batches(
-    updates: int, *, filtered: bool, seed: int = 5, positives: int = 1
+    updates: int, *, filtered: bool, seed: int = 5, positives: int = 1, near: int = 0
 ) -> "list[kernel.Drawn]":
     counter = torch.zeros(1, dtype=torch.int64, device=DEVICE)
     drawn = []
@@ -43,6 +53,7 @@ def batches(
                 positives=positives,
                 negatives=5,
                 filtered=filtered,
+                near=near,
             )
         )
     return drawn
@@ -91,6 +102,27 @@ def test_every_entity_is_drawn_and_the_published_way_hits_answers() -> None:
     assert set(negatives.tolist()) == set(range(NUM_ENTITIES))
     row = [drawn for drawn in batches(8, filtered=False) if drawn.anchors[0, 0] == 4]
     assert any(set(d.candidates[0, 1:].tolist()) & set(ANSWERS[2]) for d in row)
+
+
+@pytest.mark.parametrize("filtered", [True, False])
+@pytest.mark.parametrize("near", [1, 3, 5])
+@pytest.mark.parametrize("count", [1, 7])
+def test_the_first_negatives_are_near_misses_where_there_are_some(
+    filtered: bool, near: int, count: int
+) -> None:
+    seen = set()
+    plain = batches(40, filtered=filtered, positives=count)
+    for drawn, without in zip(
+        batches(40, filtered=filtered, positives=count, near=near), plain, strict=True
+    ):
+        assert torch.equal(drawn.anchors, without.anchors)
+        for row, query in enumerate((drawn.anchors[:, 0] // 2).tolist()):
+            first, last = count, count + (near if NEAR[query] else 0)
+            assert set(drawn.candidates[row, first:last].tolist()) <= set(NEAR[query])
+            seen |= {(query, entity) for entity in drawn.candidates[row, first:last].tolist()}
+            for part in (slice(first), slice(last, None)):
+                assert torch.equal(drawn.candidates[row, part], without.candidates[row, part])
+    assert seen == {(query, entity) for query, row in enumerate(NEAR) for entity in row}
 
 
 def test_a_batch_depends_on_seed_and_update_alone() -> None:

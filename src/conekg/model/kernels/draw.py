@@ -30,6 +30,10 @@ class Pool:
     """[total] int32, sorted within a query"""
     weights: Tensor
     """[queries] float32 subsampling weights"""
+    near_offsets: Tensor
+    """[queries + 1] int64"""
+    near_misses: Tensor
+    """[total] int32: entities to be drawn rather than others against a query; it may have none"""
     row_starts: Tensor
     """[batch] int32: where the shape of batch row b starts in the table"""
     row_counts: Tensor
@@ -63,13 +67,15 @@ def draw(
     negatives: int,
     filtered: bool,
     positives: int = 1,
+    near: int = 0,
     ahead: int = 0,
 ) -> Drawn:
     """A batch: uniform queries of each row's shape, uniform answers, uniform negatives.
 
     `counter` [1] int64 is the number of the update; the batch is that of `ahead` updates later.
     With `filtered`, negatives are drawn from the entities that are not answers; without, they
-    may be answers, as in the published code.
+    may be answers, as in the published code. The first `near` negatives of a query that has near
+    misses are drawn from those.
     """
     batch = len(pool.row_starts)
     device = pool.anchors.device
@@ -83,6 +89,8 @@ def draw(
         pool.answer_offsets,
         pool.answers,
         pool.weights,
+        pool.near_offsets,
+        pool.near_misses,
         pool.row_starts,
         pool.row_counts,
         counter,
@@ -94,10 +102,12 @@ def draw(
         num_entities,
         positives,
         negatives,
+        near,
         ahead,
         NUM_ANCHORS=pool.anchors.shape[1],
         NUM_RELATIONS=pool.relations.shape[1],
         FILTERED=filtered,
+        HAS_NEAR=near > 0,
         ROUNDS=pool.most_answers.bit_length(),
         BLOCK=triton.next_power_of_2(max(positives, negatives)),
         num_warps=1,
@@ -131,6 +141,8 @@ def _draw_kernel(
     answer_offsets_ptr,
     answers_ptr,
     weights_ptr,
+    near_offsets_ptr,
+    near_misses_ptr,
     row_starts_ptr,
     row_counts_ptr,
     counter_ptr,
@@ -142,10 +154,12 @@ def _draw_kernel(
     num_entities,
     positives,
     negatives,
+    near,
     ahead,
     NUM_ANCHORS: tl.constexpr,
     NUM_RELATIONS: tl.constexpr,
     FILTERED: tl.constexpr,
+    HAS_NEAR: tl.constexpr,
     ROUNDS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -173,7 +187,7 @@ def _draw_kernel(
     for slot in tl.static_range(NUM_RELATIONS):
         relation = tl.load(relations_ptr + query * NUM_RELATIONS + slot)
         tl.store(out_relations_ptr + row * NUM_RELATIONS + slot, relation)
-    n0, n1, _, _ = tl.philox(seed, lane32 + 1, row32, zero + low, zero + high)
+    n0, n1, n2, _ = tl.philox(seed, lane32 + 1, row32, zero + low, zero + high)
     answer = tl.umulhi(tl.where(lane == 0, pick1, n1), size).to(tl.int64)
     positive = tl.load(answers_ptr + start + answer)
     tl.store(out_candidates_ptr + out + lane, positive, mask=lane < positives)
@@ -184,4 +198,11 @@ def _draw_kernel(
         negative = _skip_answers(negative, answers_ptr, start, answers, ROUNDS)
     else:
         negative = tl.umulhi(n0, zero + num_entities.to(tl.uint32)).to(tl.int32)
+    if HAS_NEAR:
+        near_start = tl.load(near_offsets_ptr + query)
+        near_count = zero + (tl.load(near_offsets_ptr + query + 1) - near_start).to(tl.uint32)
+        is_near = (lane < near) & (near_count > 0)
+        place = tl.umulhi(n2, near_count).to(tl.int64)
+        close = tl.load(near_misses_ptr + near_start + place, mask=is_near, other=0)
+        negative = tl.where(is_near, close, negative)
     tl.store(out_candidates_ptr + out + positives + lane, negative, mask=lane < negatives)

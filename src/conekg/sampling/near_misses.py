@@ -1,0 +1,93 @@
+"""Near misses: entities that nothing but a query's negations rules out.
+
+`A ∧ ¬B` differs from `A` by the entities that are in both. Only those can teach a model what
+the negation does, and among entities drawn uniformly there is hardly one. They are themselves
+what a query asks for, so the exact engine finds them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from conekg.graph.adjacency import Adjacency, IntArray
+from conekg.graph.ragged import Ragged
+from conekg.query.shape import shape_of, slots_of
+from conekg.query.tree import And, Not, Query, fold, rebuild
+from conekg.sampling.query_set import QueryBlock
+from conekg.symbolic.engine import answer_batch
+
+MOST_KEPT = 32
+"""Near misses kept of a query; a training run draws from many queries, and few times from each."""
+
+_ROWS_AT_ONCE = 16_384
+"""Queries answered before their near misses are thinned: all at once may not fit in memory."""
+
+
+def without_negations(query: Query) -> Query:
+    """The query without the negated parts of its intersections; it has all the answers and more.
+
+    What is under a negation stays as it is, as does an intersection of negations alone.
+
+    >>> from conekg.query.tree import Anchor
+    >>> a, b = Anchor(0).project(0), Anchor(1).project(1)
+    >>> without_negations((a & ~b).project(2)) == a.project(2)
+    True
+    """
+
+    def relax(node: Query, operands: tuple[Query, ...]) -> Query:
+        if isinstance(node, Not):
+            return node
+        if isinstance(node, And):
+            pairs = zip(node.operands, operands, strict=True)
+            kept = tuple(now for before, now in pairs if not isinstance(before, Not))
+            if len(kept) < len(operands):
+                return node if not kept else kept[0] if len(kept) == 1 else And(kept)
+        return rebuild(node, operands)
+
+    return fold(query, relax)
+
+
+def near_miss_query(query: Query) -> Query | None:
+    """The query for the near misses of another; None where there is no negation to leave out."""
+    relaxed = without_negations(query)
+    return None if relaxed == query else And((relaxed, Not(query)))
+
+
+def find_near_misses(
+    adjacency: Adjacency, block: QueryBlock, *, seed: int, most: int = MOST_KEPT
+) -> Ragged:
+    """The near misses of every query of a block on a graph, row by row; `most` of each, evenly.
+
+    Where a query has more, they are cut into `most` runs as long as each other, and one is drawn
+    of each run.
+    """
+    query = near_miss_query(block.shape.template)
+    if query is None:
+        return Ragged(np.zeros(len(block) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
+    shape, (anchor_columns, relation_columns) = shape_of(query), slots_of(query)
+    random = np.random.default_rng(seed)
+    parts = []
+    for start in range(0, len(block), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        found = answer_batch(
+            adjacency,
+            shape,
+            block.anchors[rows][:, anchor_columns],
+            block.relations[rows][:, relation_columns],
+        )
+        parts.append(_thinned(found, most, random))
+    return Ragged.concatenate(parts)
+
+
+def _thinned(rows: Ragged, most: int, random: np.random.Generator) -> Ragged:
+    """At most so many values of each row."""
+    lengths = np.minimum(rows.lengths, most)
+    offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+    size, kept = np.repeat(rows.lengths, lengths), np.repeat(lengths, lengths)
+    # Run i of k goes from ⌈i·n/k⌉ to before ⌈(i + 1)·n/k⌉; no two share an entry.
+    first, stop = -(-place * size // kept), -(-(place + 1) * size // kept)
+    drawn = first + (random.random(len(place)) * (stop - first)).astype(np.int64)
+    values: IntArray = rows.values[np.repeat(rows.offsets[:-1], lengths) + drawn]
+    return Ragged(offsets, values)
