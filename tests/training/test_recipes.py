@@ -47,7 +47,7 @@ def test_the_fast_recipe_of_cone_differs_by_graph_where_trials_said_so():
         assert recipe.training.negative_sampling == "uniform-filtered"
         assert recipe.training.positives == 8
         assert recipe.training.decay == "linear"
-    assert [r.training.near_misses for r in (nell, fb15k, fb237)] == [0.0, 0.125, 0.0]
+    assert [r.training.near_misses for r in (nell, fb15k, fb237)] == [0.0, 0.25, 0.0]
     assert find_recipe("fast", "cone", "mine").training == nell.training
 
 
@@ -65,7 +65,7 @@ def test_models_without_negation_are_not_trained_on_it(model):
     assert ("2in" in trained) == MODELS[model].model.can_negate
     assert "1p" in trained
     on_fb15k = find_recipe("fast", model, "FB15k").training
-    assert on_fb15k.near_misses == (0.125 if model == "cone" else 0.0)
+    assert on_fb15k.near_misses == (0.25 if model == "cone" else 0.0)
 
 
 @pytest.mark.parametrize(
