@@ -33,3 +33,11 @@ def test_a_span_is_the_rows_between(given_rows: list[list[int]], start: int, siz
     span = Ragged.from_rows(given_rows).span(start, stop)
     assert span.offsets[0] == 0
     assert [span[index].tolist() for index in range(len(span))] == given_rows[start:stop]
+
+
+def test_rows_without_a_value() -> None:
+    for count in (0, 3):
+        nothing = Ragged.empty(count)
+        assert len(nothing) == count
+        assert nothing.lengths.tolist() == [0] * count
+        assert (nothing.offsets.dtype, nothing.values.dtype) == (np.int64, np.int32)

@@ -30,6 +30,11 @@ class Ragged:
         return np.diff(self.offsets)
 
     @staticmethod
+    def empty(rows: int) -> Ragged:
+        """So many rows without a value."""
+        return Ragged(np.zeros(rows + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
+
+    @staticmethod
     def from_rows(rows: Sequence[Sequence[int] | IntArray]) -> Ragged:
         """Rows copied into one array."""
         offsets = np.zeros(len(rows) + 1, dtype=np.int64)

@@ -39,7 +39,7 @@ def easy_and_hard(
     smaller, larger = graphs_of(graph, split)
     full = answer_batch(larger, shape, anchors, relations, workers=workers)
     if smaller is None:
-        none = Ragged(np.zeros(len(anchors) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
+        none = Ragged.empty(len(anchors))
         return none, full
     easy = answer_batch(smaller, shape, anchors, relations, workers=workers)
     return easy, Ragged(*_subtract_rows(full.offsets, full.values, easy.offsets, easy.values))

@@ -63,7 +63,7 @@ def find_near_misses(
     """
     query = near_miss_query(block.shape.template)
     if query is None:
-        return Ragged(np.zeros(len(block) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
+        return Ragged.empty(len(block))
     shape, (anchor_columns, relation_columns) = shape_of(query), slots_of(query)
     random = np.random.default_rng(seed)
     parts = []

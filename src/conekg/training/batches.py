@@ -66,7 +66,7 @@ class DeviceData:
         return max(int(block.answer_offsets.diff().max()) for block in self.blocks.values())
 
     def near_misses_of(self, negatives: int, share: float) -> int:
-        """How many of a query's negatives are near misses, where it has any; of a share, one."""
+        """How many negatives are near misses where a query has some: of any share, one at least."""
         values = next(iter(self.blocks.values())).near_values
         return max(1, round(share * negatives)) if share and len(values) else 0
 
@@ -134,7 +134,7 @@ def move_to_device(
                 key="training.pools",
             )
     answer_offsets, answers = _shared([chosen[name].hard for name in shapes], device)
-    find = near_misses or _none
+    find = near_misses or (lambda block: Ragged.empty(len(block)))
     near_offsets, near = _shared([find(chosen[name]) for name in shapes], device)
     blocks = {
         name: DeviceBlock(
@@ -309,10 +309,6 @@ def _is_learnable(block: QueryBlock, num_entities: int) -> np.typing.NDArray[np.
     num_answers = block.hard.lengths
     usable: np.typing.NDArray[np.bool_] = (num_answers > 0) & (num_answers < num_entities)
     return usable
-
-
-def _none(block: QueryBlock) -> Ragged:
-    return Ragged(np.zeros(len(block) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
 
 
 def _shared(parts: Sequence[Ragged], device: torch.device) -> tuple[list[Tensor], Tensor]:
