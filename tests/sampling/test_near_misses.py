@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.graph.ragged import Ragged
+from conekg.query.relax import without_negations
 from conekg.query.shape import NEGATION_STRUCTURES, STRUCTURES, grounded
-from conekg.query.tree import Anchor, And, Not, Or, Query, Universe
-from conekg.sampling.near_misses import find_near_misses, near_miss_query, without_negations
+from conekg.query.tree import Query, Universe
+from conekg.sampling.near_misses import find_near_misses
 from conekg.sampling.query_set import QueryBlock
 from oracle import Oracle
 from strategies import graphs_with_queries
-
-A, B, C = (Anchor(entity).project(entity) for entity in range(3))
 
 
 def block_of(queries: list[Query]) -> QueryBlock:
@@ -29,30 +28,6 @@ def block_of(queries: list[Query]) -> QueryBlock:
         nothing,
         nothing,
     )
-
-
-@pytest.mark.parametrize(
-    ("query", "relaxed"),
-    [
-        (A & ~B, A),
-        (~B & A, A),
-        (And((A, B, ~C)), A & B),
-        (And((A, ~B, ~C)), A),
-        ((A & ~B).project(4), A.project(4)),
-        ((A & ~B).project(4) & ~C, A.project(4)),
-        (Or((A & ~B, C)), Or((A, C))),
-        (A & ~(B & ~C), A),
-    ],
-)
-def test_negated_parts_of_intersections_are_left_out(query: Query, relaxed: Query) -> None:
-    assert without_negations(query) == relaxed
-    assert near_miss_query(query) == And((relaxed, Not(query)))
-
-
-@pytest.mark.parametrize("query", [A, A & B, Or((A, B)), ~A, ~A & ~B, ~(A & ~B), Universe() & A])
-def test_where_there_is_no_such_part_there_is_no_near_miss(query: Query) -> None:
-    assert without_negations(query) == query
-    assert near_miss_query(query) is None
 
 
 @given(graphs_with_queries())

@@ -142,6 +142,10 @@ def test_near_misses_are_refused_where_nothing_is_negated():
     for recipe, settings in (
         (find_recipe("small", "gqe"), [setting]),
         (find_recipe("paper", "cone"), ['training.cycle=["path"]', setting]),
+        (
+            find_recipe("paper", "cone"),
+            ['training.cycle=["law"]', 'training.pools.law={"1p" = 1.0, "2u-DM" = 1.0}', setting],
+        ),
         (find_recipe("small", "emql"), [setting]),
     ):
         with pytest.raises(ConfigError, match="change nothing") as error:

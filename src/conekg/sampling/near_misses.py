@@ -11,8 +11,8 @@ import numpy as np
 
 from conekg.graph.adjacency import Adjacency, IntArray
 from conekg.graph.ragged import Ragged
+from conekg.query.relax import near_miss_query
 from conekg.query.shape import shape_of, slots_of
-from conekg.query.tree import And, Not, Query, fold, rebuild
 from conekg.sampling.query_set import QueryBlock
 from conekg.symbolic.engine import answer_batch
 
@@ -21,36 +21,6 @@ MOST_KEPT = 32
 
 _ROWS_AT_ONCE = 16_384
 """Queries answered before their near misses are thinned: all at once may not fit in memory."""
-
-
-def without_negations(query: Query) -> Query:
-    """The query without the negated parts of its intersections; it has all the answers and more.
-
-    What is under a negation stays as it is, as does an intersection of negations alone.
-
-    >>> from conekg.query.tree import Anchor
-    >>> a, b = Anchor(0).project(0), Anchor(1).project(1)
-    >>> without_negations((a & ~b).project(2)) == a.project(2)
-    True
-    """
-
-    def relax(node: Query, operands: tuple[Query, ...]) -> Query:
-        if isinstance(node, Not):
-            return node
-        if isinstance(node, And):
-            pairs = zip(node.operands, operands, strict=True)
-            kept = tuple(now for before, now in pairs if not isinstance(before, Not))
-            if len(kept) < len(operands):
-                return node if not kept else kept[0] if len(kept) == 1 else And(kept)
-        return rebuild(node, operands)
-
-    return fold(query, relax)
-
-
-def near_miss_query(query: Query) -> Query | None:
-    """The query for the near misses of another; None where there is no negation to leave out."""
-    relaxed = without_negations(query)
-    return None if relaxed == query else And((relaxed, Not(query)))
 
 
 def find_near_misses(

@@ -16,8 +16,8 @@ from typing import Any
 from conekg.errors import ConfigError
 from conekg.model.catalog import find_model
 from conekg.model.config import check_keys, config_from_table
+from conekg.query.relax import near_miss_query
 from conekg.query.shape import STRUCTURES
-from conekg.query.tree import has_negation
 from conekg.training.recipe import Pool, Recipe, TrainingRecipe
 
 Table = dict[str, Any]
@@ -141,10 +141,10 @@ def _refuse_another_model(recipe: Recipe, table: Table) -> None:
 def _refuse_idle_changes(before: Recipe, after: Recipe) -> None:
     """Raise ConfigError where a change says how to draw candidates that are never drawn."""
     near_misses, shapes = after.training.near_misses, after.training.trained_shapes()
-    if near_misses > before.training.near_misses and not any(map(_is_negated, shapes)):
+    if near_misses > before.training.near_misses and not any(map(_has_near_misses, shapes)):
         raise ConfigError(
             f"training.near_misses = {near_misses!r} would change nothing: of the shapes trained "
-            f"on, {', '.join(shapes)}, none has a negation",
+            f"on, {', '.join(shapes)}, none is an intersection with a negated part",
             key="training.near_misses",
         )
     if not find_model(after.model).model.has_own_loss:
@@ -160,10 +160,10 @@ def _refuse_idle_changes(before: Recipe, after: Recipe) -> None:
             )
 
 
-def _is_negated(shape_name: str) -> bool:
-    """Whether queries of that shape have a negation: one of the literature's, or spelled out."""
+def _has_near_misses(shape_name: str) -> bool:
+    """Whether queries of that shape can have some; of one that is spelled out, whether it might."""
     shape = STRUCTURES.get(shape_name)
-    return has_negation(shape.template) if shape else "!" in shape_name
+    return near_miss_query(shape.template) is not None if shape else "!" in shape_name
 
 
 def _parse_setting(setting: str) -> tuple[list[str], Any]:
