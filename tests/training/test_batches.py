@@ -177,6 +177,23 @@ def test_training_data_has_the_near_misses_that_the_recipe_asks_for():
     assert not len(without.blocks["2in"].near_values)
 
 
+@pytest.mark.parametrize("discount", [0.0, 0.3, 1.0])
+def test_a_drawn_query_counts_by_the_recipes_discount(discount):
+    recipe = TrainingRecipe(steps=1, answer_discount=discount)
+    data = load_training_data(tiny_graph(), tiny_queries()["train"], recipe, CPU)
+    pool = recipe.pool("path")
+    batch = BatchSampler(data, pool, 30, 3, "uniform-filtered").draw(generator_at(0, 0, 0, CPU))
+    expected = []
+    for name, anchors, relations in zip(pool.shapes, batch.anchors, batch.relations, strict=True):
+        block = data.blocks[name]
+        for anchor, relation in zip(anchors, relations, strict=True):
+            same = (block.anchors == anchor).all(dim=1) & (block.relations == relation).all(dim=1)
+            count = block.answer_offsets.diff()[same].tolist()
+            expected.append((4.0 + count[0]) ** -discount)
+    assert batch.weights.tolist() == pytest.approx(expected)
+    assert (len(set(expected)) > 1) == (discount > 0)
+
+
 @given(
     rows=st.lists(st.sets(st.integers(0, 30), max_size=31), min_size=1, max_size=6),
     seed=st.integers(0, 2**32 - 1),

@@ -47,6 +47,8 @@ def test_a_model_that_knows_nothing_pays_log_two():
 def test_weights_fall_with_the_number_of_answers():
     weights = subsampling_weights(torch.tensor([0, 5, 96]))
     assert weights.tolist() == pytest.approx([0.5, 1 / 3, 0.1])
+    assert subsampling_weights(torch.tensor([0, 5, 96]), 0.0).tolist() == [1.0, 1.0, 1.0]
+    assert subsampling_weights(torch.tensor([0, 5]), 1.0).tolist() == pytest.approx([1 / 4, 1 / 9])
 
 
 def test_a_temperature_weighs_negatives_by_how_likely_they_seem():

@@ -48,6 +48,8 @@ def test_shares_are_kept_to_within_one_query(shares):
         ({"near_misses": 1.5}, "training.near_misses"),
         ({"negatives": 0}, "training.negatives"),
         ({"adversarial_temperature": -0.5}, "training.adversarial_temperature"),
+        ({"answer_discount": -0.1}, "training.answer_discount"),
+        ({"answer_discount": 1.5}, "training.answer_discount"),
         ({"log_every": 0}, "training.log_every"),
         ({"checkpoint_every": 0}, "training.checkpoint_every"),
         ({"learning_rate": 0.0}, "training.learning_rate"),

@@ -125,6 +125,7 @@ def test_numbers_that_are_not_finite_are_refused(key, value):
         "training.negatives=7",
         "training.negative_sampling=uniform-published",
         "training.adversarial_temperature=0.25",
+        "training.answer_discount=0.25",
     ],
 )
 def test_what_a_loss_of_its_own_takes_no_notice_of_is_refused(setting):

@@ -43,6 +43,8 @@ class DeviceBlock:
     """[queries + 1] int64: where query i's near misses are in `near_values`; it may have none."""
     near_values: Tensor
     """Near misses, int32; one tensor, shared by all blocks of the data."""
+    weights: Tensor
+    """[queries] float32: how much each counts in the loss."""
 
     def __len__(self) -> int:
         return len(self.anchors)
@@ -84,7 +86,7 @@ class Batch:
     negatives: Tensor
     """[rows, negatives]"""
     weights: Tensor
-    """[rows] the subsampling weights."""
+    """[rows] how much each query counts in the loss."""
 
 
 def load_training_data(
@@ -101,6 +103,7 @@ def load_training_data(
         recipe.trained_shapes(),
         device,
         near_misses if recipe.near_misses else None,
+        recipe.answer_discount,
     )
 
 
@@ -110,9 +113,11 @@ def move_to_device(
     shapes: Sequence[str],
     device: torch.device,
     near_misses: Callable[[QueryBlock], Ragged] | None = None,
+    answer_discount: float = 0.5,
 ) -> DeviceData:
     """The queries of the given shapes on `device`, with the near misses that are found for them.
 
+    Those with more answers count less, by `answer_discount` as `subsampling_weights` has it.
     Queries that every entity answers are left out: they have no negative to learn from.
     """
     chosen = {block.shape.name: block for block in query_set if block.shape.name in shapes}
@@ -145,6 +150,7 @@ def move_to_device(
             answer_values=answers,
             near_offsets=near_offsets[place],
             near_values=near,
+            weights=subsampling_weights(answer_offsets[place].diff(), answer_discount),
         )
         for place, name in enumerate(shapes)
     }
@@ -193,7 +199,7 @@ class BatchSampler:
     def draw(self, generator: torch.Generator) -> Batch:
         """The next batch the generator leads to."""
         anchors, relations, starts, stops = [], [], [], []
-        near_starts, near_stops = [], []
+        near_starts, near_stops, weights = [], [], []
         for block, count in zip(self._blocks, self.composition.values(), strict=True):
             rows = torch.randint(
                 len(block), (count,), generator=generator, device=self._data.device
@@ -204,6 +210,7 @@ class BatchSampler:
             stops.append(block.answer_offsets[rows + 1])
             near_starts.append(block.near_offsets[rows])
             near_stops.append(block.near_offsets[rows + 1])
+            weights.append(block.weights[rows])
         start = torch.cat(starts)
         num_answers = torch.cat(stops) - start
         positives = self._draw_positives(start, num_answers, generator)
@@ -213,8 +220,7 @@ class BatchSampler:
             self._put_near_misses(
                 negatives, near_start, torch.cat(near_stops) - near_start, generator
             )
-        weights = subsampling_weights(num_answers)
-        return Batch(tuple(anchors), tuple(relations), positives, negatives, weights)
+        return Batch(tuple(anchors), tuple(relations), positives, negatives, torch.cat(weights))
 
     def _draw_positives(
         self, start: Tensor, num_answers: Tensor, generator: torch.Generator

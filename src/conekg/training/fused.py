@@ -26,7 +26,6 @@ from conekg.model.kernels.entity_update import Occurrences, advance, find_occurr
 from conekg.query.plan import AnchorStep, Plan, plan_shapes
 from conekg.training.batches import DeviceData, seed_at
 from conekg.training.entity_kernels import Moments, kernels_of
-from conekg.training.loss import subsampling_weights
 from conekg.training.precision import ReducedWeights, matrix_precision
 from conekg.training.recipe import TrainingRecipe
 
@@ -337,7 +336,7 @@ def pack_pool(data: DeviceData, composition: dict[str, int]) -> Pool:
         relations=torch.cat([_padded(block.relations, widest_relations) for block in blocks]),
         answer_offsets=answer_offsets,
         answers=answers,
-        weights=subsampling_weights(lengths).float(),
+        weights=torch.cat([block.weights for block in blocks]),
         near_offsets=near_offsets,
         near_misses=near_misses,
         row_starts=per_row(starts[:-1]),

@@ -37,6 +37,6 @@ def negative_sampling_loss(
     return -(positive + negative) / (2.0 * weights.sum())
 
 
-def subsampling_weights(num_answers: Tensor) -> Tensor:
-    """[rows] 1/√(4 + answers): queries with many answers count less, as published."""
-    return (num_answers + 4.0).rsqrt()
+def subsampling_weights(num_answers: Tensor, discount: float = 0.5) -> Tensor:
+    """[rows] (4 + answers)^−discount: queries with many answers count less; by 0.5 as published."""
+    return (num_answers + 4.0) ** -discount

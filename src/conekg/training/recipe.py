@@ -121,6 +121,9 @@ class TrainingRecipe:
     """How much more a negative counts that the model takes for an answer; 0, as published, lets
     all count alike. Meant for filtered negatives: what counts more among unfiltered ones is often
     a true answer."""
+    answer_discount: float = 0.5
+    """How much less a query counts the more answers n it has, (4 + n) to the power of minus this;
+    0.5 as published, 0 lets all queries count alike."""
     pools: tuple[Pool, ...] = (PATH_POOL, OTHER_POOL)
     """Which shapes share a batch, and in which proportion."""
     cycle: tuple[str, ...] = ("path", "other", "path")
@@ -187,6 +190,9 @@ class TrainingRecipe:
             "adversarial_temperature",
             self.adversarial_temperature,
             "0 or a positive number",
+        )
+        _require(
+            0 <= self.answer_discount <= 1, "answer_discount", self.answer_discount, "from 0 to 1"
         )
         _require(self.drop_factor >= 1, "drop_factor", self.drop_factor, "1 or more")
         _require(

@@ -28,6 +28,7 @@ _OF_THE_SHARED_LOSS = (
     "negative_sampling",
     "near_misses",
     "adversarial_temperature",
+    "answer_discount",
 )
 """What only models without a loss of their own take notice of."""
 

@@ -29,7 +29,7 @@ class Pool:
     answers: Tensor
     """[total] int32, sorted within a query"""
     weights: Tensor
-    """[queries] float32 subsampling weights"""
+    """[queries] float32: how much each counts in the loss"""
     near_offsets: Tensor
     """[queries + 1] int64"""
     near_misses: Tensor
