@@ -159,6 +159,22 @@ def test_an_interrupt_saves_and_ends_cleanly(tmp_path, number):
     assert signal.getsignal(number) is before
 
 
+@pytest.mark.parametrize("ending", [BrokenPipeError, SystemExit])
+def test_a_report_that_fails_loses_no_work(tmp_path, ending):
+    run = tiny_run(tmp_path / "run", steps=10_000, checkpoint_every=10_000)
+    seen = []
+
+    def fail(progress):
+        seen.append(progress.step)
+        raise ending
+
+    with pytest.raises(ending):
+        train(run, device=CPU, report=fail)
+    assert load_checkpoint(run.checkpoint_folder("last")).step == seen[0] > 1
+    again = train(run, device=CPU, max_minutes=0.0)
+    assert again.step == seen[0] + 1
+
+
 def test_the_best_model_by_validation_is_kept(tmp_path):
     run = tiny_run(tmp_path / "run", validate_every=3)
     scores = iter([0.2, 0.5, 0.4, 0.1])

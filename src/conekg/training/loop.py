@@ -131,7 +131,11 @@ def train(
             if now - last_report > 0.2 or stopping:
                 last_report = now
                 rate = (state.step - first_step) / (now - started)
-                report(Progress(state.step, recipe.steps, losses, rate, validation))
+                try:
+                    report(Progress(state.step, recipe.steps, losses, rate, validation))
+                except (BrokenPipeError, SystemExit):  # nobody reads what is printed any more
+                    _save(run, "last", state, model, updater, started)
+                    raise
             if validate and (is_last or _due(state.step, recipe.validate_every)):
                 validation = _validate(model, validate)
                 tracker.log("valid", state.step, validation)
