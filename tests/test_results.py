@@ -104,6 +104,7 @@ def test_a_recorded_command_still_trains_what_was_recorded(
         variant = run.get("variant", "")
         assert ("one positive" in variant) == (recipe["training"]["positives"] == 1)
         assert ("near misses" in variant) == (recipe["training"]["near_misses"] > 0)
+        assert ("count alike" in variant) == (recipe["training"]["answer_discount"] == 0)
 
 
 def test_curves_are_losses_by_step() -> None:

@@ -93,7 +93,7 @@ def test_every_experiment_and_every_table_is_on_the_map():
             assert f"`{label}`" in commands[f"`conekg reproduce {name}`"][0], place_of(label)
 
 
-RUNS = {"NELL": "nell995", "FB15k-237": "fb15k-237"}
+RUNS = {"NELL": "nell995", "FB15k-237": "fb15k-237", "FB15k": "fb15k"}
 """What the map calls the data sets that the recipe `paper` was run on."""
 FOLDER = "results/experiments/nell995-cone-paper-seed0"
 COMPARED = "results/experiments/geography-runs-compared"

@@ -246,6 +246,8 @@ def test_a_cycle_of_pools_is_one_update_after_the_other() -> None:
     for name, expected in plain.named_parameters():
         moment, actual = adam.state[expected]["exp_avg"], model.get_parameter(name).detach()
         torch.testing.assert_close(state[f"{name}:exp_avg"], moment, atol=2e-6, rtol=1e-3, msg=name)
+        if name == "attention.2.bias":
+            continue  # a softmax ignores it, so its gradient is rounding, of any size on a GPU
         clear = least[name] > 1e-6  # smaller ones are rounding, which Adam makes as large as any
         torch.testing.assert_close(
             actual[clear], expected.detach()[clear], atol=1e-4, rtol=1e-3, msg=name

@@ -48,6 +48,7 @@ def test_the_fast_recipe_of_cone_differs_by_graph_where_trials_said_so():
         assert recipe.training.positives == 8
         assert recipe.training.decay == "linear"
     assert [r.training.near_misses for r in (nell, fb15k, fb237)] == [0.0, 0.25, 0.0]
+    assert [r.training.answer_discount for r in (nell, fb15k, fb237)] == [0.5, 0.0, 0.5]
     assert find_recipe("fast", "cone", "mine").training == nell.training
 
 
