@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
 import tiny
+from conekg.answering import calibration as calibration_module
 from conekg.answering.calibration import (
     Calibration,
     CountCurve,
@@ -27,6 +28,7 @@ from conekg.answering.calibration import (
     pool_adjacent_violators,
     save_calibration,
 )
+from conekg.answering.calibration import _Sample as Sample
 from conekg.errors import QueryError, StoreError
 from conekg.model.catalog import build_model
 from conekg.query.shape import STRUCTURES
@@ -211,7 +213,9 @@ def test_a_file_that_is_no_json(tmp_path: Path) -> None:
         load_calibration(tmp_path / "nothing.json")
 
 
-def test_scores_are_taken_above_the_background_where_that_tells_more() -> None:
+def test_scores_are_taken_above_the_background_where_that_tells_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     generator = np.random.default_rng(1)
     backgrounds = generator.normal(0, 20, 4000)
     above = generator.normal(0, 2, 4000)
@@ -220,6 +224,17 @@ def test_scores_are_taken_above_the_background_where_that_tells_more() -> None:
     shifted = held_out_loss(above + backgrounds, hits, held_out)
     assert held_out_loss(above, hits, held_out) < 0.9 * shifted
     assert held_out_loss(above, hits, np.zeros(4000, dtype=bool)) == math.inf
+    # Fitting takes what predicts the held-out half better, whichever that is.
+    graph = tiny.tiny_graph()
+    queries = QuerySet("valid", (tiny.tiny_queries()["valid"].block("1p"),))
+    model = build_model("gqe", graph.num_entities, graph.num_relations, tiny.CONFIGS["gqe"], 0)
+    owners, none = np.arange(4000), np.empty(0)
+    for scores, is_relative in ((above + backgrounds, True), (above, False)):
+        sample = Sample(4000, scores, backgrounds, hits, owners, 0, 0, none, none)
+        monkeypatch.setattr(calibration_module, "_examine", lambda *_, sample=sample: sample)
+        fitted = fit_calibration(model, graph, queries)
+        assert fitted.relative == is_relative
+        assert fitted.predicted.x == pytest.approx(fit_curve(above, hits).x)
     relative = replace(CALIBRATION, predicted=Curve((0.0, 2.0), (0.0, 1.0)), relative=True)
     assert relative.probability(11.0, 10.0, known=False, certain=False) == 0.5
     absolute = replace(relative, relative=False)

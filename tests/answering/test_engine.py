@@ -220,6 +220,18 @@ def test_members_by_the_majority_rule(random_graph: KnowledgeGraph) -> None:
     assert make(random_graph, "gqe").ask(Anchor(0).project(0)).answers[0].member is None
 
 
+def test_equal_scores_rank_by_id(random_graph: KnowledgeGraph) -> None:
+    answerer = make(random_graph)
+    model = answerer.model
+    with torch.no_grad():
+        model.entity[:] = model.entity[0]
+    answerer = Answerer(random_graph, model, CALIBRATION)
+    judged = answerer.judge(Question("e0.r1"), [3, 0, 59, 17])
+    assert [ranked.rank for ranked in judged] == [4, 1, 60, 18]
+    asked = answerer.ask("e0.r1", top_k=60).answers
+    assert [ranked.entity_id for ranked in asked] == list(range(60))
+
+
 def test_models_without_size_estimate_nothing(random_graph: KnowledgeGraph) -> None:
     plain = Answerer(random_graph, make(random_graph, "gqe").model)
     answer = plain.ask("e0.r1")

@@ -153,6 +153,9 @@ def test_a_shortlist_is_rescored_and_its_recall_told() -> None:
         assert len(np.intersect1d(one.entity_ids, other.entity_ids)) >= 9
         assert not {1, 2, 5} & set(one.entity_ids.tolist())
     assert EntityIndex(model).recall == 1.0
+    # A long list is not cut off where the shortlist of a usual one ends.
+    (long,) = index.top(one_hop(model, 1), [2500], [np.array([], dtype=np.int32)])
+    assert len(set(long.entity_ids.tolist())) == 2500
 
 
 def test_the_background_is_a_mean_over_spread_entities() -> None:

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from conekg.errors import DataError, UnsupportedOperatorError
-from conekg.experiments.membership import membership
+from conekg.experiments.membership import Curve, _Half, membership
+from conekg.experiments.published import published
 from conekg.model.embed import embed
 from conekg.query.plan import plan_shapes
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
@@ -118,6 +119,14 @@ def test_the_rule_is_a_majority_of_dimensions(wide_runs, options):
         assert negative.row(f"ConE (cone), {split}").values == pytest.approx(values, abs=1e-6)
     assert len(negative.rows) == 3, "a box has no complement"
     assert any("Query2Box (box) has no negation" in note for note in negative.notes)
+
+
+def test_a_majority_of_an_odd_number_is_rounded_up(wide_runs):
+    values = np.arange(13) / 13
+    half = _Half("twelve dimensions", POSITIVE_STRUCTURES, published("tab:answer_epfo", None))
+    half.add(wide_runs["cone"], {"test": Curve(values, values, values, values)})
+    (row,) = half.table([]).rows
+    assert set(row.values.values()) == {8 / 12, 8 / 13}, "5/8 of 12 is 7.5"
 
 
 def test_the_fitted_share_is_the_best_of_all_on_validation_queries(wide_runs, options):

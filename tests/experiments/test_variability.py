@@ -63,7 +63,7 @@ def test_correlations_of_apertures_and_spread(trained, reproduce):
         assert found[1] == pytest.approx(stats.pearsonr(sizes, spreads).statistic, abs=1e-3)
 
 
-def test_a_single_answer_has_no_spread_at_all(trained):
+def test_a_single_answer_has_no_spread_at_all(trained, monkeypatch):
     """Rounding would give it one, and a rank among the others like it."""
     model, block = trained["cone"].load_model("best"), tiny_queries()["test"].block("1p")
     sizes, spreads = apertures_and_spreads(model, tiny_graph(), "test", block)
@@ -74,6 +74,13 @@ def test_a_single_answer_has_no_spread_at_all(trained):
     assert 0 < alone.sum() < len(block) == len(sizes)
     assert (spreads[alone] == 0).all()
     assert (spreads[~alone] > 0).all()
+
+    def rounded(model, answers):
+        return spread(model, answers) + 1e-6
+
+    monkeypatch.setattr(experiment, "spread", rounded)
+    _, spreads = apertures_and_spreads(model, tiny_graph(), "test", block)
+    assert (spreads[alone] == 0).all()
 
 
 def test_the_papers_correlations_stand_beside(trained, options):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -12,7 +14,13 @@ from hypothesis import strategies as st
 from conekg.model.catalog import build_model
 from conekg.model.emql import Emql
 from conekg.model.facts import FactIndex
-from small_models import NUM_ENTITIES, SMALL_FACTS, small_model
+from small_models import (
+    NUM_ENTITIES,
+    NUM_RELATIONS,
+    SMALL_FACTS,
+    SMALL_OPTIONS,
+    small_model,
+)
 
 FACTS = [tuple(map(int, fact)) for fact in SMALL_FACTS]
 
@@ -23,8 +31,10 @@ def emql(**options: object) -> Emql:
     return model
 
 
-def objects(subject: int, relation: int) -> set[int]:
-    return {o for s, r, o in FACTS if (s, r) == (subject, relation)}
+def objects(
+    subject: int, relation: int, facts: Sequence[tuple[int, ...]] = tuple(FACTS)
+) -> set[int]:
+    return {o for s, r, o in facts if (s, r) == (subject, relation)}
 
 
 @given(
@@ -59,9 +69,9 @@ def test_an_anchor_is_a_set_of_one() -> None:
     assert member.nonzero().tolist() == [[0, 3], [1, 5]]
 
 
-def test_following_a_relation_is_the_formula() -> None:
+@pytest.mark.parametrize(("subject", "relation"), [(0, 0), (1, 2)])
+def test_following_a_relation_is_the_formula(subject: int, relation: int) -> None:
     model = emql()
-    subject, relation = 0, 0
     region = model.anchor(torch.tensor([subject]))
     centroid, sketch = model.project(region, torch.tensor([relation]))
     weights = []
@@ -75,6 +85,8 @@ def test_following_a_relation_is_the_formula() -> None:
     torch.testing.assert_close(centroid[0], expected)
     members = model.is_member(sketch, torch.arange(NUM_ENTITIES)[None])[0].nonzero().flatten()
     assert set(members.tolist()) == {o for s, _, o in FACTS if s == subject}
+    # Where a subject has facts of two relations, their weights differ.
+    assert len({w for w in weights if w}) == (2 if subject == 1 else 1)
 
 
 def test_only_the_best_facts_are_kept() -> None:
@@ -119,15 +131,22 @@ def test_decoding_with_the_sketch_keeps_to_the_facts() -> None:
 
 
 def test_the_loss_is_the_sum_of_four_cross_entropies() -> None:
-    model = emql()
-    rows = 7
+    # Three sets that overlap without being equal, beside those of the small graph.
+    facts = [*FACTS, (5, 4, 2), (5, 4, 3), (7, 2, 1), (7, 2, 3), (7, 2, 6)]
+    model = build_model(
+        "emql", NUM_ENTITIES, NUM_RELATIONS, SMALL_OPTIONS["emql"], 0, facts=np.array(facts)
+    )
+    model.double().requires_grad_(False)
+    assert isinstance(model, Emql)
+    rows = 40
     loss = float(model.training_loss(rows, torch.Generator().manual_seed(5)))
     generator = torch.Generator().manual_seed(5)
     subjects, relations = model.facts.draw_pairs(rows, generator)
-    left = [objects(int(s), int(r)) for s, r in zip(subjects, relations, strict=True)]
+    left = [objects(int(s), int(r), facts) for s, r in zip(subjects, relations, strict=True)]
     table = model.facts.members(subjects, relations)
     others = model.facts.draw_overlapping(table, generator)
-    right = [objects(int(s), int(r)) for s, r in zip(*others, strict=True)]
+    right = [objects(int(s), int(r), facts) for s, r in zip(*others, strict=True)]
+    assert sum(a != b for a, b in zip(left, right, strict=True)) > 5
 
     def mean(members: set[int]) -> torch.Tensor:
         return model.entity[sorted(members)].mean(dim=0)

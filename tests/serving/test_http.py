@@ -102,6 +102,12 @@ def test_cones_run_from_the_narrowest_to_the_widest(served, answerer):
     assert widths == sorted(widths)
     assert (halves[0], halves[-1]) == (widths[0], widths[-1])
     assert {cone["dimension"] for cone in everything["cones"]} == set(range(answerer.model.dim))
+    limit = Limits().dimensions
+    refused = served.post(
+        "/api/cones", query="France.borders", answer="Spain", dimensions=limit + 1
+    )
+    assert refused.status_code == 422
+    assert f"{limit + 1}" in refused.json()["error"]["message"]
 
 
 def test_parsing_text_and_the_tree_it_gives_agree(served):
@@ -190,6 +196,9 @@ def test_security_headers_are_on_every_response(served):
         assert "default-src 'none'" in headers["content-security-policy"], path
         assert "unsafe" not in headers["content-security-policy"], path
         assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cross-origin-opener-policy"] == "same-origin"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
         assert "server" not in headers
     assert "access-control-allow-origin" not in served.get("/api/about").headers
 

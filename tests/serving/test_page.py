@@ -6,6 +6,7 @@ trained run by CONEKG_RUN then, so that the answers in them make sense.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -130,6 +131,22 @@ def test_a_question_is_answered_and_an_answer_explained(open_page):
     expect(verdict).to_contain_text("Bern lies inside")
     inside, dimensions = map(int, re.search(r"(\d+) of (\d+)", verdict.text_content()).groups())
     expect(verdict).to_contain_text("enough" if inside >= 5 / 8 * dimensions else "too few")
+
+
+def test_facts_that_speak_against_an_answer_are_said_first(open_page):
+    """Answers that facts rule out are not listed, so the page is made to ask about one."""
+    page = open_page()
+
+    def ask_about_luxembourg(route):
+        asked = route.request.post_data_json
+        route.continue_(post_data=json.dumps({**asked, "answer": "Luxembourg"}))
+
+    page.route("**/api/explain", ask_about_luxembourg)
+    ask(page, "France.borders & !Germany.borders")
+    page.locator(".answer button").first.click()
+    verdict = page.locator("ck-explanation .verdict")
+    expect(verdict).to_have_text("The graph’s facts speak against Luxembourg.")
+    expect(page.locator("ck-explanation")).to_contain_text("contradicted")
 
 
 def test_known_and_predicted_differ_by_word_sign_and_line(open_page):

@@ -44,6 +44,34 @@ def test_a_state_that_was_loaded_stays_what_it_is() -> None:
     assert not torch.equal(second.state()["entity:exp_avg"], kept["entity:exp_avg"])
 
 
+def test_every_update_has_random_numbers_of_its_own_and_a_repeat_has_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What dropout draws is asked for where an update begins to embed its queries."""
+    recipe, graph = tiny_recipe(), tiny_graph()
+    shapes = recipe.training.trained_shapes()
+    data = move_to_device(tiny_queries()["train"], graph.num_entities, shapes, torch.device("cpu"))
+
+    def drawn() -> list[float]:
+        model = build_model(
+            recipe.model, graph.num_entities, graph.num_relations, recipe.config, seed=0
+        )
+        seen: list[float] = []
+        anchor = model.anchor
+        monkeypatch.setattr(
+            model, "anchor", lambda ids: seen.append(float(torch.rand(()))) or anchor(ids)
+        )
+        updater = EagerUpdater(model, data, recipe.training)
+        for _ in range(3):
+            updater.step(1e-3)
+        return seen
+
+    first = drawn()
+    assert len(set(first)) == len(first) >= 3 * len(recipe.training.cycle)
+    torch.rand(())  # what others draw in between plays no part
+    assert drawn() == first
+
+
 def test_one_thread_inside_and_as_many_as_before_outside() -> None:
     with one_thread():
         assert torch.get_num_threads() == 1
