@@ -32,7 +32,9 @@ from conekg.answering.calibration import _Sample as Sample
 from conekg.errors import QueryError, StoreError
 from conekg.model.catalog import build_model
 from conekg.query.shape import STRUCTURES
+from conekg.query.tree import Not
 from conekg.sampling.query_set import QuerySet
+from oracle import Oracle
 
 values = st.lists(st.floats(-5, 5), min_size=1, max_size=40)
 
@@ -126,6 +128,27 @@ def test_hits_are_what_the_larger_graph_adds(monkeypatch: pytest.MonkeyPatch) ->
     assert seen["y"].sum() == block.hard.lengths.sum()
     assert len(seen["y"]) == len(block) * graph.num_entities - block.easy.lengths.sum()
     assert calibration.known_kept == 1.0  # nothing negated, nothing lost
+
+
+def test_what_facts_rule_out_is_no_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
+    block = queries.block("2in")
+    seen: list[int] = []
+    monkeypatch.setattr(
+        calibration_module, "fit_curve", lambda x, y: seen.append(len(x)) or fit_curve(x, y)
+    )
+    monkeypatch.setattr(calibration_module, "_fit_count", lambda *_: None)
+    fit_calibration(
+        model.eval(), graph, QuerySet("valid", (block,)), depth=graph.num_entities, max_queries=999
+    )
+    oracle = Oracle(graph.edges("train").tolist(), graph.num_entities)
+    left = 0
+    for place in range(len(block)):
+        query = block.query(place)
+        (negated,) = [part for part in query.operands if isinstance(part, Not)]
+        left += graph.num_entities - len(oracle.answer(query) | oracle.answer(negated.operand))
+    assert max(seen) == left
 
 
 def test_sizes_that_tell_the_number_of_answers_are_believed() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import small_models
@@ -34,7 +34,8 @@ from conekg.model.catalog import build_model
 from conekg.model.cone import ConeConfig
 from conekg.query.open_world import certainty_of, contradiction_of
 from conekg.query.render import render_query
-from conekg.query.tree import Anchor, And, Or, Query, Universe
+from conekg.query.rewrite import settle, union_free_branches
+from conekg.query.tree import Anchor, And, Or, Project, Query, Universe, subtrees
 from conekg.training.checkpoint import Checkpoint, save_checkpoint
 from conekg.training.run import open_run
 from oracle import Oracle
@@ -230,6 +231,55 @@ def test_equal_scores_rank_by_id(random_graph: KnowledgeGraph) -> None:
     assert [ranked.rank for ranked in judged] == [4, 1, 60, 18]
     asked = answerer.ask("e0.r1", top_k=60).answers
     assert [ranked.entity_id for ranked in asked] == list(range(60))
+
+
+@pytest.mark.parametrize(
+    "text", ["a1.won_by & !a1.won_by", "(a1.won_by & !a1.won_by).directed_by", "a1.won_by & !*"]
+)
+def test_what_nothing_can_answer_has_no_answers(film_graph: KnowledgeGraph, text: str) -> None:
+    answer = make(film_graph).ask(text, top_k=film_graph.num_entities)
+    assert answer.answers == ()
+    assert answer.num_contradicted == film_graph.num_entities
+    assert answer.estimated_count == 0
+
+
+def test_parts_that_say_nothing_change_nothing(film_graph: KnowledgeGraph) -> None:
+    answerer = make(film_graph)
+    plain = answerer.ask("a1.won_by")
+    for text in ("a1.won_by | a1.won_by", "a1.won_by & *", "a1.won_by & (a1.won_by | !a1.won_by)"):
+        answer = answerer.ask(text)
+        assert answer.answers == plain.answers
+        assert answer.estimated_count == plain.estimated_count
+
+
+@given(given_graph=strategies.graphs_with_queries(), data=st.data())
+def test_naming_an_entity_asks_about_it_and_does_not_change_its_score(
+    given_graph: tuple[KnowledgeGraph, Query], data: st.DataObject
+) -> None:
+    graph, query = given_graph
+    # Of a branch that is made of names alone, one of them is left to rank by.
+    branches = union_free_branches(settle(query))
+    assume(all(any(isinstance(n, Project) for n in subtrees(branch)) for branch in branches))
+    answerer = make(graph)
+    wanted, other = (data.draw(st.integers(0, graph.num_entities - 1)) for _ in range(2))
+    (alone,) = answerer.judge(Question(query), [wanted])
+    asked = answerer.ask(And((query, Anchor(wanted))), top_k=graph.num_entities).answers
+    if alone.contradicted:
+        assert asked == ()
+    else:
+        (named,) = asked
+        assert (named.entity_id, named.known) == (wanted, alone.known)
+        assert named.score == pytest.approx(alone.score, abs=1e-4)
+    # Each branch of a union speaks for the entity that it names, and for no other.
+    choice = Or((And((query, Anchor(wanted))), And((Anchor(0).project(0), Anchor(other)))))
+    (judged,) = answerer.judge(Question(choice), [wanted])
+    if wanted != other and not alone.contradicted:
+        assert judged.score == pytest.approx(alone.score, abs=1e-4)
+    (but,) = answerer.judge(Question(And((query, ~Anchor(other)))), [wanted])
+    if wanted == other:
+        assert but.contradicted
+    elif not alone.contradicted:
+        assert but.score == pytest.approx(alone.score, abs=1e-4)
 
 
 def test_models_without_size_estimate_nothing(random_graph: KnowledgeGraph) -> None:

@@ -139,7 +139,7 @@ def test_a_negative_scale_turns_the_order_around() -> None:
     check(model, one_hop(model, 2), [3, 3], [NOBODY] * 2)
 
 
-def test_a_shortlist_is_rescored_and_its_recall_told() -> None:
+def test_a_shortlist_is_rescored_and_its_recall_told(monkeypatch: pytest.MonkeyPatch) -> None:
     model = build_model("cone", 3000, 4, ConeConfig(dim=32, hidden=16), 0).eval()
     assert isinstance(model, Cone)
     index = EntityIndex(model, shortlist=True)
@@ -153,6 +153,23 @@ def test_a_shortlist_is_rescored_and_its_recall_told() -> None:
         assert len(np.intersect1d(one.entity_ids, other.entity_ids)) >= 9
         assert not {1, 2, 5} & set(one.entity_ids.tolist())
     assert EntityIndex(model).recall == 1.0
+    # One row that leaves few to choose from costs the others nothing, and is searched exactly.
+    sizes: list[tuple[int, ...]] = []
+    logits = model.logits
+
+    def remember(rows: Region, ids: torch.Tensor) -> torch.Tensor:
+        sizes.append(tuple(ids.shape))
+        return logits(rows, ids)
+
+    monkeypatch.setattr(model, "logits", remember)
+    nearly_all = np.delete(np.arange(3000, dtype=np.int32), [7, 1200, 2999])
+    mixed = [skip[0], nearly_all, skip[0], np.arange(3000, dtype=np.int32)]
+    found = index.top(region, [10] * 4, mixed)
+    assert sorted(sizes) == [(1, 0), (1, 3), (2, 2003)]
+    expected = EntityIndex(model, shortlist=False).top(region, [10] * 4, mixed)
+    assert found[1].entity_ids.tolist() == expected[1].entity_ids.tolist()
+    assert found[1].scores == pytest.approx(expected[1].scores, abs=1e-4)
+    assert len(found[3].entity_ids) == 0
     # A long list is not cut off where the shortlist of a usual one ends.
     (long,) = index.top(one_hop(model, 1), [2500], [np.array([], dtype=np.int32)])
     assert len(set(long.entity_ids.tolist())) == 2500

@@ -14,6 +14,8 @@ from conekg.answering.calibration import Calibration, CountCurve, Curve, save_ca
 from conekg.cli.main import app
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.graph.vocabulary import NameTable
+from conekg.sampling.query_set import save_query_set
+from tiny import tiny_graph, tiny_queries
 from untrained_run import untrained_run
 
 
@@ -184,14 +186,16 @@ def test_a_byte_order_mark_belongs_to_no_question(run: Path, tmp_path: Path) -> 
     assert json.loads(result.stdout)["query"] == "a1.won_by"
 
 
-def test_a_run_that_was_not_calibrated_says_what_to_do(
-    tmp_path: Path, film_graph: KnowledgeGraph
-) -> None:
-    folder = untrained_run(tmp_path / "my run", film_graph)
-    result = ask(folder, "a1.won_by", "-k", "1")
-    assert "no probabilities: the run has no validation queries to fit them by" in result.stdout
-    (folder / "queries" / "train.arrow").rename(folder / "queries" / "valid.arrow")
-    result = ask(folder, "a1.won_by", "-k", "1")
+def test_a_run_that_was_not_calibrated_says_what_to_do(tmp_path: Path) -> None:
+    folder = untrained_run(tmp_path / "my run", tiny_graph())
+    queries = tiny_queries()["valid"]
+    for found in (None, replace(queries, blocks=())):
+        if found is not None:
+            save_query_set(folder / "queries" / "valid.arrow", found)
+        result = ask(folder, "*", "-k", "1")
+        assert "no probabilities: the run has no validation queries to fit them by" in result.stdout
+    save_query_set(folder / "queries" / "valid.arrow", queries)
+    result = ask(folder, "*", "-k", "1")
     assert f"no probabilities: `conekg calibrate '{folder}'` fits them" in result.stdout
 
 

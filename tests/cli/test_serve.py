@@ -44,6 +44,7 @@ def test_a_missing_run_is_one_message(tmp_path: Path):
     [
         (["--limit", "timeout=3"], "unknown limit 'timeout'"),
         (["--limit", "top_k=-1"], "limit top_k is -1"),
+        (["--limit", "query_depth=200"], "limit query_depth is 200"),
         (["--api-key", " "], "the API key is empty"),
         (["--host", "no.such.host.invalid"], "cannot listen on no.such.host.invalid"),
     ],

@@ -229,6 +229,7 @@ def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
         (["fit", "GRAPH", "--out", "RUN", "--resume", "--recipe", "fast"], "recipe 'small'"),
         (["fit", "GRAPH", "--out", "RUN", "--resume", "--model", "gqe"], "the model 'cone'"),
         (["fit", "GRAPH", "--out", "RUN", "--resume", "--set=training.steps=9"], "another recipe"),
+        (["fit", "GRAPH", "--out", "OUT", "--resume"], "does not exist"),
         (["calibrate", "OUT"], "does not exist"),
     ],
 )  # fmt: skip

@@ -52,6 +52,14 @@ def test_edges_labels_and_literals_are_told_apart(turtle: Path) -> None:
     assert blank not in rdf.labels
 
 
+@pytest.mark.parametrize("ending", ["nt", "ttl", "nt.gz", "ttl.gz"])
+def test_a_byte_order_mark_is_skipped(ending: str, tmp_path: Path) -> None:
+    content = b"\xef\xbb\xbf<http://a> <http://r> <http://b> .\n"
+    path = tmp_path / f"a.{ending}"
+    path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
+    assert read_rdf(path).columns == (["http://a"], ["http://r"], ["http://b"])
+
+
 def test_a_table_of_rdf_says_what_it_left_out(turtle: Path) -> None:
     table = read_triples(turtle)
     assert len(table) == 3

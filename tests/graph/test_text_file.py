@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conekg.errors import DataError
-from conekg.graph.text_file import bare_suffix, fields_of, line_of_row, lines_of
+from conekg.graph.text_file import QuoteWatch, bare_suffix, fields_of, line_of_row, lines_of
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,14 @@ def test_lines_are_numbered_and_blank_ones_skipped(tmp_path: Path) -> None:
     packed = tmp_path / "a.tsv.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert list(lines_of(packed)) == list(lines_of(path))
+
+
+def test_a_line_ends_at_lf_cr_lf_or_a_lone_cr(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_bytes(b"one\rtwo\r\nthree\n\rfive\r\r\nseven")
+    lines = [(1, b"one"), (2, b"two"), (3, b"three"), (5, b"five"), (7, b"seven")]
+    assert list(lines_of(path)) == lines
+    assert [line_of_row(path, row) for row in range(5)] == [1, 2, 3, 5, 7]
 
 
 @pytest.mark.parametrize(
@@ -61,3 +69,30 @@ def test_damaged_gzip_and_missing_files_are_errors_of_ours(tmp_path: Path) -> No
         list(lines_of(path))
     with pytest.raises(DataError, match="no such file"):
         list(lines_of(tmp_path / "absent"))
+
+
+@pytest.mark.parametrize(
+    ("line", "suspicious"),
+    [
+        (b'"a"b,r,c', True),
+        (b'"5\\" pipe",r,c', True),
+        (b'"a" ,r,c', True),
+        (b'""a,r,c', True),
+        (b'"a"""b,r,c', True),
+        (b'"x,"y,r,c', True),
+        (b'a,r,"b"c', True),
+        (b'"a""b",r,c', False),
+        (b'"""a""","r","c, d"', False),
+        (b'a"b"c,r,5" pipe', False),
+        (b'a,"",""""', False),
+    ],
+)
+def test_names_that_go_on_after_their_quote_are_seen_across_blocks(
+    line: bytes, suspicious: bool
+) -> None:
+    content = b"a,r,b\n" + line + b"\r\nb,r,c\n"
+    for size in range(1, len(content) + 1):
+        watch = QuoteWatch()
+        for start in range(0, len(content), size):
+            watch.look(content[start : start + size])
+        assert watch.suspicious == suspicious

@@ -101,6 +101,18 @@ def test_blank_lines_do_not_shift_line_numbers(tmp_path: Path) -> None:
     assert table.line_of(1) == 4
 
 
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_lines_may_end_as_on_any_system(name: str, end: str, tmp_path: Path) -> None:
+    lines = ["", "head,relation,tail", "a,r,b", "", "b,r,c", ""]
+    text = end.join(lines).replace(",", "," if name == "a.csv" else "\t")
+    path = tmp_path / name
+    path.write_bytes(text.encode())
+    table = read_triples(path)
+    assert told(table) == [("a", "r", "b"), ("b", "r", "c")]
+    assert [table.line_of(row) for row in range(2)] == [3, 5]
+
+
 def test_many_blocks_share_one_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("conekg.graph.triples._BLOCK_BYTES", 64)
     rows = [(f"e{i % 7}", f"r{i % 3}", f"e{i % 11}") for i in range(200)]
@@ -164,6 +176,13 @@ def test_parquet_columns_that_hold_no_names_are_refused(
         ("a.csv", b'a,r,b\nc,r,"b\nd"\nx,y\n', 2, "a quote is not closed on its line"),
         ("a.csv", b'a,r,b\n"c", "r", "d"\n', 2, "a space stands before a quote"),
         ("a.csv", b'a,r,b\nc,r, "d, e"\n', 2, "a space stands before a quote"),
+        ("a.csv", b'"5\\" pipe",r,b\n', 1, "a name goes on after its closing quote: '\"5"),
+        ("a.csv", b'a,r,b\n\n"a"b,r,c\n', 3, "a name goes on after its closing quote"),
+        ("a.csv", b'a,r,b\na,r,"c" \n', 2, "a name goes on after its closing quote"),
+        ("a.csv", b'a,r,b\n"x,"y,r,c\n', 2, "a name goes on after its closing quote"),
+        ("a.csv", b'a,r,b\n"c\rd",r,e\n', 2, "a quote is not closed on its line"),
+        ("a.tsv", b"A\rX\tr\tB\n", 1, "1 column found, 3 tab-separated ones expected: 'A'"),
+        ("a.tsv", b"a\tr\tb\rb\t^r\tc\r", 2, "starts with '\\^'"),
         ("a.csv", b"a,r," + b"b" * 140_000, 1, "cannot be read as CSV: field larger"),
         ("a.xlsx", b"PK", None, "files ending in '.xlsx' are not read"),
     ],
@@ -189,6 +208,16 @@ def test_a_packed_file_whose_name_hides_it(tmp_path: Path) -> None:
 def test_quotes_and_spaces_within_quotes_are_kept(tmp_path: Path) -> None:
     rows = [(' "a" ', "r", 'b"c'), ('x, "y"', "r", " z")]
     assert told(read_triples(write_csv(tmp_path / "a.csv", rows))) == rows
+
+
+def test_quotes_within_unquoted_names_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('a"b"c,r,5" pipe\n"a ""b"" c",r,"d"\n"e,","r","f"\n')
+    assert told(read_triples(path)) == [
+        ('a"b"c', "r", '5" pipe'),
+        ('a "b" c', "r", "d"),
+        ("e,", "r", "f"),
+    ]
 
 
 @pytest.mark.parametrize("names", [["head", "head", "relation", "tail"], ["x", "x", "x"]])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from conekg.query.parse import DEPTH_LIMIT
 from conekg.serving.errors import STATUS, kind_of
 from conekg.serving.http import ERRORS, create_app
 from conekg.serving.limits import Limits
@@ -67,6 +68,11 @@ def test_every_field_of_an_answer_is_documented(schema):
 def test_every_limit_is_documented_with_its_default():
     documented = {cells[0].strip("`"): cells[1] for cells in rows_of("Limits")}
     assert documented == {each.name: str(each.default) for each in fields(Limits)}
+
+
+def test_the_deepest_limit_of_depth_is_documented():
+    (said,) = (cells[2] for cells in rows_of("Limits") if cells[0] == "`query_depth`")
+    assert said.endswith(f"can be raised to {DEPTH_LIMIT}")
 
 
 def test_every_error_kind_is_documented_under_its_status():

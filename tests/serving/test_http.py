@@ -307,6 +307,39 @@ def test_deep_trees_are_refused_without_falling_over(served):
     error_of(served.post("/api/parse", query="France", tree={"kind": "all"}), 422, "query")
 
 
+@pytest.mark.parametrize("path", ["ask", "explain", "cones", "parse"])
+def test_bodies_too_deep_to_read_are_refused_alike(served, path):
+    deep = '{"kind": "not", "operands": [' * 500 + '{"kind": "all"}' + "]}" * 500
+    response = served.client.post(
+        f"/api/{path}",
+        content=f'{{"tree": {deep}}}',
+        headers={"content-type": "application/json"},
+    )
+    error = error_of(response, 422, "invalid_request")
+    assert "recursion limit exceeded at line 1 column" in error["message"]
+    assert error["hint"] == "GET /openapi.json describes every request"
+
+
+def test_names_that_a_tree_has_no_use_for_are_refused(served):
+    tree = {"kind": "not", "operands": [{"kind": "all", "name": "France"}]}
+    error = error_of(served.post("/api/parse", tree=tree), 422, "query")
+    assert error["message"].startswith("tree.operands.0.name: ")
+
+
+def test_a_query_of_many_branches_is_understood_and_answered_in_one(served):
+    query = " | ".join(["France.borders"] * 17)
+    parsed = served.post("/api/parse", query=query)
+    assert parsed.status_code == 200
+    assert parsed.json()["branches"] == 17
+    assert served.post("/api/parse", tree=parsed.json()["tree"]).json() == parsed.json()
+    assert served.post("/api/ask", query=query, union="demorgan").status_code == 200
+    for path in ("explain", "ask", "cones"):
+        answer = {} if path == "ask" else {"answer": "Spain"}
+        error = error_of(served.post(f"/api/{path}", query=query, **answer), 413, "query_too_large")
+        assert "17 union-free branches; this server takes 16" in error["message"]
+        assert ("demorgan" in error["hint"]) == (path != "cones")
+
+
 def test_chunked_bodies_are_bounded_too(served):
     def chunks():
         yield b'{"query": "'

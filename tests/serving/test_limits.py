@@ -7,6 +7,7 @@ from dataclasses import fields
 import pytest
 
 from conekg.errors import ConfigError
+from conekg.query.parse import DEPTH_LIMIT
 from conekg.serving.limits import Limits, limits_from_settings
 
 
@@ -26,6 +27,13 @@ def test_every_limit_is_positive_and_settable(each):
     assert getattr(limits_from_settings([f"{each.name}=3"]), each.name) == 3
     with pytest.raises(ConfigError, match=f"limit {each.name} is 0"):
         limits_from_settings([f"{each.name}=0"])
+
+
+def test_queries_deeper_than_can_be_read_are_not_promised():
+    assert Limits(query_depth=DEPTH_LIMIT).query_depth == DEPTH_LIMIT
+    with pytest.raises(ConfigError, match="limit query_depth is 200; set it to 128 or less") as got:
+        limits_from_settings(["query_depth=200"])
+    assert got.value.key == "query_depth"
 
 
 def test_a_misspelt_limit_gets_a_suggestion():

@@ -222,6 +222,47 @@ def test_an_unknown_name_shows_the_suggestion_which_corrects_it(open_page):
     expect(page.locator("ck-builder .diagram .node")).to_have_count(6)
 
 
+def test_a_suggestion_corrects_sparql_in_its_own_words(open_page):
+    page = open_page()
+    field = page.get_by_label("Ask the graph")
+    field.fill("SELECT ?x WHERE { <Frnce> <borders> ?x }")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.locator("#question-error").get_by_role("button", name="France").click()
+    expect(field).to_have_value("SELECT ?x WHERE { <urn:conekg:France> <borders> ?x }")
+    expect(page.locator("#question-error")).to_be_hidden()
+
+
+def test_skipping_to_the_answers_keeps_the_question(open_page):
+    page = open_page()
+    ask(page, "France.borders")
+    page.keyboard.press("Tab")
+    page.locator(".skip").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#answers-title")).to_be_focused()
+    expect(page.locator(".answer")).to_have_count(10)
+    expect(page.get_by_label("Ask the graph")).to_have_value("France.borders")
+    assert "q=France.borders" in page.url
+
+
+def test_an_answer_that_comes_late_leaves_a_newer_error_alone(open_page):
+    page = open_page()
+    waiting = []
+    page.route("**/api/ask", lambda route: waiting.append(route))
+    field = page.get_by_label("Ask the graph")
+    field.fill("France.borders")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    field.fill("France.bordrs")
+    expect(page.locator("#question-error")).to_contain_text("bordrs")
+    waiting.pop().continue_()
+    expect(page.locator(".answer")).to_have_count(10)
+    expect(page.locator("#question-error")).to_contain_text("bordrs")
+    page.unroute("**/api/ask")
+    field.fill("")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator(".answer")).to_have_count(0)
+    assert "q=" not in page.url
+
+
 def test_names_are_completed_while_typing_with_the_keyboard_alone(open_page):
     page = open_page()
     field = page.get_by_label("Ask the graph")

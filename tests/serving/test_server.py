@@ -16,6 +16,8 @@ import httpx
 import pytest
 
 from conekg.errors import ConfigError
+from conekg.query.parse import parse_query
+from conekg.serving import service
 from conekg.serving.limits import Limits
 from conekg.serving.server import is_loopback, open_sockets
 from conekg.serving.worker import Settings, load_app
@@ -177,6 +179,86 @@ def test_slow_work_is_given_up_in_time(start_server, held):
         assert response.json()["error"]["kind"] == "request_timeout"
         held.go.set()
         wait_until(lambda: served.post("/api/ask", query="France.borders").status_code == 200)
+
+
+@pytest.fixture
+def slow_reading(monkeypatch):
+    """Reading of queries with braces that waits until it is let go, and what was begun."""
+    go, begun = threading.Event(), []
+
+    def read(text, *arguments, **options):
+        if "{" in text:
+            begun.append(text)
+            assert go.wait(60)
+        return parse_query(text, *arguments, **options)
+
+    monkeypatch.setattr(service, "parse_query", read)
+    yield go, begun
+    go.set()
+
+
+@pytest.mark.parametrize("path", ["ask", "explain", "cones", "parse"])
+def test_slow_reading_is_given_up_in_time_and_stops_nobody(
+    start_server, answerer, slow_reading, path
+):
+    go, begun = slow_reading
+    body = {"answer": "Spain"} if path in ("explain", "cones") else {}
+    with start_server(answerer, Limits(timeout_s=2)) as served, ThreadPoolExecutor(3) as pool:
+        texts = [f"SELECT ?x {{}} # {number}" for number in range(3)]
+        waiting = [pool.submit(served.post, f"/api/{path}", query=text, **body) for text in texts]
+        wait_until(lambda: in_flight(served) == 3)
+        assert served.get("/health").status_code == 200
+        assert served.post("/api/ask", query="France.borders").status_code == 200
+        assert served.get("/api/entities", prefix="Fr").status_code == 200
+        assert not any(each.done() for each in waiting)
+        responses = [each.result() for each in waiting]
+        assert [response.status_code for response in responses] == [504] * 3
+        assert responses[0].json()["error"]["kind"] == "request_timeout"
+        assert all(response.elapsed.total_seconds() < 5 for response in responses)
+        go.set()
+        wait_until(lambda: served.post("/api/parse", query=texts[0]).status_code == 400)
+    assert len(set(begun)) <= 2, "what had been given up before its turn was read"
+
+
+def test_slow_names_stop_nobody(start_server, answerer, monkeypatch):
+    go = threading.Event()
+    entities = type(answerer.graph.vocabulary.entities)
+    look_up, complete = entities.id_of, entities.with_prefix
+    monkeypatch.setattr(
+        entities, "id_of", lambda *asked: (asked[1] != "Frnce" or go.wait(60)) and look_up(*asked)
+    )
+    monkeypatch.setattr(
+        entities,
+        "with_prefix",
+        lambda *asked: (asked[1] != "Frn" or go.wait(60)) and complete(*asked),
+    )
+    with start_server(answerer, Limits(timeout_s=0.5)) as served:
+        for response in (
+            served.post("/api/ask", query="France", exclude=["Frnce"]),
+            served.get("/api/entities", prefix="Frn"),
+            served.get("/api/graph/neighbors", entity="Frnce"),
+        ):
+            assert response.status_code == 504
+            assert served.post("/api/ask", query="France.borders").status_code == 200
+        go.set()
+
+
+def test_reading_and_scoring_share_the_time_of_a_request(start_server, held, slow_reading):
+    go, _ = slow_reading
+    text = "SELECT ?x { <urn:conekg:France> <urn:conekg:borders> ?x }"
+    with start_server(held, Limits(timeout_s=3)) as served, ThreadPoolExecutor(1) as pool:
+        go.set()
+        served.post("/api/parse", query=text)  # what reads SPARQL is imported the first time
+        go.clear()
+        asked = pool.submit(served.post, "/api/ask", query=text)
+        wait_until(lambda: in_flight(served) == 1)
+        time.sleep(1.5)
+        go.set()
+        response = asked.result()
+        held.go.set()
+    assert response.status_code == 504
+    assert held.started.is_set()
+    assert response.elapsed.total_seconds() < 4.2
 
 
 def test_a_body_that_never_ends_is_given_up_in_time(start_server, answerer):

@@ -8,10 +8,18 @@ from hypothesis import strategies as st
 
 from conekg.errors import QueryError, QueryTooLargeError, UnknownNameError
 from conekg.graph.vocabulary import NameTable, Vocabulary
+from conekg.query.shape import shape_of
 from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, depth, subtrees
 from conekg.serving.limits import Limits
 from conekg.serving.schemas import Tree
-from conekg.serving.trees import check_size, check_text, query_from_tree, tree_of_query
+from conekg.serving.trees import (
+    check_branches,
+    check_size,
+    check_text,
+    num_branches,
+    query_from_tree,
+    tree_of_query,
+)
 
 VOCABULARY = Vocabulary(
     NameTable("entity", ["/m/1", "/m/2", "/m/3"], ["France", "Spain", ""]),
@@ -53,6 +61,17 @@ def test_trees_carry_names_and_labels():
         (Tree(kind="and", operands=[Tree(kind="all")]), "two or more operands, not 1"),
         (Tree(kind="or"), "two or more operands, not 0"),
         (Tree(kind="all", operands=[Tree(kind="all")]), "no operand, not 1"),
+        (Tree(kind="all", name="baker"), "^tree.name: .* 'all' takes no name"),
+        (Tree(kind="and", name="x", operands=[Tree(kind="all")] * 2), "'and' takes no name"),
+        (Tree(kind="or", label="x", operands=[Tree(kind="all")] * 2), "'or' takes no label"),
+        (Tree(kind="not", name="baker", operands=[Tree(kind="all")]), "'not' takes no name"),
+        (
+            Tree(
+                kind="or",
+                operands=[Tree(kind="all"), Tree(kind="not", operands=[Tree(kind="and")])],
+            ),
+            r"^tree\.operands\.1\.operands\.0: .* two or more operands, not 0",
+        ),
     ],
 )
 def test_malformed_trees_are_refused_by_name(tree, message):
@@ -75,6 +94,14 @@ def test_size_limits_are_exact(query):
     if levels > 1:
         with pytest.raises(QueryTooLargeError, match=f"{levels} levels"):
             check_size(query, Limits(query_depth=levels - 1))
+
+
+def test_the_limit_of_branches_is_exact():
+    union = Or(tuple(Anchor(0) for _ in range(17)))
+    assert num_branches(shape_of(union)) == 17
+    check_branches(union, Limits(query_branches=17), "")
+    with pytest.raises(QueryTooLargeError, match="17 union-free branches; this server takes 16"):
+        check_branches(union, Limits(query_branches=16), "")
 
 
 def test_long_texts_are_refused():

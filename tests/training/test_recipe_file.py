@@ -200,3 +200,5 @@ def test_unreadable_configurations_say_which_file(tmp_path):
         read_config(broken)
     with pytest.raises(ConfigError, match="is not TOML"):
         parse_recipe("steps = = 3")
+    with pytest.raises(ConfigError, match=r"^my/recipe\.toml: "):
+        parse_recipe("", "my/recipe.toml")

@@ -18,11 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conekg.answering.batch import embed_queries
+from conekg.answering.facts import facts_of
 from conekg.answering.index import EntityIndex, merge_rankings
 from conekg.errors import QueryError, StoreError, UnsupportedOperatorError
-from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.graph.adjacency import IntArray
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.model.interface import QueryModel, Region
 from conekg.model.support import is_supported
+from conekg.query.shape import grounded
 from conekg.query.tree import has_negation
 from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.symbolic.engine import answer_batch
@@ -116,8 +119,8 @@ def fit_calibration(
 ) -> Calibration:
     """The calibration of a model by queries of a held-out split.
 
-    From every query come its `depth` best entities that the smaller graph does not give,
-    each true or false on the larger one; at most `max_queries` of a shape are used.
+    From every query come its `depth` best entities that the smaller graph neither gives nor
+    rules out, each true or false on the larger one; at most `max_queries` of a shape are used.
     """
     generator = np.random.default_rng(seed)
     index = EntityIndex(model)
@@ -279,6 +282,7 @@ def _examine(
     truth = answer_batch(
         graph.adjacency(queries.split), block.shape, block.anchors, block.relations
     )
+    not_predicted = _not_predicted(graph, queries.split, block)
     scores: list[FloatArray] = []
     backgrounds: list[FloatArray] = []
     hits: list[FloatArray] = []
@@ -287,11 +291,11 @@ def _examine(
         places = range(start, min(len(block), start + _BATCH))
         embedded = embed_queries(model, [block.query(place) for place in places])
         rows = [row for branches in embedded.rows for row in branches]
-        easy = [
-            block.easy[place] for place, b in zip(places, embedded.rows, strict=True) for _ in b
+        given = [
+            not_predicted[place] for place, b in zip(places, embedded.rows, strict=True) for _ in b
         ]
         rankings = index.top(
-            tuple(part[rows] for part in embedded.region), [depth] * len(rows), easy
+            tuple(part[rows] for part in embedded.region), [depth] * len(rows), given
         )
         usual = index.background(tuple(part[rows] for part in embedded.region))
         taken = 0
@@ -318,6 +322,19 @@ def _examine(
         sizes=found,
         answers=truth.lengths.astype(float) if len(found) else np.empty(0),
     )
+
+
+def _not_predicted(graph: KnowledgeGraph, split: Split, block: QueryBlock) -> list[IntArray]:
+    """For each query what the smaller graph gives, and what it rules out: neither is a guess."""
+    easy = [block.easy[place] for place in range(len(block))]
+    if not has_negation(block.shape.template):
+        return easy
+    smaller = SPLITS[SPLITS.index(split) - 1]
+    asked = [(grounded(block.query(place)), smaller) for place in range(len(block))]
+    return [
+        np.union1d(given, facts.contradicted).astype(np.int32)
+        for given, facts in zip(easy, facts_of(graph, asked), strict=True)
+    ]
 
 
 def region_sizes(model: QueryModel, region: Region) -> FloatArray:

@@ -22,6 +22,7 @@ from conekg.answering.batch import EmbeddedQueries, embed_grounded
 from conekg.answering.calibration import Calibration, calibration_of, region_sizes
 from conekg.answering.facts import Facts, contains, facts_of
 from conekg.answering.index import EntityIndex, Ranking, merge_rankings
+from conekg.answering.named import Limit
 from conekg.answering.understand import Understood, check_entity_id, understand
 from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
@@ -140,11 +141,17 @@ class Answerer:
         for entity_id in entity_ids:
             check_entity_id(entity_id, self.graph)
         ids = np.array(entity_ids, dtype=np.int64)
+        form = item.ranked_by
         embedded = embed_grounded(
-            self.model, [item.grounded], item.question.union, self.max_branches
+            self.model, [form.grounded], item.question.union, self.max_branches
         )
         with torch.inference_mode():
-            best = self.index.table.logits(embedded.region).max(dim=0)
+            logits = self.index.table.logits(embedded.region)
+            allowed = form.allowed(np.arange(self.graph.num_entities))
+            if allowed is not None:
+                barred = torch.from_numpy(~allowed).to(logits.device)
+                logits = logits.masked_fill(barred, -torch.inf)
+            best = logits.max(dim=0)
             scores = best.values.double().cpu().numpy()
             branches = best.indices.cpu().numpy()[ids]
         members = self._members(embedded, [Ranking(ids, scores[ids])] * len(embedded.region[0]))
@@ -176,7 +183,7 @@ class Answerer:
         for union in get_args(Union):
             places = [i for i, item in enumerate(questions) if item.question.union == union]
             if places:
-                queries = [questions[place].grounded for place in places]
+                queries = [questions[place].ranked_by.grounded for place in places]
                 found = embed_grounded(self.model, queries, union, self.max_branches)
                 for place, own in zip(places, found.rows, strict=True):
                     rows[place] = tuple(start + row for row in own)
@@ -193,9 +200,10 @@ class Answerer:
         skip: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(counts)
         for item, given, rows in zip(questions, facts, embedded.rows, strict=True):
             unwanted = self._unwanted(item, given)
-            for row in rows:
+            barred = self._barred(item)
+            for place, row in enumerate(rows):
                 counts[row] = min(item.question.top_k, self.graph.num_entities)
-                skip[row] = unwanted
+                skip[row] = np.union1d(unwanted, barred[place]) if barred else unwanted
         rankings = self.index.top(embedded.region, counts, skip)
         members = self._members(embedded, rankings)
         sizes = region_sizes(self.model, embedded.region)
@@ -210,8 +218,15 @@ class Answerer:
                     for branch, entity_id in zip(origin, ranking.entity_ids, strict=True)
                 ]
             usual = backgrounds[np.array(rows)[origin]]
-            drafts.append(_Draft(ranking, inside, usual, self._estimate(sizes, rows)))
+            estimate = self._estimate(sizes, rows, item.ranked_by.limits)
+            drafts.append(_Draft(ranking, inside, usual, estimate))
         return drafts
+
+    def _barred(self, item: Understood) -> list[IntArray]:
+        """For each branch of a question that names entities, the sorted ids it must not give."""
+        everything = np.arange(self.graph.num_entities, dtype=np.int32)
+        allowed = item.ranked_by.allowed(everything)
+        return [] if allowed is None else [everything[~row] for row in allowed]
 
     def _backgrounds(self, embedded: EmbeddedQueries) -> NDArray[np.float64]:
         """[rows] what an arbitrary entity scores, where probabilities depend on it."""
@@ -219,11 +234,18 @@ class Answerer:
             return np.zeros(len(embedded.region[0]))
         return self.index.background(embedded.region)
 
-    def _estimate(self, sizes: NDArray[np.float64], rows: Sequence[int]) -> float | None:
+    def _estimate(
+        self, sizes: NDArray[np.float64], rows: Sequence[int], limits: Sequence[Limit]
+    ) -> float | None:
         """The number of answers that the sizes of a query's branches speak for."""
         if self.calibration is None or self.calibration.count is None or len(sizes) == 0:
             return None
-        return self.calibration.count.estimate(sizes[list(rows)], self.graph.num_entities)
+        count, most = self.calibration.count, self.graph.num_entities
+        if not limits:
+            return count.estimate(sizes[list(rows)], most)
+        named = [most if limit.among is None else len(limit.among) for limit in limits]
+        each = [count.estimate(sizes[[row]], own) for row, own in zip(rows, named, strict=True)]
+        return min(sum(each), float(most))
 
     def _unwanted(self, item: Understood, facts: Facts) -> IntArray:
         """Sorted ids that must not come back."""

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from conekg.answering.answer import Question, RankedAnswer
-from conekg.answering.batch import embed_queries
+from conekg.answering.batch import embed_grounded
 from conekg.answering.engine import Answerer
 from conekg.answering.explanation import (
     Edge,
@@ -26,13 +26,14 @@ from conekg.answering.explanation import (
     Variable,
     Witness,
 )
+from conekg.answering.named import ranked_by
 from conekg.answering.reading import read_query
 from conekg.answering.understand import Understood
 from conekg.answering.witness import Cell, Step, WitnessSearch, walk
 from conekg.errors import ConfigError
 from conekg.model.cone import Cone
 from conekg.query.render import render_query
-from conekg.query.rewrite import push_negation, simplify
+from conekg.query.rewrite import push_negation, settle, simplify
 from conekg.query.tree import Anchor, Not, Project, Query, fold
 
 _NARROWEST = 8
@@ -89,10 +90,13 @@ def sector_cones(
     model = answerer.model
     if not isinstance(model, Cone):
         return ()
-    embedded = embed_queries(model, [query], cap=answerer.max_branches)
+    form = ranked_by(settle(query), "dnf", answerer.max_branches)
+    embedded = embed_grounded(model, [form.grounded], cap=answerer.max_branches)
+    allowed = form.allowed(np.array([entity_id]))
     with torch.inference_mode():
         ids = torch.tensor([[entity_id]], device=embedded.region[0].device)
-        best = int(model.logits(embedded.region, ids)[:, 0].argmax())
+        scores = model.logits(embedded.region, ids)[:, 0].cpu().numpy()
+        best = int(np.where(True if allowed is None else allowed[:, 0], scores, -np.inf).argmax())
         axis, half_aperture = (part[best].double().cpu().numpy() for part in embedded.region)
         angle = model.points(ids)[0, 0].double().cpu().numpy()
     if dimensions is None:

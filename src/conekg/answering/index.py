@@ -30,7 +30,8 @@ from conekg.model.scoring import DeviceTable, ScoringTable, scoring_table
 SHORTLIST_FROM = 1_000_000
 """Entities from which on a ConE model's table is searched by shortlist."""
 SHORTLIST_SIZE = 2_000
-"""Entities that are scored exactly after a shortlist, or 20 for each one asked for."""
+"""Entities that are scored exactly after a shortlist, or 20 for each one asked for, and as many
+more as must not come back."""
 
 _BLOCK = 64
 _BACKGROUND = 32
@@ -165,14 +166,26 @@ class EntityIndex:
         counts: Sequence[int],
         skip: Sequence[IntArray],
     ) -> list[Ranking]:
-        wanted = max(count + len(ids) for count, ids in zip(counts, skip, strict=True))
-        candidates = shortlist.candidates(region, max(SHORTLIST_SIZE, 20 * wanted))
-        logits = self._model.logits(region, candidates)
-        rankings = []
-        for ids, scores, count, skipped in zip(candidates, logits, counts, skip, strict=True):
-            kept = ~torch.isin(ids, torch.as_tensor(skipped, device=ids.device))
-            rankings.append(_ranking(ids[kept], scores[kept], count))
-        return rankings
+        found: dict[int, Ranking] = {}
+        rows_of: dict[int, list[int]] = {}
+        for row, (count, skipped) in enumerate(zip(counts, skip, strict=True)):
+            size = max(SHORTLIST_SIZE, 20 * count)
+            if self._model.num_entities - len(skipped) <= size:
+                # Those that are left are no more than a shortlist would be.
+                left = np.delete(np.arange(self._model.num_entities), skipped)
+                ids = torch.from_numpy(left).to(region[0].device)
+                own = tuple(part[row : row + 1] for part in region)
+                found[row] = _ranking(ids, self._model.logits(own, ids[None])[0], count)
+            else:
+                rows_of.setdefault(size + len(skipped), []).append(row)
+        for size, rows in rows_of.items():
+            part = tuple(component[rows] for component in region)
+            candidates = shortlist.candidates(part, size)
+            logits = self._model.logits(part, candidates)
+            for row, ids, scores in zip(rows, candidates, logits, strict=True):
+                kept = ~torch.isin(ids, torch.as_tensor(skip[row], device=ids.device))
+                found[row] = _ranking(ids[kept], scores[kept], counts[row])
+        return [found[row] for row in range(len(counts))]
 
 
 def merge_rankings(rankings: Sequence[Ranking], count: int) -> tuple[Ranking, LongArray]:

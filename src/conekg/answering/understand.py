@@ -12,15 +12,17 @@ from typing import get_args
 import numpy as np
 
 from conekg.answering.answer import Only, Question, Union
+from conekg.answering.named import RankedBy, ranked_by
 from conekg.answering.reading import read_query
 from conekg.errors import ConfigError, UnknownNameError
 from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.model.interface import QueryModel
-from conekg.model.support import check_supported
+from conekg.model.support import check_supported, missing_operators
 from conekg.query.parse import parse_query
 from conekg.query.plan import branches_of
 from conekg.query.render import render_query
+from conekg.query.rewrite import settle
 from conekg.query.shape import Grounded, grounded
 from conekg.query.tree import Query
 
@@ -32,7 +34,9 @@ class Understood:
     question: Question
     query: Query
     grounded: Grounded
-    """The query's shape and ids."""
+    """The shape and ids of the query, or of a shorter one with the same answers."""
+    ranked_by: RankedBy
+    """What the model ranks by."""
     text: str
     """The query in canonical text."""
     reading: str
@@ -54,10 +58,14 @@ def understand(
     _check_ids(shape_and_ids, graph)
     branches_of(shape_and_ids.shape, question.union, max_branches)
     check_supported(model, [shape_and_ids.shape], question.union, max_branches)
+    settled = settle(query)
+    # What is left may be the set of all entities, which not all models can embed.
+    can_rank = not missing_operators(model, settled, question.union, max_branches)
     return Understood(
         question=question,
         query=query,
-        grounded=shape_and_ids,
+        grounded=grounded(settled),
+        ranked_by=ranked_by(settled if can_rank else query, question.union, max_branches),
         text=render_query(query, vocabulary),
         reading=read_query(query, vocabulary),
         exclude=_entity_ids(question.exclude, graph),

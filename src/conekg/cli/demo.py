@@ -90,9 +90,10 @@ def demo(
     from conekg.training.run import is_run
 
     out = out or RUN
-    if is_run(out):
+    begun = is_run(out)
+    if begun:
         say(f"{out} is there already; remove it to train anew")
-    fit("geography", out, recipe="small", resume=True)
+    fit("geography", out, recipe="small", resume=begun)
     for words, text in ASKED:
         print_text(f"\n{words}\n$ conekg ask {out} '{text}' --top-k {TOLD} --explain")
         ask(out, text, top_k=TOLD, explain=True)

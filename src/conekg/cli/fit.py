@@ -66,11 +66,11 @@ def fit(
 
 
 def _check_same_graph(out: Path, triples: str) -> None:
-    """Refuse to continue a run on another graph than it was started on."""
+    """Refuse to continue what is no run, or a run on another graph than it was started on."""
     from conekg.graph.source import open_graph
-    from conekg.training.run import is_run, open_run
+    from conekg.training.run import open_run
 
-    if is_run(out) and open_graph(triples).fingerprint != open_run(out).graph.fingerprint:
+    if open_graph(triples).fingerprint != open_run(out).graph.fingerprint:
         raise ConfigError(
             f"{out} was started on another graph than {triples} is now; continue it with the file "
             "that it was started with, or start a new run",

@@ -67,8 +67,10 @@ def serve(
             hint="pip install 'conekg[serve]'",
         ) from None
 
-    if api_key is not None and not api_key.strip():
-        raise ConfigError("the API key is empty", key="api_key")
+    if api_key is not None:
+        api_key = api_key.strip()  # as clients' headers are: a key from a file ends in a line end
+        if not api_key:
+            raise ConfigError("the API key is empty", key="api_key")
     limits = limits_from_settings(limit or [])
     settings = Settings(run, checkpoint, device, limits, api_key, access_log)
 

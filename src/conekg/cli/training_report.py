@@ -92,7 +92,8 @@ def why_no_probabilities(run: Path, checkpoint: str = "best") -> str:
     """What to do about answers without probabilities, or that nothing can be done."""
     from conekg.training.run import open_run
 
-    if not open_run(run).has_queries("valid"):
+    opened = open_run(run)
+    if not opened.has_queries("valid") or len(opened.queries("valid")) == 0:
         return "no probabilities: the run has no validation queries to fit them by"
     choice = "" if checkpoint == "best" else f" --checkpoint {checkpoint}"
     return f"no probabilities: `conekg calibrate {in_shell(run)}{choice}` fits them"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from conekg.errors import ConeKGError, DataError
-from conekg.graph.text_file import bare_suffix, is_gzipped
+from conekg.graph.text_file import BYTE_ORDER_MARK, bare_suffix, is_gzipped
 
 RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 
@@ -43,6 +43,8 @@ def read_rdf(path: Path) -> RdfColumns:
     ranks: dict[str, int] = {}
     try:
         with gzip.open(path) if is_gzipped(path) else path.open("rb") as file:
+            if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
+                file.seek(0)
             for triple in oxigraph.parse(file, format=formats[bare_suffix(path)]):
                 _take(triple, found, ranks, oxigraph)
     except SyntaxError as error:

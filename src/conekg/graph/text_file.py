@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +18,13 @@ from conekg.errors import DataError
 DELIMITERS = {".tsv": "\t", ".txt": "\t", ".csv": ","}
 """Text formats by the end of the file's name."""
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""What some programs put before text in UTF-8; it is no part of the text."""
 
 _GZIP = b"\x1f\x8b"
+_QUOTED_AND_MORE = re.compile(rb'"(?<=[,\r\n]")(?:[^"\r\n]++|"")*+"[^",\r\n]')
+"""A quote that opens, one that closes, and more of the field. Begins with the bare quote, so that
+text without quotes is passed over fast."""
 
 
 def bare_suffix(path: Path) -> str:
@@ -37,13 +43,16 @@ def is_gzipped(path: Path) -> bool:
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Each line that is not blank, without its line end, with its number from 1."""
+    """Each line that is not blank, without its line end, with its number from 1.
+
+    A line ends where Arrow ends it: at LF, CR LF or a lone CR.
+    """
     try:
         with gzip.open(path) if is_gzipped(path) else path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                line = line.rstrip(b"\r\n")
+            lines = (line for until_lf in file for line in until_lf.splitlines())
+            for number, line in enumerate(lines, start=1):
                 if number == 1:
-                    line = line.removeprefix(b"\xef\xbb\xbf")  # a byte order mark
+                    line = line.removeprefix(BYTE_ORDER_MARK)
                 if line:
                     yield number, line
     except FileNotFoundError:
@@ -88,7 +97,16 @@ def _csv_fields(text: str, path: Path, number: int) -> list[str]:
             line=number,
             hint="is a quote left open?",
         ) from error
-    if _is_left_open(text):
+    fault = _strict_fault(text)
+    if "expected after" in fault:
+        raise DataError(
+            f"a name goes on after its closing quote: {text[:80]!r}",
+            path=str(path),
+            line=number,
+            hint="end the name at its closing quote; a quote within quotes is written twice, "
+            'as in "5"" pipe"',
+        )
+    if "unexpected end of data" in fault:
         raise DataError(
             f"a quote is not closed on its line: {text[:80]!r}",
             path=str(path),
@@ -107,13 +125,13 @@ def _csv_fields(text: str, path: Path, number: int) -> list[str]:
     return fields
 
 
-def _is_left_open(text: str) -> bool:
-    """Whether a line of CSV ends within quotes."""
+def _strict_fault(text: str) -> str:
+    """What is wrong with the quotes of a line of CSV, as the parser says it; empty if nothing."""
     try:
         next(csv.reader([text], strict=True))
     except csv.Error as error:
-        return "unexpected end of data" in str(error)
-    return False
+        return str(error)
+    return ""
 
 
 def _check_fields(fields: list[str], columns: int, delimiter: str, path: Path, number: int) -> None:
@@ -142,3 +160,22 @@ def line_of_row(path: Path, row: int) -> int:
         if index == row:
             return number
     raise AssertionError(f"{path} has no row {row}")
+
+
+class QuoteWatch:
+    """Looks for names that go on after their closing quote while a CSV file is read in blocks.
+
+    What it finds is a suspicion: `fields_of` tells. The first field of the file is left out,
+    whose line is read for a header anyway.
+    """
+
+    def __init__(self) -> None:
+        self.suspicious = False
+        self._line = b""
+
+    def look(self, block: bytes) -> None:
+        """Take in the next block of the file."""
+        if b'"' in block or b'"' in self._line:
+            self.suspicious |= _QUOTED_AND_MORE.search(self._line + block) is not None
+        end = max(block.rfind(b"\n"), block.rfind(b"\r"))
+        self._line = self._line + block if end < 0 else block[end:]

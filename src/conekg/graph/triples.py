@@ -18,7 +18,14 @@ import pyarrow.parquet
 
 from conekg.errors import DataError
 from conekg.graph.rdf import read_rdf
-from conekg.graph.text_file import DELIMITERS, bare_suffix, fields_of, is_gzipped, line_of_row
+from conekg.graph.text_file import (
+    DELIMITERS,
+    QuoteWatch,
+    bare_suffix,
+    fields_of,
+    is_gzipped,
+    line_of_row,
+)
 
 COLUMNS = ("head", "relation", "tail")
 HEADERS = {COLUMNS, ("subject", "predicate", "object"), ("source", "relation", "target")}
@@ -75,9 +82,16 @@ def read_triples(path: str | Path) -> TripleTable:
 
 def _read_text(path: Path, delimiter: str) -> TripleTable:
     header_line = _header_line(path, delimiter)
+    watch = QuoteWatch()
+
+    def watched(block: pa.Buffer) -> pa.Buffer:
+        watch.look(block.to_pybytes())
+        return block
+
     try:
+        stream = pa.input_stream(str(path), compression="gzip" if is_gzipped(path) else None)
         table = pyarrow.csv.read_csv(
-            pa.input_stream(str(path), compression="gzip" if is_gzipped(path) else None),
+            pa.TransformInputStream(stream, watched) if delimiter == "," else stream,
             read_options=pyarrow.csv.ReadOptions(
                 column_names=list(COLUMNS), skip_rows=header_line, block_size=_BLOCK_BYTES
             ),
@@ -93,7 +107,7 @@ def _read_text(path: Path, delimiter: str) -> TripleTable:
     columns = tuple(_one_dictionary(table[name]) for name in COLUMNS)
     if any(pc.any(pc.equal(column.dictionary, "")).as_py() for column in columns):
         raise _fault(path, delimiter, "it has an empty field")
-    if delimiter == "," and any(map(_may_be_misquoted, columns)):
+    if delimiter == "," and (watch.suspicious or any(map(_may_be_misquoted, columns))):
         for _ in fields_of(path, delimiter, len(COLUMNS)):
             pass  # fails at a line that is
     return _checked(
@@ -103,7 +117,7 @@ def _read_text(path: Path, delimiter: str) -> TripleTable:
 
 def _may_be_misquoted(column: pa.DictionaryArray) -> bool:
     """Whether a name has a line end, or a quote after a space: Arrow takes both as they come."""
-    return bool(pc.any(pc.match_substring_regex(column.dictionary, r'\n|^\s+"')).as_py())
+    return bool(pc.any(pc.match_substring_regex(column.dictionary, r'[\r\n]|^\s+"')).as_py())
 
 
 def _header_line(path: Path, delimiter: str) -> int:

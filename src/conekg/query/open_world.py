@@ -11,6 +11,13 @@ from __future__ import annotations
 
 from typing import NamedTuple, assert_never
 
+from conekg.query.rewrite import (
+    EVERYTHING,
+    NOTHING,
+    complement_of,
+    intersection_of,
+    union_of,
+)
 from conekg.query.tree import (
     Anchor,
     And,
@@ -21,9 +28,6 @@ from conekg.query.tree import (
     Universe,
     fold,
 )
-
-_EVERYTHING = Universe()
-_NOTHING = Not(_EVERYTHING)
 
 
 class _Bounds(NamedTuple):
@@ -42,8 +46,8 @@ def contradiction_of(query: Query) -> Query | None:
     >>> contradiction_of(neighbours & germans) is None
     True
     """
-    contradiction = _complement(fold(query, _bounds).possible)
-    return None if contradiction == _NOTHING else contradiction
+    contradiction = complement_of(fold(query, _bounds).possible)
+    return None if contradiction == NOTHING else contradiction
 
 
 def certainty_of(query: Query) -> Query | None:
@@ -56,7 +60,7 @@ def certainty_of(query: Query) -> Query | None:
     True
     """
     certain = fold(query, _bounds).certain
-    return None if certain == _NOTHING else certain
+    return None if certain == NOTHING else certain
 
 
 def _bounds(query: Query, operands: tuple[_Bounds, ...]) -> _Bounds:
@@ -66,42 +70,20 @@ def _bounds(query: Query, operands: tuple[_Bounds, ...]) -> _Bounds:
         case Project():
             certain, possible = operands[0]
             return _Bounds(
-                _NOTHING if certain == _NOTHING else Project(certain, query.relation_id),
-                _NOTHING if possible == _NOTHING else _EVERYTHING,
+                NOTHING if certain == NOTHING else Project(certain, query.relation_id),
+                NOTHING if possible == NOTHING else EVERYTHING,
             )
         case And():
             return _Bounds(
-                _intersection(tuple(bounds.certain for bounds in operands)),
-                _intersection(tuple(bounds.possible for bounds in operands)),
+                intersection_of(tuple(bounds.certain for bounds in operands)),
+                intersection_of(tuple(bounds.possible for bounds in operands)),
             )
         case Or():
             return _Bounds(
-                _union(tuple(bounds.certain for bounds in operands)),
-                _union(tuple(bounds.possible for bounds in operands)),
+                union_of(tuple(bounds.certain for bounds in operands)),
+                union_of(tuple(bounds.possible for bounds in operands)),
             )
         case Not():
             certain, possible = operands[0]
-            return _Bounds(_complement(possible), _complement(certain))
+            return _Bounds(complement_of(possible), complement_of(certain))
     assert_never(query)
-
-
-def _complement(query: Query) -> Query:
-    return query.operand if isinstance(query, Not) else Not(query)
-
-
-def _intersection(operands: tuple[Query, ...]) -> Query:
-    if _NOTHING in operands:
-        return _NOTHING
-    kept = tuple(dict.fromkeys(part for part in operands if part != _EVERYTHING))
-    if len(kept) < 2:
-        return kept[0] if kept else _EVERYTHING
-    return And(kept)
-
-
-def _union(operands: tuple[Query, ...]) -> Query:
-    if _EVERYTHING in operands:
-        return _EVERYTHING
-    kept = tuple(dict.fromkeys(part for part in operands if part != _NOTHING))
-    if len(kept) < 2:
-        return kept[0] if kept else _NOTHING
-    return Or(kept)

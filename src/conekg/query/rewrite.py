@@ -33,6 +33,9 @@ UnionForm: TypeAlias = Literal["dnf", "demorgan"]
 DEFAULT_BRANCH_CAP = 64
 """Union-free branches a query may have unless its caller allows more."""
 
+EVERYTHING = Universe()
+NOTHING = Not(EVERYTHING)
+
 _Item = TypeVar("_Item")
 
 
@@ -92,6 +95,28 @@ def deduplicate(query: Query) -> Query:
     return fold(query, keep_distinct)
 
 
+def absorb(query: Query) -> Query:
+    """`*` and `!*` taken in by what they stand beside, and what is in both `a` and `!a` is nothing.
+
+    Afterwards `!*` stands at the root or nowhere.
+    """
+
+    def take_in(node: Query, operands: tuple[Query, ...]) -> Query:
+        match node:
+            case And():
+                return intersection_of(operands)
+            case Or():
+                return union_of(operands)
+            case Not():
+                return complement_of(operands[0])
+            case Project() if operands[0] == NOTHING:
+                return NOTHING
+            case _:
+                return rebuild(node, operands)
+
+    return fold(query, take_in)
+
+
 def distribute(query: Query, cap: int = DEFAULT_BRANCH_CAP) -> Query:
     """Unions lifted to the root, over intersections and projections.
 
@@ -119,6 +144,7 @@ RULES: tuple[tuple[str, Callable[[Query], Query]], ...] = (
     ("push negation", push_negation),
     ("flatten", flatten),
     ("deduplicate", deduplicate),
+    ("absorb", absorb),
     ("distribute", distribute),
     ("De Morgan", replace_unions),
 )
@@ -135,6 +161,39 @@ def simplify(query: Query) -> Query:
         if simpler == query:
             return query
         query = simpler
+
+
+def settle(query: Query) -> Query:
+    """The query without parts that say nothing, or say that nothing answers it.
+
+    Simplified, and `*`, `!*` and operands beside their complements taken in.
+    """
+    while True:
+        simpler = absorb(simplify(query))
+        if simpler == query:
+            return query
+        query = simpler
+
+
+def complement_of(query: Query) -> Query:
+    """`!a` of `a`, and `a` of `!a`."""
+    return query.operand if isinstance(query, Not) else Not(query)
+
+
+def intersection_of(operands: Sequence[Query]) -> Query:
+    """The intersection of any number of sets, without those that do not matter."""
+    kept = _distinct([operand for operand in operands if operand != EVERYTHING])
+    if NOTHING in kept or any(complement_of(operand) in kept for operand in kept):
+        return NOTHING
+    return _intersection(kept) if kept else EVERYTHING
+
+
+def union_of(operands: Sequence[Query]) -> Query:
+    """The union of any number of sets, without those that do not matter."""
+    kept = _distinct([operand for operand in operands if operand != NOTHING])
+    if EVERYTHING in kept or any(complement_of(operand) in kept for operand in kept):
+        return EVERYTHING
+    return _union(kept) if kept else NOTHING
 
 
 def to_dnf(query: Query, cap: int = DEFAULT_BRANCH_CAP) -> Query:

@@ -3,6 +3,7 @@
 The framework reads any kind of argument of any kind of route: it parses JSON into
 Python's objects and those into a model, and looks for dependencies and files on the way.
 For the route that most requests take, that is a third of what the event loop does.
+Bodies that cannot be read are refused with the place where reading them failed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The HTTP application: routes, and nothing else.
 
-Each route checks its limits, hands the work to `answering` on the scoring thread
-and shapes the result. Errors, keys, body sizes and metrics are the gate's business.
+Each route hands its request to the service and writes what comes back.
+Errors, keys, body sizes and metrics are the gate's business.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse
 from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from fastapi_offline import FastAPIOffline
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from conekg.answering.engine import Answerer
@@ -133,37 +134,42 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
     locks = [Security(HTTPBearer(auto_error=False))] if guarded else []
     router = APIRouter(prefix="/api", tags=["questions"], responses=ERRORS, dependencies=locks)
 
-    # Written here: the framework would check the response, copy it and then write it.
     async def ask(request: AskRequest) -> Response:
         """Ranked answers of a query."""
-        answer = await service.ask(request)
-        return Response(answer.model_dump_json(), media_type="application/json")
+        return _written(await service.ask(request))
 
-    router.add_api_route(
-        "/ask", ask, methods=["POST"], response_model=AskResponse, route_class_override=BodyRoute
-    )
+    async def explain(request: ExplainRequest) -> Response:
+        """What each variable of a query stood for, and the path that leads to an answer."""
+        return _written(await service.explain(request))
+
+    async def cones(request: ConesRequest) -> Response:
+        """Some of the query's sector-cones, narrow to wide, with an answer's angles in them."""
+        return _written(await service.cones(request))
+
+    async def parse(request: ParseRequest) -> Response:
+        """A query, as text or as a tree, understood: canonical text, words and tree."""
+        return _written(await service.parse(request))
+
+    for endpoint, response_model in (
+        (ask, AskResponse),
+        (explain, ExplainResponse),
+        (cones, ConesResponse),
+        (parse, ParseResponse),
+    ):
+        router.add_api_route(
+            f"/{endpoint.__name__}",
+            endpoint,
+            methods=["POST"],
+            response_model=response_model,
+            route_class_override=BodyRoute,
+        )
 
     bare, once = [Depends(refuse_parameters)], [Depends(refuse_repeated)]
-
-    @router.post("/explain", dependencies=bare)
-    async def explain(request: ExplainRequest) -> ExplainResponse:
-        """What each variable of a query stood for, and the path that leads to an answer."""
-        return await service.explain(request)
-
-    @router.post("/cones", dependencies=bare)
-    async def cones(request: ConesRequest) -> ConesResponse:
-        """Some of the query's sector-cones, narrow to wide, with an answer's angles in them."""
-        return await service.cones(request)
-
-    @router.post("/parse", dependencies=bare)
-    async def parse(request: ParseRequest) -> ParseResponse:
-        """A query, as text or as a tree, understood: canonical text, words and tree."""
-        return service.parse(request)
 
     @router.get("/entities", dependencies=once)
     async def entities(query: Annotated[EntitiesQuery, Query()]) -> EntitiesResponse:
         """Entities whose name or label begins with `prefix`, in any case."""
-        return service.entities(query.prefix, query.limit)
+        return await service.entities(query.prefix, query.limit)
 
     @router.get("/relations", dependencies=bare)
     async def relations() -> RelationsResponse:
@@ -173,7 +179,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
     @router.get("/graph/neighbors", dependencies=once)
     async def neighbors(query: Annotated[NeighborsQuery, Query()]) -> NeighborsResponse:
         """The facts around an entity, relation by relation, `limit` entities each."""
-        return service.neighbors(query.entity, query.graph, query.limit)
+        return await service.neighbors(query.entity, query.graph, query.limit)
 
     @router.get("/about", dependencies=bare)
     async def about_server() -> AboutResponse:
@@ -181,6 +187,11 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
         return about
 
     return router
+
+
+def _written(body: BaseModel) -> Response:
+    """A response as JSON; the framework would check it, copy it and then write it."""
+    return Response(body.model_dump_json(), media_type="application/json")
 
 
 def _operator_routes(metrics: Callable[[], Metrics]) -> APIRouter:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 
 from conekg.errors import ConfigError
+from conekg.query.parse import DEPTH_LIMIT
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Limits:
     query_chars: int = 2_000
     """Characters of query text, and of any name."""
     query_depth: int = 24
-    """Nodes on the longest path from the root of a query to a leaf."""
+    """Nodes on the longest path from the root of a query to a leaf; 128 at most."""
     query_nodes: int = 128
     """Nodes of a query in all."""
     query_branches: int = 16
@@ -69,6 +70,12 @@ class Limits:
                 raise ConfigError(
                     f"limit {each.name} is {value}; a limit is a positive number", key=each.name
                 )
+        if self.query_depth > DEPTH_LIMIT:
+            raise ConfigError(
+                f"limit query_depth is {self.query_depth}; set it to {DEPTH_LIMIT} or less, "
+                "which is as deep as queries are read",
+                key="query_depth",
+            )
 
 
 def limits_from_settings(settings: Iterable[str]) -> Limits:

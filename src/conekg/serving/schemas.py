@@ -55,7 +55,7 @@ class ErrorResponse(Response):
 
 
 class Tree(BaseModel):
-    """A node of a query: `entity` and `hop` have a name, `hop` and `not` one operand,
+    """A node of a query: `entity` and `hop` alone have a name, `hop` and `not` one operand,
     `and` and `or` two or more; `all` is every entity of the graph."""
 
     model_config = ConfigDict(extra="forbid")
@@ -84,7 +84,10 @@ class ParseResponse(Response):
     reading: str = Field(description="the same in plain words")
     shape: str = Field(description="the literature's name such as 2in, or the shape spelled out")
     depth: int
-    branches: int = Field(description="union-free branches a model scores")
+    branches: int = Field(
+        description="union-free branches, as the limit `query_branches` counts them; "
+        "more than a server answers are told all the same"
+    )
     tree: Tree
 
 

@@ -1,15 +1,17 @@
-"""The work that needs the model: questions in batches, explanations on a thread of their own.
+"""The work of the threads: questions in batches, explanations and texts on threads of their own.
 
-The event loop only parses, waits and writes. Two things must not happen: that one client's
-question fails another's, so a failing batch is asked again one by one; and that a question
-waits for somebody's explanation, which may take as long as many questions.
+The event loop only waits and writes. Two things must not happen: that one client's question
+fails another's, so a failing batch is asked again one by one; and that a question waits for
+somebody's explanation or long text, which may take as long as many questions.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar, cast
 
 import torch
@@ -17,7 +19,7 @@ import torch
 from conekg.answering.answer import Answer, Question
 from conekg.answering.understand import Understood
 from conekg.serving.batcher import Batcher
-from conekg.serving.errors import RequestTimeoutError, ServerBusyError
+from conekg.serving.errors import RequestTimeoutError, ServerBusyError, ServerStoppingError
 from conekg.serving.limits import Limits
 from conekg.serving.metrics import Metrics
 
@@ -25,6 +27,12 @@ Value = TypeVar("Value")
 
 _AT_ONCE = 8
 """Questions whose answers are searched and written together, and sent while the next are."""
+
+_SHORT_TEXT = 200
+"""Characters of a text that is not kept waiting by longer ones."""
+
+_SHORT_TEXT_THREADS = 4
+"""Several, because the nearest names to an unknown one take seconds to find in a large graph."""
 
 
 class BatchAnswerer(Protocol):
@@ -37,7 +45,7 @@ class BatchAnswerer(Protocol):
 
 
 class Scorer:
-    """Hands work to the threads and waits for it, no longer than the time limit."""
+    """Hands work to the threads and waits for it."""
 
     def __init__(
         self,
@@ -63,6 +71,9 @@ class Scorer:
         self._calls: Batcher[Callable[[], object], object] = Batcher(
             lambda jobs: [[_attempt(job) for job in jobs]], 1, name="conekg-explaining"
         )
+        self._short_texts = ThreadPoolExecutor(_SHORT_TEXT_THREADS, "conekg-reading")
+        self._long_texts = ThreadPoolExecutor(1, "conekg-reading-long")
+        self._closing = False
 
     def start(self) -> None:
         """Begin taking work; needs a running event loop."""
@@ -74,12 +85,28 @@ class Scorer:
 
     async def close(self) -> None:
         """Finish all accepted work, then stop."""
-        await asyncio.gather(self._asks.close(), self._calls.close())
+        self._closing = True
+        await asyncio.gather(
+            self._asks.close(),
+            self._calls.close(),
+            asyncio.to_thread(self._short_texts.shutdown),
+            asyncio.to_thread(self._long_texts.shutdown),
+        )
         torch.set_num_threads(self._torch_threads)
+
+    async def read(self, run: Callable[[], Value], text: str) -> Value:
+        """The value of `run`, which understands a text or looks up names, called on a thread.
+
+        Work that is given up before its turn is not done.
+        """
+        if self._closing:
+            raise ServerStoppingError("the server is shutting down")
+        threads = self._short_texts if is_quickly_read(text) else self._long_texts
+        return await asyncio.get_running_loop().run_in_executor(threads, run)
 
     async def ask(self, question: Understood) -> Answer:
         """The answer of one question, scored together with others that wait."""
-        return await self._in_time(self._asks.submit(question))
+        return await self._asks.submit(question)
 
     async def explain(self, run: Callable[[], Value]) -> Value:
         """The value of `run`, called on the thread for explanations, one after the other."""
@@ -90,15 +117,17 @@ class Scorer:
             )
         self._explaining += 1
         try:
-            return cast(Value, await self._in_time(self._calls.submit(run)))
+            return cast(Value, await self._calls.submit(run))
         finally:
             self._explaining -= 1
 
-    async def _in_time(self, result: Awaitable[Value]) -> Value:
+    @asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """A block that may take as long as a request; beyond that, `RequestTimeoutError`."""
         timeout_s = self._limits.timeout_s
         try:
             async with asyncio.timeout(timeout_s):
-                return await result
+                yield
         except TimeoutError:
             raise RequestTimeoutError(
                 f"the request took longer than {timeout_s:g} s",
@@ -117,6 +146,17 @@ class Scorer:
                 return
             for question in questions[answered:]:
                 yield from self._ask_all([question])
+
+
+def is_quickly_read(text: str) -> bool:
+    """Whether understanding a text takes milliseconds at most, if the graph has its names.
+
+    SPARQL, which alone has braces, takes a hundred times as long as the other notations.
+
+    >>> is_quickly_read("France.borders"), is_quickly_read("SELECT ?x {:France :borders ?x}")
+    (True, False)
+    """
+    return len(text) <= _SHORT_TEXT and "{" not in text
 
 
 def num_cores() -> int:

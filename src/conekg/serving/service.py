@@ -1,7 +1,7 @@
 """From requests to responses: what each API route does, free of HTTP.
 
-Parsing and name look-ups run where they are called; whatever needs the model goes
-to the scorer's threads.
+Texts are parsed, names looked up and models asked on the scorer's threads, and a route
+as a whole keeps to the time limit.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from conekg.answering.understand import Understood
 from conekg.errors import ConfigError, QueryError
 from conekg.graph.knowledge_graph import Split
 from conekg.query.parse import parse_query
-from conekg.query.plan import branches_of
 from conekg.query.render import name_of, render_formula, render_query
-from conekg.query.rewrite import union_free_branches
 from conekg.query.shape import shape_of
 from conekg.query.tokens import is_bare_name, quote
 from conekg.query.tree import Query
@@ -42,7 +40,14 @@ from conekg.serving.schemas import (
     RelationsResponse,
 )
 from conekg.serving.scoring import Scorer
-from conekg.serving.trees import check_size, check_text, query_from_tree, tree_of_query
+from conekg.serving.trees import (
+    check_branches,
+    check_size,
+    check_text,
+    num_branches,
+    query_from_tree,
+    tree_of_query,
+)
 
 
 class Service:
@@ -60,43 +65,56 @@ class Service:
         """Ranked answers."""
         self._check_count("top_k", request.top_k, self._limits.top_k)
         self._check_count("exclude", len(request.exclude), self._limits.excluded)
-        question = self._understand(
-            Question(
-                self._parse(request.query),
-                request.top_k,
-                request.only,
-                tuple(check_text(name, self._limits) for name in request.exclude),
-                request.known_graph,
-                request.union,
-                request.keep_contradicted,
+
+        def understand() -> Understood:
+            return self._understand(
+                Question(
+                    self._parse(request.query),
+                    request.top_k,
+                    request.only,
+                    tuple(check_text(name, self._limits) for name in request.exclude),
+                    request.known_graph,
+                    request.union,
+                    request.keep_contradicted,
+                )
             )
-        )
-        return AskResponse.model_validate(await self._scorer.ask(question))
+
+        async with self._scorer.in_time():
+            question = await self._scorer.read(understand, request.query)
+            return AskResponse.model_validate(await self._scorer.ask(question))
 
     async def explain(self, request: ExplainRequest) -> ExplainResponse:
         """The variables of a query and the witness of one answer."""
-        question = self._understand(
-            Question(
-                self._parse(request.query), known_graph=request.known_graph, union=request.union
+
+        def understand() -> tuple[Understood, int]:
+            query = self._parse(request.query)
+            question = Question(query, known_graph=request.known_graph, union=request.union)
+            return self._understand(question), self._entity_id(request.answer)
+
+        async with self._scorer.in_time():
+            question, entity_id = await self._scorer.read(understand, request.query)
+            explanation = await self._scorer.explain(
+                lambda: explain(
+                    self._answerer, question, entities=[entity_id], candidates=request.candidates
+                )
             )
-        )
-        entity_id = self._entity_id(request.answer)
-        explanation = await self._scorer.explain(
-            lambda: explain(
-                self._answerer, question, entities=[entity_id], candidates=request.candidates
-            )
-        )
-        return ExplainResponse.model_validate(explanation)
+            return ExplainResponse.model_validate(explanation)
 
     async def cones(self, request: ConesRequest) -> ConesResponse:
         """A sample of a query's cones with an answer's angles."""
         self._check_count("dimensions", request.dimensions, self._limits.dimensions)
-        query = self._parse(request.query)
-        entity_id = self._entity_id(request.answer)
         dim = self._answerer.model.dim
-        cones = await self._scorer.explain(
-            lambda: sector_cones(self._answerer, query, entity_id, dimensions=range(dim))
-        )
+
+        def understand() -> tuple[Query, int]:
+            query = self._parse(request.query)
+            check_branches(query, self._limits, "ask for its parts one at a time")
+            return query, self._entity_id(request.answer)
+
+        async with self._scorer.in_time():
+            query, entity_id = await self._scorer.read(understand, request.query)
+            cones = await self._scorer.explain(
+                lambda: sector_cones(self._answerer, query, entity_id, dimensions=range(dim))
+            )
         # A fair sample: evenly spaced from the narrowest cone to the widest.
         by_width = sorted(cones, key=lambda cone: cone.half_aperture)
         places = np.linspace(0, len(by_width) - 1, min(request.dimensions, len(by_width)))
@@ -109,8 +127,22 @@ class Service:
             cones=[ConeItem.model_validate(cone) for cone in shown],
         )
 
-    def parse(self, request: ParseRequest) -> ParseResponse:
+    async def parse(self, request: ParseRequest) -> ParseResponse:
         """A query understood, whether its model could answer it or not."""
+        async with self._scorer.in_time():
+            return await self._scorer.read(lambda: self._parsed(request), request.query or "")
+
+    async def entities(self, prefix: str, limit: int) -> EntitiesResponse:
+        """Completions of an entity's name."""
+        async with self._scorer.in_time():
+            return await self._scorer.read(lambda: self._completions(prefix, limit), prefix)
+
+    async def neighbors(self, entity: str, split: Split, limit: int) -> NeighborsResponse:
+        """The facts around an entity."""
+        async with self._scorer.in_time():
+            return await self._scorer.read(lambda: self._facts(entity, split, limit), entity)
+
+    def _parsed(self, request: ParseRequest) -> ParseResponse:
         if (request.query is None) == (request.tree is None):
             raise QueryError("send either a query or a tree, and not both")
         if request.tree is not None:
@@ -124,12 +156,11 @@ class Service:
             reading=read_query(query, self._vocabulary),
             shape=shape_of(query).name,
             depth=check_size(query, self._limits),
-            branches=len(union_free_branches(query, cap=self._limits.query_branches)),
+            branches=num_branches(shape_of(query)),
             tree=tree_of_query(query, self._vocabulary),
         )
 
-    def entities(self, prefix: str, limit: int) -> EntitiesResponse:
-        """Completions of an entity's name."""
+    def _completions(self, prefix: str, limit: int) -> EntitiesResponse:
         self._check_count("limit", limit, self._limits.completions)
         table = self._vocabulary.entities
         ids = table.with_prefix(check_text(prefix, self._limits), limit)
@@ -145,8 +176,7 @@ class Service:
             total=len(table),
         )
 
-    def neighbors(self, entity: str, split: Split, limit: int) -> NeighborsResponse:
-        """The facts around an entity."""
+    def _facts(self, entity: str, split: Split, limit: int) -> NeighborsResponse:
         self._check_count("limit", limit, self._limits.completions)
         entity_id = self._entity_id(entity)
         adjacency = self._answerer.graph.adjacency(split)
@@ -175,7 +205,9 @@ class Service:
 
     def _understand(self, question: Question) -> Understood:
         assert not isinstance(question.query, str), "queries are parsed under the server's limits"
-        branches_of(shape_of(question.query), question.union, self._limits.query_branches)
+        if question.union == "dnf":
+            hint = 'ask for its parts one at a time, or send "union": "demorgan": one branch always'
+            check_branches(question.query, self._limits, hint)
         return self._answerer.understand(question)
 
     def _entity_id(self, name: str) -> int:

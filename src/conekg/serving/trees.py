@@ -11,6 +11,7 @@ from typing import assert_never
 
 from conekg.errors import QueryError, QueryTooLargeError
 from conekg.graph.vocabulary import Vocabulary
+from conekg.query.rewrite import count_branches
 from conekg.query.shape import Shape, shape_of
 from conekg.query.tree import (
     Anchor,
@@ -28,27 +29,34 @@ from conekg.serving.limits import Limits
 from conekg.serving.schemas import Tree
 
 
-def query_from_tree(tree: Tree, vocabulary: Vocabulary) -> Query:
-    """The query a JSON tree describes."""
-    operands = tuple(query_from_tree(operand, vocabulary) for operand in tree.operands)
+def query_from_tree(tree: Tree, vocabulary: Vocabulary, place: str = "tree") -> Query:
+    """The query a JSON tree describes; `place` is where messages say that the tree stands."""
+    operands = tuple(
+        query_from_tree(operand, vocabulary, f"{place}.operands.{index}")
+        for index, operand in enumerate(tree.operands)
+    )
     match tree.kind:
         case "entity":
-            _check_arity(tree, 0, 0)
-            return Anchor(vocabulary.entities.id_of(_name_of(tree)))
+            _check_arity(tree, place, 0, 0)
+            return Anchor(vocabulary.entities.id_of(_name_of(tree, place)))
         case "all":
-            _check_arity(tree, 0, 0)
+            _check_arity(tree, place, 0, 0)
+            _check_nameless(tree, place)
             return Universe()
         case "hop":
-            _check_arity(tree, 1, 1)
-            return Project(operands[0], vocabulary.relation_id(_name_of(tree)))
+            _check_arity(tree, place, 1, 1)
+            return Project(operands[0], vocabulary.relation_id(_name_of(tree, place)))
         case "not":
-            _check_arity(tree, 1, 1)
+            _check_arity(tree, place, 1, 1)
+            _check_nameless(tree, place)
             return Not(operands[0])
         case "and":
-            _check_arity(tree, 2, None)
+            _check_arity(tree, place, 2, None)
+            _check_nameless(tree, place)
             return And(operands)
         case "or":
-            _check_arity(tree, 2, None)
+            _check_arity(tree, place, 2, None)
+            _check_nameless(tree, place)
             return Or(operands)
     assert_never(tree.kind)
 
@@ -102,6 +110,23 @@ def _size_of(shape: Shape) -> tuple[int, int]:
     return len(subtrees(shape.template)), depth(shape.template)
 
 
+def check_branches(query: Query, limits: Limits, hint: str) -> None:
+    """Raise `QueryTooLargeError` with the hint where a query has more branches than allowed."""
+    branches = num_branches(shape_of(query))
+    if branches > limits.query_branches:
+        raise QueryTooLargeError(
+            f"the query has {branches:,} union-free branches; "
+            f"this server takes {limits.query_branches:,}",
+            hint=hint,
+        )
+
+
+@lru_cache(maxsize=1024)
+def num_branches(shape: Shape) -> int:
+    """How many union-free branches queries of a shape have, however many that is."""
+    return count_branches(shape.template)
+
+
 def check_text(text: str, limits: Limits) -> str:
     """The text itself, or `QueryTooLargeError` where it is longer than the server takes."""
     if len(text) > limits.query_chars:
@@ -111,16 +136,25 @@ def check_text(text: str, limits: Limits) -> str:
     return text
 
 
-def _name_of(tree: Tree) -> str:
+def _name_of(tree: Tree, place: str) -> str:
     if tree.name is None:
-        raise QueryError(f"a tree node of kind {tree.kind!r} needs a name")
+        raise QueryError(f"{place}: a tree node of kind {tree.kind!r} needs a name")
     return tree.name
 
 
-def _check_arity(tree: Tree, least: int, most: int | None) -> None:
+def _check_nameless(tree: Tree, place: str) -> None:
+    for field in ("name", "label"):
+        if getattr(tree, field) is not None:
+            raise QueryError(
+                f"{place}.{field}: a tree node of kind {tree.kind!r} takes no {field}",
+                hint="leave it out, or make it an 'entity' or a 'hop'",
+            )
+
+
+def _check_arity(tree: Tree, place: str, least: int, most: int | None) -> None:
     count = len(tree.operands)
     if count < least or (most is not None and count > most):
         wanted = (
             "no operand" if most == 0 else "one operand" if most == 1 else "two or more operands"
         )
-        raise QueryError(f"a tree node of kind {tree.kind!r} takes {wanted}, not {count}")
+        raise QueryError(f"{place}: a tree node of kind {tree.kind!r} takes {wanted}, not {count}")

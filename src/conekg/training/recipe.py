@@ -242,7 +242,7 @@ class TrainingRecipe:
             raise ConfigError(
                 f"none of the shapes to train on ({', '.join(self.trained_shapes())}) has a query "
                 "that some entities answer and others do not; there are such training queries of "
-                f"{', '.join(sorted(shapes)) or 'no shape at all'}",
+                f"{', '.join(sorted(shapes)) or 'no shape at all'}; a graph of more facts has more",
                 key="training.pools",
             )
         return replace(self, pools=pools, cycle=cycle)

@@ -74,7 +74,12 @@ def parse_recipe(text: str, source: str = "recipe") -> Recipe:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{source} is not TOML: {error}") from error
-    return recipe_from_table(table)
+    try:
+        return recipe_from_table(table)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{source}: {error.message}", key=error.key, suggestions=error.suggestions
+        ) from error
 
 
 def read_config(path: Path) -> Table:

@@ -136,6 +136,7 @@ async function ask(text, { topK = Math.min(PAGE_OF_ANSWERS, state.mostAnswers) }
   understandSoon.cancel();
   if (text === "") {
     forgetAnswers();
+    remember("");
     return;
   }
   Object.assign(state, { asked: text, topK });
@@ -148,7 +149,7 @@ async function ask(text, { topK = Math.min(PAGE_OF_ANSWERS, state.mostAnswers) }
     const response = await latest("ask", (signal) => api.ask(body, signal));
     if (!response) return;
     settle("ask");
-    question.showError(null);
+    if (question.text === text) question.showError(null); // not what was typed meanwhile
     answers.show(response, { mayHaveMore: response.answers.length === topK && topK < state.mostAnswers });
   } catch (error) {
     answers.clear();
@@ -205,6 +206,11 @@ function listen() {
     const undone = [...failures.values()];
     forget(...failures.keys());
     for (const { retry } of undone) retry();
+  });
+  // Followed as a link it would take the place of the question in the address.
+  part(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    part("#answers-title").focus();
   });
   window.addEventListener("popstate", openLink); // an address that was edited, back, forward
 }

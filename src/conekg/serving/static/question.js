@@ -31,6 +31,9 @@ export function wordAt(text, cursor) {
   };
 }
 
+/** A name as an IRI of SPARQL: itself if it is one, else in the namespace of names (`query/iri.py`). */
+const asIri = (name) => (/^(https?:\/\/|urn:)/.test(name) ? name : `urn:conekg:${encodeURIComponent(name)}`);
+
 class Question extends HTMLElement {
   connectedCallback() {
     this.field = html("textarea", {
@@ -163,7 +166,9 @@ class Question extends HTMLElement {
 
   correct(span, name) {
     const bare = /^[\p{L}\p{M}\p{N}_\-/#@$%+~][\p{L}\p{M}\p{N}_\-/:#@$%+~]*$/u.test(name);
-    const written = bare ? name : `"${name.replaceAll(/["\\]/g, "\\$&")}"`;
+    let written = bare ? name : `"${name.replaceAll(/["\\]/g, "\\$&")}"`;
+    const before = span ? this.field.value.slice(...this.place(span)) : "";
+    if (/^[<:]/.test(before)) written = `<${asIri(name)}>`; // in SPARQL
     if (span) this.field.setRangeText(written, ...this.place(span), "end");
     else this.field.value = written;
     this.field.focus();
