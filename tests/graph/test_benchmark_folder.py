@@ -26,6 +26,13 @@ def test_a_folder_is_taken_exactly_as_it_is(style: str, tmp_path: Path) -> None:
     assert graph.vocabulary.relation_name(3) == "^/won"
 
 
+def test_a_folder_has_its_name_from_inside_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(write_folder(tmp_path / "toy"))
+    assert read_benchmark_folder(Path()).name == "toy"
+
+
 def test_relations_marked_by_a_suffix(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "toy", REVERSED)
     for split in SPLITS:

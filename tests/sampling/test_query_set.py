@@ -217,3 +217,10 @@ def test_blocks_concatenate_in_order() -> None:
 def test_a_block_is_found_by_name(query_set: QuerySet) -> None:
     assert query_set.block("2in") is query_set.blocks[0]
     assert len(query_set) == 10
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "link.arrow").symlink_to(tmp_path / "real.arrow")
+    save_query_set(tmp_path / "link.arrow", QuerySet("train", ()))
+    assert (tmp_path / "link.arrow").is_symlink()
+    assert load_query_set(tmp_path / "real.arrow") == QuerySet("train", ())

@@ -220,27 +220,25 @@ def test_slow_reading_is_given_up_in_time_and_stops_nobody(
     assert len(set(begun)) <= 2, "what had been given up before its turn was read"
 
 
-def test_slow_names_stop_nobody(start_server, answerer, monkeypatch):
+def test_looking_for_close_names_stops_nobody(start_server, answerer, monkeypatch):
     go = threading.Event()
     entities = type(answerer.graph.vocabulary.entities)
-    look_up, complete = entities.id_of, entities.with_prefix
-    monkeypatch.setattr(
-        entities, "id_of", lambda *asked: (asked[1] != "Frnce" or go.wait(60)) and look_up(*asked)
-    )
-    monkeypatch.setattr(
-        entities,
-        "with_prefix",
-        lambda *asked: (asked[1] != "Frn" or go.wait(60)) and complete(*asked),
-    )
+    suggest = entities.suggest
+    monkeypatch.setattr(entities, "suggest", lambda *asked: go.wait(60) and suggest(*asked))
     with start_server(answerer, Limits(timeout_s=0.5)) as served:
-        for response in (
-            served.post("/api/ask", query="France", exclude=["Frnce"]),
-            served.get("/api/entities", prefix="Frn"),
-            served.get("/api/graph/neighbors", entity="Frnce"),
-        ):
-            assert response.status_code == 504
+        requests = (
+            lambda: served.post("/api/ask", query="Frnce.borders"),
+            lambda: served.post("/api/ask", query="France", exclude=["Frnce"]),
+            lambda: served.get("/api/graph/neighbors", entity="Frnce"),
+        )
+        for request in requests:
+            assert request().status_code == 504
             assert served.post("/api/ask", query="France.borders").status_code == 200
         go.set()
+        for request in requests:
+            response = request()
+            assert response.status_code == 404
+            assert "France" in response.json()["error"]["suggestions"]
 
 
 def test_reading_and_scoring_share_the_time_of_a_request(start_server, held, slow_reading):

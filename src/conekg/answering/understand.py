@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import get_args
 
 import numpy as np
@@ -22,9 +23,9 @@ from conekg.model.support import check_supported, missing_operators
 from conekg.query.parse import parse_query
 from conekg.query.plan import branches_of
 from conekg.query.render import render_query
-from conekg.query.rewrite import settle
-from conekg.query.shape import Grounded, grounded
-from conekg.query.tree import Query
+from conekg.query.rewrite import UnionForm, settle
+from conekg.query.shape import Grounded, Shape, grounded
+from conekg.query.tree import Query, Universe, subtrees
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +59,36 @@ def understand(
     _check_ids(shape_and_ids, graph)
     branches_of(shape_and_ids.shape, question.union, max_branches)
     check_supported(model, [shape_and_ids.shape], question.union, max_branches)
-    settled = settle(query)
-    # What is left may be the set of all entities, which not all models can embed.
-    can_rank = not missing_operators(model, settled, question.union, max_branches)
+    ids = shape_and_ids.entity_ids
+    if len(set(ids)) == len(ids) and _is_settled(shape_and_ids.shape, question.union, max_branches):
+        settled, ranking = shape_and_ids, RankedBy(shape_and_ids, ())
+    else:
+        shorter = settle(query)
+        # What is left may be the set of all entities, which not all models can embed.
+        can_rank = not missing_operators(model, shorter, question.union, max_branches)
+        settled = grounded(shorter)
+        ranking = ranked_by(shorter if can_rank else query, question.union, max_branches)
     return Understood(
         question=question,
         query=query,
-        grounded=grounded(settled),
-        ranked_by=ranked_by(settled if can_rank else query, question.union, max_branches),
+        grounded=settled,
+        ranked_by=ranking,
         text=render_query(query, vocabulary),
         reading=read_query(query, vocabulary),
         exclude=_entity_ids(question.exclude, graph),
     )
+
+
+@lru_cache(maxsize=1024)
+def _is_settled(shape: Shape, union: UnionForm, cap: int) -> bool:
+    """Whether queries of a shape that name no entity twice are ranked by just what they say.
+
+    Two parts of such a query can only be the same if they are made of `*` alone.
+    """
+    template = shape.template
+    if any(isinstance(node, Universe) for node in subtrees(template)):
+        return False
+    return settle(template) == template and not ranked_by(template, union, cap).limits
 
 
 def _entity_ids(entities: Sequence[str | int], graph: KnowledgeGraph) -> IntArray:

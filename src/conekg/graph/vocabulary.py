@@ -9,6 +9,8 @@ Python object per name. Relation ids come in pairs: 2k is the k-th named relatio
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +27,18 @@ PLURALS = {"entity": "entities", "relation": "relations"}
 RECENT_NAMES = 1 << 16
 """Names whose ids are remembered at most, and ids whose names are: a look-up costs ten to a
 hundred times as much."""
+
+_in_a_hurry = ContextVar("_in_a_hurry", default=False)
+
+
+@contextmanager
+def without_suggestions() -> Iterator[None]:
+    """Inside, unknown names are refused at once: close ones take long to find among millions."""
+    before = _in_a_hurry.set(True)
+    try:
+        yield
+    finally:
+        _in_a_hurry.reset(before)
 
 
 @dataclass(frozen=True)
@@ -201,9 +215,8 @@ class NameTable:
                 message=f"{self.kind} label {text!r} is ambiguous: "
                 f"{len(labelled)} {PLURALS.get(self.kind, self.kind)} have it",
             )
-        raise UnknownNameError(
-            self.kind, text, suggestions=self.suggest(text), hint=self._where_to_look()
-        )
+        close = () if _in_a_hurry.get() else self.suggest(text)
+        raise UnknownNameError(self.kind, text, suggestions=close, hint=self._where_to_look())
 
     def suggest(self, text: str, limit: int = 3) -> tuple[str, ...]:
         """Names or labels close to `text`, nearest first; completions where none is close."""

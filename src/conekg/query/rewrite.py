@@ -183,7 +183,7 @@ def complement_of(query: Query) -> Query:
 def intersection_of(operands: Sequence[Query]) -> Query:
     """The intersection of any number of sets, without those that do not matter."""
     kept = _distinct([operand for operand in operands if operand != EVERYTHING])
-    if NOTHING in kept or any(complement_of(operand) in kept for operand in kept):
+    if NOTHING in kept or _has_complements(kept):
         return NOTHING
     return _intersection(kept) if kept else EVERYTHING
 
@@ -191,7 +191,7 @@ def intersection_of(operands: Sequence[Query]) -> Query:
 def union_of(operands: Sequence[Query]) -> Query:
     """The union of any number of sets, without those that do not matter."""
     kept = _distinct([operand for operand in operands if operand != NOTHING])
-    if EVERYTHING in kept or any(complement_of(operand) in kept for operand in kept):
+    if EVERYTHING in kept or _has_complements(kept):
         return EVERYTHING
     return _union(kept) if kept else NOTHING
 
@@ -368,6 +368,11 @@ def _spliced(operands: Sequence[Query], kind: type[And] | type[Or]) -> tuple[Que
 
 def _distinct(items: Sequence[_Item]) -> tuple[_Item, ...]:
     return tuple(dict.fromkeys(items))
+
+
+def _has_complements(operands: Sequence[Query]) -> bool:
+    negated = {operand.operand for operand in operands if isinstance(operand, Not)}
+    return bool(negated) and not negated.isdisjoint(operands)
 
 
 def _intersection(operands: Sequence[Query]) -> Query:

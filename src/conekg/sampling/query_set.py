@@ -22,6 +22,7 @@ import pyarrow as pa
 from conekg.errors import StoreError
 from conekg.graph.adjacency import IntArray, LongArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.place import place_of
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import Shape, shape_of
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
@@ -105,7 +106,7 @@ def concatenate_blocks(shape: Shape, blocks: Sequence[QueryBlock]) -> QueryBlock
 
 def save_query_set(path: str | Path, query_set: QuerySet) -> None:
     """Write a set to one Arrow file; an older file at `path` is replaced whole or not at all."""
-    target = Path(path)
+    target = place_of(Path(path))
     schema = _schema(query_set)
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:

@@ -11,13 +11,15 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Protocol, TypeVar, cast
 
 import torch
 
 from conekg.answering.answer import Answer, Question
 from conekg.answering.understand import Understood
+from conekg.errors import UnknownNameError
+from conekg.graph.vocabulary import without_suggestions
 from conekg.serving.batcher import Batcher
 from conekg.serving.errors import RequestTimeoutError, ServerBusyError, ServerStoppingError
 from conekg.serving.limits import Limits
@@ -95,13 +97,18 @@ class Scorer:
         torch.set_num_threads(self._torch_threads)
 
     async def read(self, run: Callable[[], Value], text: str) -> Value:
-        """The value of `run`, which understands a text or looks up names, called on a thread.
+        """The value of `run`, which understands a text or looks up names.
 
-        Work that is given up before its turn is not done.
+        What takes milliseconds is done at once; long texts, and looking for names close to
+        unknown ones, on a thread. Work that is given up before its turn is not done.
         """
         if self._closing:
             raise ServerStoppingError("the server is shutting down")
-        threads = self._short_texts if is_quickly_read(text) else self._long_texts
+        threads = self._long_texts
+        if is_quickly_read(text):
+            with without_suggestions(), suppress(UnknownNameError):
+                return run()
+            threads = self._short_texts
         return await asyncio.get_running_loop().run_in_executor(threads, run)
 
     async def ask(self, question: Understood) -> Answer:

@@ -189,7 +189,7 @@ class TrainingRecipe:
             0 <= self.adversarial_temperature < 100,
             "adversarial_temperature",
             self.adversarial_temperature,
-            "0 or a positive number",
+            "0 or above it, below 100",
         )
         _require(
             0 <= self.answer_discount <= 1, "answer_discount", self.answer_discount, "from 0 to 1"
