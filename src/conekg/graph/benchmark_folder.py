@@ -7,7 +7,6 @@ as tab-separated text. Only the graph is read here, not the queries beside it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,7 +48,7 @@ def read_benchmark_folder(folder: str | Path, name: str | None = None) -> Knowle
         NameTable("entity", entities, _labels(folder, ENTITY_LABELS, entities)),
         NameTable("relation", relations, _labels(folder, RELATION_LABELS, relations)),
     )
-    return KnowledgeGraph(name or os.path.basename(os.path.abspath(folder)), vocabulary, edges)
+    return KnowledgeGraph(name or folder.absolute().name, vocabulary, edges)
 
 
 def _read_edges(path: Path, num_entities: int, num_relations: int) -> IntArray:
