@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import pickle
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conekg.errors import DataError, DownloadError
+from conekg.errors import DataError, DownloadError, StoreError
 from conekg.graph import benchmarks
 from conekg.graph.benchmarks import BENCHMARKS, cache_folder, open_benchmark
 from conekg.graph.source import open_graph
@@ -85,6 +86,25 @@ def test_another_release_is_refused_and_not_kept(
     assert list((tmp_path / "cache").iterdir()) == []
     server.content, server.version = packed(), '"2"'
     assert open_benchmark("nell995").num_entities == 2
+
+
+@pytest.mark.parametrize("place", ["copyfileobj", "save_graph"])
+def test_a_full_disk_is_not_the_archives_fault(
+    place: str, server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def no_store(*_: object) -> None:
+        raise StoreError("cannot be written: No space left on device")
+
+    if place == "save_graph":
+        monkeypatch.setattr(benchmarks, "save_graph", no_store)
+    else:
+        monkeypatch.setattr(benchmarks.shutil, "copyfileobj", no_room)
+    with pytest.raises(StoreError, match="No space left"):
+        open_benchmark("nell995")
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["data.zip"]
 
 
 def test_a_local_folder_does_as_well(server: FileServer, tmp_path: Path) -> None:

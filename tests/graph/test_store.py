@@ -60,6 +60,33 @@ def test_saving_again_replaces_the_store_and_leaves_nothing_behind(
     assert [path.name for path in store.parent.iterdir()] == [store.name]
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+@pytest.mark.parametrize("move", [1, 2])
+def test_one_store_is_left_whatever_interrupts_the_exchange(
+    film_graph: KnowledgeGraph,
+    random_graph: KnowledgeGraph,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[BaseException],
+    move: int,
+) -> None:
+    store = save_graph(film_graph, tmp_path / "graph")
+    moves: list[Path] = []
+    replace = Path.replace
+
+    def fail_once(path: Path, target: Path) -> Path:
+        moves.append(path)
+        if len(moves) == move:
+            raise error("stop")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", fail_once)
+    with pytest.raises((error, StoreError)):
+        save_graph(random_graph, store)
+    assert load_graph(store).fingerprint == film_graph.fingerprint
+    assert [path.name for path in tmp_path.iterdir()] == ["graph"]
+
+
 def test_a_link_to_a_store_stays_a_link(
     film_graph: KnowledgeGraph, random_graph: KnowledgeGraph, store: Path, tmp_path: Path
 ) -> None:

@@ -10,7 +10,9 @@ import strategies
 from conekg.errors import QuerySyntaxError, QueryTooLargeError, UnknownNameError
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import parse_query
-from conekg.query.render import render_query
+from conekg.query.render import render_formula, render_query
+from conekg.query.rewrite import count_branches
+from conekg.query.tree import Anchor, And, Or
 from oracle import Oracle
 
 VOCABULARY = Vocabulary(
@@ -170,6 +172,19 @@ def test_alternatives_over_several_variables_are_limited():
     names = ", ".join(f"z{i}" for i in range(7))
     with pytest.raises(QueryTooLargeError, match="64 alternatives"):
         parse_query(f"?x: exists y, {names}. r(y, x) & {unions}", VOCABULARY)
+
+
+def test_blocks_of_one_variable_are_no_alternatives():
+    unions = " & ".join(f"(r(y, z{i}) | s(y, z{i}))" for i in range(6))
+    names = ", ".join(f"z{i}" for i in range(6))
+    assert (
+        count_branches(parse_query(f"?x: exists y, {names}. r(y, x) & {unions}", VOCABULARY)) == 64
+    )
+    a, b = Anchor(0).project(0), Anchor(1).project(2)
+    many = Or((And((a, b)),) * 70)
+    assert parse_query(render_formula(many, VOCABULARY), VOCABULARY) == many
+    denied = " & ".join(["!(r(a, ?x) & s(b, ?x))"] * 70)
+    assert len(parse_query(f"?x: {denied}", VOCABULARY).operands) == 70
 
 
 def test_long_chains_are_refused_before_the_stack_ends():

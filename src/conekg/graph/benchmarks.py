@@ -13,11 +13,12 @@ import os
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from conekg.errors import DataError, DownloadError
+from conekg.errors import DataError, DownloadError, StoreError
 from conekg.graph.benchmark_folder import is_benchmark_folder, read_benchmark_folder
 from conekg.graph.download import Progress, fetch
 from conekg.graph.knowledge_graph import KnowledgeGraph
@@ -136,6 +137,8 @@ def _download(name: str, benchmark: Benchmark, store: Path, progress: Progress |
     try:
         _unpack(archive, benchmark, unpacked)
         save_graph(_read_checked(name, benchmark, unpacked), store)
+    except StoreError:  # a full disk: the archive is not to blame
+        raise
     except DataError as error:
         archive.unlink(missing_ok=True)
         raise DownloadError(
@@ -155,8 +158,14 @@ def _unpack(archive: Path, benchmark: Benchmark, target: Path) -> None:
                 if place.parent.name in benchmark.folders and place.name in _GRAPH_FILES:
                     with opened.open(member) as source, (target / place.name).open("wb") as file:
                         shutil.copyfileobj(source, file)
-    except (zipfile.BadZipFile, OSError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise DataError(f"not a readable zip archive: {error}", path=str(archive)) from error
+    except OSError as error:
+        raise StoreError(
+            f"the archive cannot be unpacked here: {error.strerror or error}",
+            path=str(target.parent),
+            hint="make room, or set CONEKG_CACHE to a folder that has some",
+        ) from error
     if not is_benchmark_folder(target):
         raise DataError(f"no folder {' or '.join(benchmark.folders)} in it", path=str(archive))
 

@@ -133,19 +133,23 @@ def _write(graph: KnowledgeGraph, folder: Path) -> None:
 
 
 def _move_into_place(draft: Path, folder: Path) -> None:
-    """Put `draft` where `folder` is; the old folder leaves only after the new one is whole."""
-    old = None
-    if folder.exists():
-        old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
-        folder.replace(old / "store")
-    try:
+    """Put `draft` where `folder` is; the old folder leaves only after the new one is whole.
+
+    Whatever interrupts this, one of the two is left, and what cannot be moved back stays.
+    """
+    if not folder.exists():
         draft.replace(folder)
-    except OSError:
-        if old is not None:
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
+    try:
+        folder.replace(old / "store")
+        draft.replace(folder)
+    except BaseException:
+        if not folder.exists():
             (old / "store").replace(folder)
         raise
     finally:
-        if old is not None:
+        if folder.exists():
             shutil.rmtree(old, ignore_errors=True)
 
 

@@ -134,7 +134,7 @@ class TreeBuilder:
         self._text = text
         self._max_depth = max_depth
         self._depth = 0
-        self._alternatives = 0
+        self._alternatives = 1
 
     def build(self, root: Variable, formula: Formula) -> Query:
         """The set of values of `root`, the only free variable, that satisfy the formula."""
@@ -172,6 +172,7 @@ class TreeBuilder:
                 case Disjunction(operands, _) if several:
                     # exists y. p & (q | r)  =  (exists y. p & q) | (exists y. p & r)
                     after = waiting[::-1]
+                    self._count_alternatives(len(operands))
                     return Or(
                         tuple(
                             self._build_block(root, [*parts, operand, *after])
@@ -180,14 +181,17 @@ class TreeBuilder:
                     )
                 case _:
                     parts.append(part)
-        self._alternatives += 1
+        return self._assemble(root, parts)
+
+    def _count_alternatives(self, number: int) -> None:
+        """Take note that one alternative becomes so many."""
+        self._alternatives += number - 1
         if self._alternatives > MAX_ALTERNATIVES:
             raise QueryTooLargeError(
                 f"disjunctions over several variables multiply to more than "
                 f"{MAX_ALTERNATIVES} alternatives",
                 hint="write '|' where only one variable is meant, or ask several questions",
             )
-        return self._assemble(root, parts)
 
     def _assemble(self, root: Variable, parts: Sequence[Formula]) -> Query:
         """The set of a conjunction of parts about one variable and links between two."""

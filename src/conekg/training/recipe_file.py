@@ -193,10 +193,16 @@ def _assign(table: Table, keys: list[str], value: Any) -> None:
             where = ".".join(keys[: depth + 1])
             raise ConfigError(f"{'.'.join(keys)}: {where} is a value and has no keys", key=where)
         table = inner
-    if value == "none":  # TOML has no null; in a file the key is left out instead
-        table.pop(last, None)
+    if value == "none" and ".".join(keys) in _may_be_none():
+        table.pop(last, None)  # TOML has no null; in a file the key is left out instead
     else:
         table[last] = value
+
+
+def _may_be_none() -> frozenset[str]:
+    """The keys of a recipe that need no value."""
+    fields = dataclasses.fields(TrainingRecipe)
+    return frozenset(f"training.{field.name}" for field in fields if field.default is None)
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any], path: tuple[str, ...]) -> Table:
