@@ -65,6 +65,8 @@ def test_size_and_membership_follow_the_offsets() -> None:
     center = model.entity[:1].detach()
     offset = torch.tensor([[0.3, 0.1, 0.0, 0.5, 0.2]], dtype=torch.float64)
     assert float(model.size((center, offset))) == pytest.approx(2 * 1.1)
+    # Nothing keeps learned offsets above zero; the published distance takes their size.
+    assert float(model.size((center, -offset))) == pytest.approx(2 * 1.1)
     shift = torch.tensor([[0.2, -0.2, 0.0, -0.5001, 0.1]], dtype=torch.float64)
     inside = model.inside_fraction((center + shift, offset), torch.tensor([[0]]))
     assert float(inside) == pytest.approx(3 / 5)

@@ -89,6 +89,30 @@ def test_every_sampled_query_keeps_every_rule(random_graph: KnowledgeGraph, spli
                 assert known - answers
 
 
+def test_the_cap_is_on_hard_and_on_retracted_answers(random_graph: KnowledgeGraph) -> None:
+    shapes = [STRUCTURES[name] for name in ("2in", "pin", "pni")]
+    sampled = sample_query_set(
+        random_graph, "test", replace(PLAIN, cap=1), 3, shapes=shapes, count=60
+    )
+    small, full = oracles(random_graph, "test")
+    assert small is not None
+    assert len(sampled.query_set) > 30
+    for block in sampled.query_set:
+        for row in range(len(block)):
+            known, answers = (oracle.answer(block.query(row)) for oracle in (small, full))
+            assert len(answers - known) == len(known - answers) == 1
+
+
+def test_a_link_that_an_earlier_split_holds_is_no_query(film_graph: KnowledgeGraph) -> None:
+    edges = {split: film_graph.edges(split) for split in SPLITS}
+    twice = edges | {"valid": np.concatenate([edges["valid"], edges["train"][:2]])}
+    link = [STRUCTURES["1p"]]
+    for graph in (film_graph, KnowledgeGraph("twice", film_graph.vocabulary, twice)):
+        sampled = sample_query_set(graph, "valid", PLAIN, 0, shapes=link)
+        assert len(sampled.query_set) == len(edges["valid"])
+        assert (sampled.query_set.blocks[0].hard.lengths > 0).all()
+
+
 def test_reports_account_for_every_attempt(random_graph: KnowledgeGraph) -> None:
     sampled = sample_query_set(random_graph, "test", PLAIN, 0, count=20)
     for block, report in zip(sampled.query_set, sampled.reports, strict=True):
