@@ -1,8 +1,8 @@
-"""The work of the threads: questions in batches, explanations and texts on threads of their own.
+"""The work of the threads: questions in batches, explanations and slow texts apart from them.
 
-The event loop only waits and writes. Two things must not happen: that one client's question
-fails another's, so a failing batch is asked again one by one; and that a question waits for
-somebody's explanation or long text, which may take as long as many questions.
+The event loop reads short texts, waits and writes. Two things must not happen: that one
+client's question fails another's, so a failing batch is asked again one by one; and that a
+question waits for somebody's explanation or long text, which may take as long as many questions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _AT_ONCE = 8
 """Questions whose answers are searched and written together, and sent while the next are."""
 
 _SHORT_TEXT = 200
-"""Characters of a text that is not kept waiting by longer ones."""
+"""Characters of a text that the event loop reads itself."""
 
 _SHORT_TEXT_THREADS = 4
 """Several, because the nearest names to an unknown one take seconds to find in a large graph."""

@@ -1,7 +1,7 @@
 """From requests to responses: what each API route does, free of HTTP.
 
-Texts are parsed, names looked up and models asked on the scorer's threads, and a route
-as a whole keeps to the time limit.
+The scorer decides what runs on its threads: models, slow texts, the search for close names.
+A route as a whole keeps to the time limit.
 """
 
 from __future__ import annotations
