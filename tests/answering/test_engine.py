@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -21,6 +22,7 @@ from conekg.answering.calibration import (
     Calibration,
     CountCurve,
     Curve,
+    ScoreCurve,
     save_calibration,
 )
 from conekg.answering.engine import Answerer, ask
@@ -42,11 +44,10 @@ from oracle import Oracle
 from untrained_run import untrained_run
 
 CALIBRATION = Calibration(
-    predicted=Curve((0.0, 10.0), (0.1, 0.6)),
-    relative=False,
-    error=0.03,
-    known_kept=0.75,
+    predicted=ScoreCurve(Curve((0.0, 10.0), (0.1, 0.6)), relative=False, error=0.03),
     count=CountCurve(Curve((0.0, 100.0), (0.0, 3.0)), 1.5),
+    error=0.02,
+    known_kept=0.75,
     num_queries=7,
 )
 
@@ -182,6 +183,39 @@ def test_names_labels_and_text(film_graph: KnowledgeGraph) -> None:
     assert not {1, 2} & {ranked.entity_id for ranked in answer.answers}
     assert answerer.ask("a1.won_by", only="known").num_known == 2
     assert answerer.ask("a1.won_by", only="known", known_graph="valid").num_known == 3
+
+
+def test_scores_and_sizes_mean_what_they_mean_for_the_shape(film_graph: KnowledgeGraph) -> None:
+    plain = make(film_graph)
+    link = ScoreCurve(Curve((0.0,), (0.25,)), relative=False, error=0.01)
+    union = ScoreCurve(Curve((0.0,), (0.5,)), relative=True, error=0.04)
+    paths = CountCurve(Curve((0.0,), (math.log(4),)), 1.25)
+    links = CountCurve(Curve((0.0,), (math.log(3),)), 1.75)
+    own = replace(
+        CALIBRATION,
+        predicted_of={"e.r": link, "e.r | e.r.r": union},
+        count_of={"e.r": links, "e.r.r": paths},
+    )
+    answerer = Answerer(film_graph, plain.model, own)
+    for text, likely, error, number, factor in (
+        ("a1.won_by", 0.25, 0.01, 2, 1.75),
+        ("a1.won_by.directed_by | a1.won_by", 0.5, 0.04, 5, 1.75),
+        ("a1.won_by | a1.won_by.directed_by", 0.5, 0.04, 5, 1.75),
+    ):
+        answer = answerer.ask(text, only="predicted")
+        assert answer.answers
+        assert {ranked.probability for ranked in answer.answers} == {likely}
+        assert answer.calibration_error == error
+        assert answer.estimated_count == pytest.approx(max(number, answer.num_known))
+        assert answer.estimated_count_factor == factor
+        assert answerer.judge(Question(text), [5])[0].probability in (1.0, likely)
+    # Shapes that were not calibrated, or are ranked by another region, have the curves of all.
+    for text, form in (("a1.won_by.directed_by", "dnf"), ("a1.won_by | d2.won_by", "demorgan")):
+        answer = answerer.ask(text, union=form)
+        general = plain.ask(text, union=form)
+        assert answer.answers == general.answers
+        assert answer.calibration_error == 0.03
+    assert answerer.ask("a1.won_by & d2.won_by").estimated_count_factor == 1.5
 
 
 def test_what_facts_rule_out_is_left_out_unless_asked_for(film_graph: KnowledgeGraph) -> None:

@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from conekg.answering.calibration import Calibration, CountCurve, Curve, save_calibration
+from conekg.answering.calibration import (
+    Calibration,
+    CountCurve,
+    Curve,
+    ScoreCurve,
+    save_calibration,
+)
 from conekg.cli.main import app
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.graph.vocabulary import NameTable
@@ -22,9 +28,10 @@ from untrained_run import untrained_run
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, film_graph: KnowledgeGraph) -> Path:
     folder = untrained_run(tmp_path_factory.mktemp("ask") / "run", film_graph)
+    scores = ScoreCurve(Curve((0.0, 30.0), (0.0, 0.5)), relative=True, error=0.021)
     count = CountCurve(Curve((0.0, 100.0), (0.0, 1.0)), 1.5)
     save_calibration(
-        Calibration(Curve((0.0, 30.0), (0.0, 0.5)), True, 0.021, 0.9, count, 10),
+        Calibration(scores, count, 0.03, 0.9, 10),
         folder / "calibration.json",
     )
     return folder

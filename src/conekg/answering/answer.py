@@ -78,9 +78,11 @@ class Answer:
     that rest on a negation), no more than are not ruled out. None if the model has no
     size or was not calibrated."""
     estimated_count_factor: float | None
-    """Half of the estimates on held-out validation queries were within this factor."""
+    """Half of the estimates on unseen validation queries were within this factor; of queries of
+    the same shape where it has a curve of its own."""
     calibration_error: float | None
-    """Expected calibration error of the probabilities, on held-out validation queries."""
+    """Expected calibration error of the probabilities on unseen validation queries: those of the
+    same shape, or the mean over shapes where it has no curve of its own."""
     known_graph: Split
     recall: float
     """The share of the true best answers that the search finds: 1 where all entities are scored,

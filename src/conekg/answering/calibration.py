@@ -2,17 +2,21 @@
 
 Both maps are monotone curves fitted on validation queries by isotonic regression: a
 higher score never means a lower probability, a larger region never fewer answers.
-How far off they are is measured on queries that the measured curve has not seen.
+The same score means one thing at the end of a link and another at the end of a long path, so
+a shape has curves of its own where these clearly do better than those of all shapes; others
+have the curves of all. What does better, and how far off it is, is measured on the half of the
+queries that the measured curve has not seen, each half in its turn.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +29,9 @@ from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.model.interface import QueryModel, Region
 from conekg.model.support import is_supported
-from conekg.query.shape import grounded
+from conekg.query.plan import branches_of
+from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
+from conekg.query.shape import Shape, grounded, outline, shape_of
 from conekg.query.tree import has_negation
 from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.symbolic.engine import answer_batch
@@ -35,7 +41,7 @@ from conekg.training.run import Run, Which
 FloatArray = NDArray[np.float64]
 
 FILE_NAME = "calibration.json"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _BINS = 15
 _BATCH = 64
 
@@ -53,48 +59,69 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class ScoreCurve:
+    """How likely an entity that the known graph does not give is an answer, by its score."""
+
+    curve: Curve
+    relative: bool
+    """Whether the score is taken above what an arbitrary entity scores for the same query;
+    fitting chooses what predicts better."""
+    error: float
+    """Expected calibration error on unseen queries of a shape, 15 bins of equal width."""
+
+    def probability(self, score: float, background: float) -> float:
+        """How likely an entity is an answer, where an arbitrary one scores `background`."""
+        return float(self.curve([score - background if self.relative else score])[0])
+
+
+@dataclass(frozen=True)
 class CountCurve:
     """How many answers a region of a given size has."""
 
     log_count: Curve
     """From `model.size` to the natural logarithm of one plus the number of answers."""
     factor: float
-    """Half of the held-out estimates were within this factor of the truth."""
+    """Half of the estimates of unseen queries were within this factor of the truth."""
 
-    def estimate(self, sizes: FloatArray | Sequence[float], most: int) -> float:
-        """The number of answers of a union of regions, each of the given size.
-
-        Branches may overlap, so their sum is an upper estimate; `most` caps it.
-        """
-        return float(min(most, np.expm1(self.log_count(sizes)).sum()))
+    def estimate(self, size: float) -> float:
+        """The number of answers of a region."""
+        return float(np.expm1(self.log_count([size]))[0])
 
 
 @dataclass(frozen=True)
 class Calibration:
     """What validation queries say about the scores of one model."""
 
-    predicted: Curve
-    """From the score of an entity that the known graph does not give, to its probability."""
-    relative: bool
-    """Whether that score is taken above what an arbitrary entity scores for the same query;
-    fitting chooses what predicts better."""
+    predicted: ScoreCurve
+    """Of queries of any shape."""
+    count: CountCurve | None
+    """Of regions of any shape; None where sizes tell nothing."""
     error: float
-    """Expected calibration error on the held-out half, 15 bins of equal width."""
+    """The mean over the shapes of validation queries of what their curves are off by."""
     known_kept: float
     """The share of known answers that rest on a negation and that more facts left true."""
-    count: CountCurve | None
     num_queries: int
+    predicted_of: Mapping[str, ScoreCurve] = field(default_factory=dict)
+    """Of the shapes that have one of their own, by the outlines of their regions."""
+    count_of: Mapping[str, CountCurve] = field(default_factory=dict)
+    """Of the regions that have one of their own, by their outlines."""
     weights: str | None = None
     """The weights it was fitted for, by name; None: not recorded."""
 
-    def probability(self, score: float, background: float, *, known: bool, certain: bool) -> float:
-        """How likely an entity is an answer, where an arbitrary one scores `background`.
+    def scores(self, regions: tuple[str, ...]) -> ScoreCurve:
+        """What the scores of queries that are ranked by such regions mean."""
+        return self.predicted_of.get(_joined(regions), self.predicted)
 
-        A known answer is certain if more facts cannot undo it, as they can undo a negation.
+    def sizes(self, region: str) -> CountCurve | None:
+        """What the sizes of such regions mean."""
+        return self.count_of.get(region, self.count)
+
+    def known_probability(self, *, certain: bool) -> float:
+        """How likely a known answer stays one.
+
+        It is certain if more facts cannot undo it, as they can undo a negation.
         """
-        if known:
-            return 1.0 if certain else self.known_kept
-        return float(self.predicted([score - background if self.relative else score])[0])
+        return 1.0 if certain else self.known_kept
 
     def expected_count(
         self, estimate: float, *, num_known: int, num_certain: int, num_possible: int
@@ -106,6 +133,15 @@ class Calibration:
         """
         least = num_certain + (num_known - num_certain) * self.known_kept
         return float(min(max(estimate, least), num_possible))
+
+
+@lru_cache(maxsize=1024)
+def outlines(shape: Shape, union: UnionForm, cap: int) -> tuple[str, ...]:
+    """How the regions are made that queries of a shape are ranked by, in the order of the regions.
+
+    The order of operands is left out: it changes no score.
+    """
+    return tuple(outline(shape_of(branch)) for branch in branches_of(shape, union, cap))
 
 
 def fit_calibration(
@@ -135,25 +171,17 @@ def fit_calibration(
             hint="hold more facts out, or sample validation queries of shapes that the model "
             "supports",
         )
-    hits = np.concatenate([sample.hits for sample in samples])
-    owners = np.concatenate(
-        [sample.owners + shift for sample, shift in zip(samples, _shifts(samples), strict=True)]
-    )
-    total = sum(sample.num_queries for sample in samples)
-    held_out = (generator.permutation(total) % 2 == 0)[owners]
-    absolute = np.concatenate([sample.scores for sample in samples])
-    above = absolute - np.concatenate([sample.backgrounds for sample in samples])
-    # Scores as they are win ties, and so where the held-out half is empty.
-    relative = held_out_loss(above, hits, held_out) < held_out_loss(absolute, hits, held_out)
-    scores = above if relative else absolute
+    predicted, predicted_of, error = _fit_scores(samples, generator)
+    count, count_of = _fit_counts(samples, generator)
     kept, known = (sum(getattr(s, name) for s in samples) for name in ("kept", "known"))
     return Calibration(
-        predicted=fit_curve(scores, hits),
-        relative=bool(relative),
-        error=_held_out_error(scores, hits, held_out),
+        predicted=predicted,
+        count=count,
+        error=error,
         known_kept=(kept + 1) / (known + 1),
-        count=_fit_count(samples, generator),
-        num_queries=total,
+        num_queries=sum(sample.num_queries for sample in samples),
+        predicted_of=predicted_of,
+        count_of=count_of,
     )
 
 
@@ -205,25 +233,30 @@ def load_calibration(path: Path) -> Calibration:
     """The calibration of a JSON file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if content["format"] != FORMAT_VERSION:
+        found = content["format"]
+        if found == 1:  # one curve for the scores of all shapes
+            names = ("curve", "relative", "error")
+            parts = (content["predicted"], content["relative"], content["error"])
+            content |= {"predicted": dict(zip(names, parts, strict=True))}
+            content |= {"predicted_of": {}, "count_of": {}}
+        elif found != FORMAT_VERSION:
             raise StoreError(
-                f"calibration format {content['format']}; this version reads {FORMAT_VERSION}",
+                f"calibration format {found}; this version reads {FORMAT_VERSION}",
                 path=str(path),
                 hint="fit it again with `conekg calibrate`",
             )
         count = content["count"]
         return Calibration(
-            predicted=_curve(content["predicted"]),
-            relative=bool(content["relative"]),
+            predicted=_score_curve(content["predicted"]),
+            count=None if count is None else _count_curve(count),
             error=float(content["error"]),
             known_kept=float(content["known_kept"]),
-            count=None
-            if count is None
-            else CountCurve(_curve(count["log_count"]), float(count["factor"])),
             num_queries=int(content["num_queries"]),
+            predicted_of={k: _score_curve(own) for k, own in content["predicted_of"].items()},
+            count_of={k: _count_curve(own) for k, own in content["count_of"].items()},
             weights=content.get("weights"),
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(
             f"not a readable calibration: {error}",
             path=str(path),
@@ -245,6 +278,18 @@ def calibration_of(run: Run, which: Which = "best") -> Calibration | None:
     return calibration if (calibration.weights or run.weights_name("best")) == wanted else None
 
 
+def _joined(regions: tuple[str, ...]) -> str:
+    return " | ".join(sorted(regions))
+
+
+def _score_curve(content: dict[str, Any]) -> ScoreCurve:
+    return ScoreCurve(_curve(content["curve"]), bool(content["relative"]), float(content["error"]))
+
+
+def _count_curve(content: dict[str, Any]) -> CountCurve:
+    return CountCurve(_curve(content["log_count"]), float(content["factor"]))
+
+
 def _curve(content: dict[str, Any]) -> Curve:
     x, y = (tuple(float(value) for value in content[key]) for key in ("x", "y"))
     if len(x) != len(y) or not x or list(x) != sorted(x) or list(y) != sorted(y):
@@ -256,6 +301,8 @@ def _curve(content: dict[str, Any]) -> Curve:
 class _Sample:
     """What the queries of one shape tell."""
 
+    regions: tuple[str, ...]
+    """The outlines of what the queries are ranked by."""
     num_queries: int
     scores: FloatArray
     backgrounds: FloatArray
@@ -312,6 +359,7 @@ def _examine(
     kept = sum(int(np.isin(block.easy[i], truth[i]).sum()) for i in range(len(block)) if negation)
     found = np.concatenate(sizes) if sizes else np.empty(0)
     return _Sample(
+        regions=outlines(block.shape, "dnf", DEFAULT_BRANCH_CAP),
         num_queries=len(block),
         scores=np.concatenate(scores),
         backgrounds=np.concatenate(backgrounds),
@@ -345,46 +393,133 @@ def region_sizes(model: QueryModel, region: Region) -> FloatArray:
         return np.empty(0)
 
 
-def _fit_count(samples: Sequence[_Sample], generator: np.random.Generator) -> CountCurve | None:
+def _fit_scores(
+    samples: Sequence[_Sample], generator: np.random.Generator
+) -> tuple[ScoreCurve, dict[str, ScoreCurve], float]:
+    """The curve of all shapes, the curves that shapes have of their own, and their mean error."""
+    cases = _Cases.of(samples, generator)
+    relative = cases.predict_better_above_background()
+    by_all = foreseen(cases.scores(relative), cases.hits, cases.half)
+    own: dict[str, ScoreCurve] = {}
+    general_errors, errors = [], []
+    for key in dict.fromkeys(cases.keys.tolist()):
+        of_key = cases.keys == key
+        some = _Cases(*(column[of_key] for column in cases))
+        general_errors.append(expected_calibration_error(by_all[of_key], some.hits))
+        own_relative = some.predict_better_above_background()
+        by_own = foreseen(some.scores(own_relative), some.hits, some.half)
+        if is_clearly_less(surprise(by_own, some.hits), surprise(by_all[of_key], some.hits)):
+            curve = fit_curve(some.scores(own_relative), some.hits)
+            error = expected_calibration_error(by_own, some.hits)
+            own[key] = ScoreCurve(curve, own_relative, error)
+        errors.append(own[key].error if key in own else general_errors[-1])
+    curve = fit_curve(cases.scores(relative), cases.hits)
+    return ScoreCurve(curve, relative, mean_error(general_errors)), own, mean_error(errors)
+
+
+class _Cases(NamedTuple):
+    """Ranked entities with their scores, true or false, in two halves by their queries."""
+
+    keys: NDArray[np.str_]
+    """The outlines of the regions they are ranked by."""
+    absolute: FloatArray
+    above: FloatArray
+    """The same scores above what an arbitrary entity scores."""
+    hits: FloatArray
+    half: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, samples: Sequence[_Sample], generator: np.random.Generator) -> _Cases:
+        """All cases of the samples."""
+        parts = [
+            cls(
+                np.repeat(_joined(sample.regions), len(sample.scores)),
+                sample.scores,
+                sample.scores - sample.backgrounds,
+                sample.hits,
+                _coins(sample.num_queries, generator)[sample.owners],
+            )
+            for sample in samples
+        ]
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def scores(self, relative: bool) -> FloatArray:
+        """Above the background or as they are."""
+        return self.above if relative else self.absolute
+
+    def predict_better_above_background(self) -> bool:
+        """Scores as they are win ties."""
+        above, absolute = (
+            surprise(foreseen(scores, self.hits, self.half), self.hits).sum()
+            for scores in (self.above, self.absolute)
+        )
+        return bool(above < absolute)
+
+
+def _fit_counts(
+    samples: Sequence[_Sample], generator: np.random.Generator
+) -> tuple[CountCurve | None, dict[str, CountCurve]]:
+    """The curve of all regions, None where sizes tell nothing, and the curves of their own."""
+    keys = np.repeat([_joined(s.regions) for s in samples], [len(s.sizes) for s in samples])
     sizes = np.concatenate([sample.sizes for sample in samples])
-    return fit_count(sizes, np.concatenate([sample.answers for sample in samples]), generator)
+    logs = np.log1p(np.concatenate([sample.answers for sample in samples]))
+    half = np.concatenate([_coins(len(sample.sizes), generator) for sample in samples])
+    general = fit_count(sizes, logs, half)
+    gaps = np.abs(foreseen(sizes, logs, half) - logs)
+    own: dict[str, CountCurve] = {}
+    for key in dict.fromkeys(keys.tolist()):
+        of_key = keys == key
+        own_gaps = np.abs(foreseen(sizes[of_key], logs[of_key], half[of_key]) - logs[of_key])
+        if general is None or is_clearly_less(own_gaps, gaps[of_key]):
+            curve = fit_curve(sizes[of_key], logs[of_key])
+            own[key] = CountCurve(curve, math.exp(float(np.median(own_gaps))))
+    return general, own
 
 
-def fit_count(
-    sizes: FloatArray, answers: FloatArray, generator: np.random.Generator
-) -> CountCurve | None:
+def fit_count(sizes: FloatArray, logs: FloatArray, half: NDArray[np.bool_]) -> CountCurve | None:
     """From the sizes of regions to their numbers of answers; None where sizes tell nothing."""
     if len(sizes) < 2:
         return None
-    logs = np.log1p(answers)
-    held_out = generator.permutation(len(sizes)) % 2 == 0
-    half = fit_curve(sizes[~held_out], logs[~held_out])
-    gap = float(np.median(np.abs(half(sizes[held_out]) - logs[held_out])))
+    gap = float(np.median(np.abs(foreseen(sizes, logs, half) - logs)))
     # Sizes need not mean anything: what always says the same must not be as good a guess.
-    constant = np.median(logs[~held_out])
-    if gap >= float(np.median(np.abs(constant - logs[held_out]))):
+    constant = np.where(half, np.median(logs[~half]), np.median(logs[half]))
+    if gap >= float(np.median(np.abs(constant - logs))):
         return None
     return CountCurve(fit_curve(sizes, logs), math.exp(gap))
 
 
-def _held_out_error(scores: FloatArray, hits: FloatArray, held_out: NDArray[np.bool_]) -> float:
-    half = fit_curve(scores[~held_out], hits[~held_out])
-    return expected_calibration_error(half(scores[held_out]), hits[held_out])
+def _coins(number: int, generator: np.random.Generator) -> NDArray[np.bool_]:
+    """Which of so many are in one half, in an order drawn."""
+    heads: NDArray[np.bool_] = generator.permutation(number) % 2 == 0
+    return heads
 
 
-def held_out_loss(scores: FloatArray, hits: FloatArray, held_out: NDArray[np.bool_]) -> float:
-    """The mean surprise, in nats, at the held-out half under a curve of the other half."""
-    if not held_out.any():
-        return math.inf
-    half = fit_curve(scores[~held_out], hits[~held_out])
-    likely = np.clip(half(scores[held_out]), 1e-4, 1 - 1e-4)
-    return float(-np.where(hits[held_out] > 0, np.log(likely), np.log1p(-likely)).mean())
+def foreseen(x: FloatArray, y: FloatArray, half: NDArray[np.bool_]) -> FloatArray:
+    """[n] what the curve of each half says of the other."""
+    found = np.empty(len(x))
+    for seen in (half, ~half):
+        found[~seen] = fit_curve(x[seen], y[seen])(x[~seen])
+    return found
 
 
-def _shifts(samples: Sequence[_Sample]) -> list[int]:
-    """Where the queries of each sample start when all are numbered in one row."""
-    ends = np.cumsum([0, *(sample.num_queries for sample in samples)])
-    return [int(end) for end in ends[:-1]]
+def surprise(probabilities: FloatArray, hits: FloatArray) -> FloatArray:
+    """[n] in nats, at what was found true or false."""
+    likely = np.clip(probabilities, 1e-4, 1 - 1e-4)
+    return -np.where(hits > 0, np.log(likely), np.log1p(-likely))
+
+
+def is_clearly_less(values: FloatArray, others: FloatArray) -> bool:
+    """Whether values are less than others in the mean, by more than the standard error of that."""
+    if len(values) < 2:
+        return False
+    less = others - values
+    return bool(less.mean() > less.std(ddof=1) / math.sqrt(len(less)))
+
+
+def mean_error(errors: Sequence[float]) -> float:
+    """The mean of the errors that are known; not a number where none is."""
+    known = [error for error in errors if not math.isnan(error)]
+    return sum(known) / len(known) if known else math.nan
 
 
 def _some(block: QueryBlock, most: int, generator: np.random.Generator) -> QueryBlock:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from conekg.answering.answer import Answer, Only, Question, RankedAnswer, Union
 from conekg.answering.batch import EmbeddedQueries, embed_grounded
-from conekg.answering.calibration import Calibration, calibration_of, region_sizes
+from conekg.answering.calibration import Calibration, calibration_of, outlines, region_sizes
 from conekg.answering.facts import Facts, contains, facts_of
 from conekg.answering.index import EntityIndex, Ranking, merge_rankings
 from conekg.answering.named import Limit
@@ -159,7 +159,7 @@ class Answerer:
         if members is not None:
             pairs = zip(branches.tolist(), ids.tolist(), strict=True)
             inside = [members[branch][entity_id] for branch, entity_id in pairs]
-        usual = self._backgrounds(embedded)[branches]
+        usual = self._backgrounds([item], embedded)[branches]
         draft = _Draft(Ranking(ids, scores[ids]), inside, usual, None)
         everything = np.arange(len(scores))
         ranks = [
@@ -207,7 +207,7 @@ class Answerer:
         rankings = self.index.top(embedded.region, counts, skip)
         members = self._members(embedded, rankings)
         sizes = region_sizes(self.model, embedded.region)
-        backgrounds = self._backgrounds(embedded)
+        backgrounds = self._backgrounds(questions, embedded)
         drafts = []
         for item, rows in zip(questions, embedded.rows, strict=True):
             ranking, origin = merge_rankings([rankings[row] for row in rows], item.question.top_k)
@@ -218,7 +218,7 @@ class Answerer:
                     for branch, entity_id in zip(origin, ranking.entity_ids, strict=True)
                 ]
             usual = backgrounds[np.array(rows)[origin]]
-            estimate = self._estimate(sizes, rows, item.ranked_by.limits)
+            estimate = self._estimate(item, sizes[list(rows)] if len(sizes) else sizes)
             drafts.append(_Draft(ranking, inside, usual, estimate))
         return drafts
 
@@ -228,24 +228,39 @@ class Answerer:
         allowed = item.ranked_by.allowed(everything)
         return [] if allowed is None else [everything[~row] for row in allowed]
 
-    def _backgrounds(self, embedded: EmbeddedQueries) -> NDArray[np.float64]:
+    def _backgrounds(
+        self, questions: Sequence[Understood], embedded: EmbeddedQueries
+    ) -> NDArray[np.float64]:
         """[rows] what an arbitrary entity scores, where probabilities depend on it."""
-        if self.calibration is None or not self.calibration.relative:
+        calibration = self.calibration
+        if calibration is None or not any(
+            calibration.scores(self._outlines(item)).relative for item in questions
+        ):
             return np.zeros(len(embedded.region[0]))
         return self.index.background(embedded.region)
 
-    def _estimate(
-        self, sizes: NDArray[np.float64], rows: Sequence[int], limits: Sequence[Limit]
-    ) -> float | None:
-        """The number of answers that the sizes of a query's branches speak for."""
-        if self.calibration is None or self.calibration.count is None or len(sizes) == 0:
+    def _outlines(self, item: Understood) -> tuple[str, ...]:
+        """Of the regions that a question is ranked by."""
+        return outlines(item.ranked_by.grounded.shape, item.question.union, self.max_branches)
+
+    def _estimate(self, item: Understood, sizes: NDArray[np.float64]) -> _Estimate | None:
+        """The number of answers that the sizes of a question's branches speak for.
+
+        Branches may overlap, so their sum is an upper estimate.
+        """
+        if self.calibration is None or len(sizes) == 0:
             return None
-        count, most = self.calibration.count, self.graph.num_entities
-        if not limits:
-            return count.estimate(sizes[list(rows)], most)
-        named = [most if limit.among is None else len(limit.among) for limit in limits]
-        each = [count.estimate(sizes[[row]], own) for row, own in zip(rows, named, strict=True)]
-        return min(sum(each), float(most))
+        most = self.graph.num_entities
+        curves = [self.calibration.sizes(one) for one in self._outlines(item)]
+        known = [curve for curve in curves if curve is not None]
+        if len(known) < len(curves):
+            return None
+        limits = item.ranked_by.limits or (Limit(),) * len(known)
+        counts = [
+            min(curve.estimate(size), most if limit.among is None else len(limit.among))
+            for curve, size, limit in zip(known, sizes, limits, strict=True)
+        ]
+        return _Estimate(float(min(sum(counts), most)), max(curve.factor for curve in known))
 
     def _unwanted(self, item: Understood, facts: Facts) -> IntArray:
         """Sorted ids that must not come back."""
@@ -284,8 +299,7 @@ class Answerer:
         ]
 
     def _write(self, item: Understood, draft: _Draft, facts: Facts, seconds: float) -> Answer:
-        calibration = self.calibration
-        counted = None if calibration is None else calibration.count
+        calibration, estimate = self.calibration, draft.estimate
         return Answer(
             query=item.text,
             reading=item.reading,
@@ -293,8 +307,10 @@ class Answerer:
             num_known=len(facts.known),
             num_contradicted=len(facts.contradicted),
             estimated_count=self._expected_count(item, draft, facts),
-            estimated_count_factor=None if counted is None else counted.factor,
-            calibration_error=None if calibration is None else calibration.error,
+            estimated_count_factor=None if estimate is None else estimate.factor,
+            calibration_error=None
+            if calibration is None
+            else calibration.scores(self._outlines(item)).error,
             known_graph=item.question.known_graph,
             recall=self.index.recall,
             model=self.model.name,
@@ -305,7 +321,7 @@ class Answerer:
         if self.calibration is None or draft.estimate is None:
             return None
         return self.calibration.expected_count(
-            draft.estimate,
+            draft.estimate.count,
             num_known=len(facts.known),
             num_certain=len(facts.certain),
             num_possible=self.graph.num_entities - len(facts.contradicted),
@@ -320,14 +336,17 @@ class Answerer:
         is_certain = contains(facts.certain, draft.ranking.entity_ids).tolist()
         is_contradicted = contains(facts.contradicted, draft.ranking.entity_ids).tolist()
         ids, scores = draft.ranking.entity_ids.tolist(), draft.ranking.scores.tolist()
+        calibration = self.calibration
+        curve = None if calibration is None else calibration.scores(self._outlines(item))
         for place, (entity_id, score) in enumerate(zip(ids, scores, strict=True)):
             probability = None
-            if self.calibration is not None and is_contradicted[place]:
-                probability = 0.0
-            elif self.calibration is not None:
-                probability = self.calibration.probability(
-                    score, draft.usual[place], known=is_known[place], certain=is_certain[place]
-                )
+            if calibration is not None and curve is not None:
+                if is_contradicted[place]:
+                    probability = 0.0
+                elif is_known[place]:
+                    probability = calibration.known_probability(certain=is_certain[place])
+                else:
+                    probability = curve.probability(score, draft.usual[place])
             answers.append(
                 RankedAnswer(
                     rank=place + 1,
@@ -379,4 +398,13 @@ class _Draft:
     inside: list[bool] | None
     usual: NDArray[np.float64]
     """What an arbitrary entity scores where each entity has its score from."""
-    estimate: float | None
+    estimate: _Estimate | None
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """How many answers there may be."""
+
+    count: float
+    factor: float
+    """Half of such estimates are within this factor of the truth."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from conekg.cli.console import JsonOption, print_json
 from conekg.cli.evaluate import RunArgument
 from conekg.cli.training_report import tell_calibration
+
+if TYPE_CHECKING:
+    from conekg.answering.calibration import Calibration
 
 
 def calibrate(
@@ -33,9 +36,23 @@ def calibrate(
             {
                 "queries": calibration.num_queries,
                 "error": calibration.error,
+                "general_error": calibration.predicted.error,
                 "estimated_count_factor": None if count is None else count.factor,
                 "weights": calibration.weights,
+                "shapes": {
+                    shape: _of_shape(calibration, shape)
+                    for shape in sorted({*calibration.predicted_of, *calibration.count_of})
+                },
             }
         )
     else:
         tell_calibration(calibration)
+
+
+def _of_shape(calibration: Calibration, shape: str) -> dict[str, float | None]:
+    """What the curves of one shape are off by; None where it has none of its own."""
+    scores, sizes = calibration.predicted_of.get(shape), calibration.count_of.get(shape)
+    return {
+        "error": None if scores is None else scores.error,
+        "estimated_count_factor": None if sizes is None else sizes.factor,
+    }

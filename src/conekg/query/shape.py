@@ -148,24 +148,34 @@ def _shape_of_signs(signs: tuple[int, ...]) -> Shape:
 
 def spell(query: Query) -> str:
     """A shape without ids, written in the path algebra: `(e.r & !e.r).r`."""
+    return fold(query, _write)
 
-    def write(node: Query, parts: tuple[str, ...]) -> str:
-        match node:
-            case Anchor():
-                return "e"
-            case Universe():
-                return "*"
-            case Project():
-                return f"{parts[0]}.r"
-            case And():
-                return f"({' & '.join(parts)})"
-            case Or():
-                return f"({' | '.join(parts)})"
-            case Not():
-                return f"(!{parts[0]})"
-        assert_never(node)
 
-    return fold(query, write)
+@lru_cache(maxsize=4096)
+def outline(shape: Shape) -> str:
+    """A shape spelled out with its operands in alphabetical order: the same for `a & b` as `b & a`.
+
+    >>> outline(STRUCTURES["pni"]), outline(shape_of(Anchor(1).project(0) & ~Anchor(2)))
+    ('((!e.r.r) & e.r)', '((!e) & e.r)')
+    """
+    return fold(shape.template, lambda node, parts: _write(node, tuple(sorted(parts))))
+
+
+def _write(node: Query, parts: tuple[str, ...]) -> str:
+    match node:
+        case Anchor():
+            return "e"
+        case Universe():
+            return "*"
+        case Project():
+            return f"{parts[0]}.r"
+        case And():
+            return f"({' & '.join(parts)})"
+        case Or():
+            return f"({' | '.join(parts)})"
+        case Not():
+            return f"(!{parts[0]})"
+    assert_never(node)
 
 
 def _path(length: int) -> Query:
