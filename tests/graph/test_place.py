@@ -6,7 +6,7 @@ import pytest
 
 from conekg.errors import StoreError
 from conekg.graph import place
-from conekg.graph.place import check_place, place_of
+from conekg.graph.place import check_place, place_of, written_whole
 
 
 def test_a_place_in_folders_that_are_not_there_yet_is_good_and_stays_empty(tmp_path: Path) -> None:
@@ -42,3 +42,38 @@ def test_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "bad").symlink_to(tmp_path / "file" / "graph")
     with pytest.raises(StoreError, match="is a file"):
         check_place(tmp_path / "bad")
+
+
+def test_a_file_takes_its_place_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file"
+    with written_whole(path) as file:
+        file.write(b"new")
+        assert not path.exists()
+    assert path.read_bytes() == b"new"
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_file_that_is_not_finished_leaves_the_old_one(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def stop() -> None:
+        with written_whole(path) as file:
+            file.write(b"new")
+            raise error
+
+    with pytest.raises(error):
+        stop()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_is_written_where_a_link_leads(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    with written_whole(tmp_path / "link") as file:
+        file.write(b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_bytes() == b"new"

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -191,9 +193,77 @@ def test_stores_of_a_newer_conekg_are_refused(store: Path) -> None:
         load_graph(store)
 
 
-def test_a_header_without_its_fields_is_damaged(store: Path) -> None:
-    header = json.loads((store / HEADER).read_text())
-    del header["files"]
-    (store / HEADER).write_text(json.dumps(header))
-    with pytest.raises(StoreError, match="lacks 'files'"):
+def refused(store: Path, header: str) -> str:
+    """The complaint about a header, which names the file and what to do."""
+    (store / HEADER).write_text(header)
+    with pytest.raises(StoreError) as caught:
         load_graph(store)
+    assert caught.value.path == str(store / HEADER)
+    assert "build the graph again" in str(caught.value.hint)
+    return caught.value.message
+
+
+def test_no_piece_of_a_header_passes_for_the_whole(store: Path) -> None:
+    text = (store / HEADER).read_text()
+    for stop in range(0, len(text.rstrip()), 29):
+        assert "cannot be read" in refused(store, text[:stop])
+    assert "cannot be read" in refused(store, "[" * 100_000)
+    (store / HEADER).write_text(text)
+    load_graph(store)
+
+
+@pytest.mark.parametrize("key", ["name", "fingerprint", "files"])
+def test_a_header_without_its_fields_is_damaged(store: Path, key: str) -> None:
+    header = json.loads((store / HEADER).read_text())
+    for value in (None, 3, ["x"], True):
+        told = refused(store, json.dumps({**header, key: value}))
+        assert f"{key!r} is {value!r}, not a" in told
+    del header[key]
+    assert f"lacks {key!r}" in refused(store, json.dumps(header))
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (None, "lacks 'edges/train.npy'"),
+        ("x", "'edges/train.npy' is 'x', not an object"),
+        ({"bytes": 1}, "lacks 'sha256' of 'edges/train.npy'"),
+        ({"sha256": "0"}, "lacks 'bytes' of 'edges/train.npy'"),
+        ({"bytes": "1", "sha256": "0"}, "'bytes' of 'edges/train.npy' is '1', not a whole number"),
+        ({"bytes": 1.5, "sha256": "0"}, "'bytes' of 'edges/train.npy' is 1.5, not a whole number"),
+        ({"bytes": 1, "sha256": None}, "'sha256' of 'edges/train.npy' is None, not a string"),
+    ],
+)
+def test_every_file_of_a_store_is_told_of_in_its_header(
+    store: Path, entry: Any, message: str
+) -> None:
+    header = json.loads((store / HEADER).read_text())
+    listed = {path.relative_to(store).as_posix() for path in damaged(store)}
+    assert set(header["files"]) == listed
+    header["files"]["edges/train.npy"] = entry
+    if entry is None:
+        del header["files"]["edges/train.npy"]
+    assert message in refused(store, json.dumps(header))
+
+
+def test_columns_that_are_not_there_are_noticed_without_a_checksum(store: Path) -> None:
+    path = store / "entities.arrow"
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"label", b"lable"))
+    with pytest.raises(StoreError, match=r"entities\.arrow: cannot be read"):
+        load_graph(store, verify=False)
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o007])
+def test_a_store_is_open_to_whom_any_new_folder_is(
+    film_graph: KnowledgeGraph, tmp_path: Path, mask: int
+) -> None:
+    before = os.umask(mask)
+    try:
+        (tmp_path / "plain").mkdir()
+        first = save_graph(film_graph, tmp_path / "films").stat().st_mode
+        again = save_graph(film_graph, tmp_path / "films").stat().st_mode
+    finally:
+        os.umask(before)
+    assert first == again == (tmp_path / "plain").stat().st_mode
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["films", "plain"]

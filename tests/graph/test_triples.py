@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -130,6 +131,35 @@ def test_parquet_columns_are_found_by_name_or_by_being_three(tmp_path: Path) -> 
     pq.write_table(pa.table({"x": ["a"], "y": ["r"]}), path)
     with pytest.raises(DataError, match="expected are head, relation and tail"):
         read_triples(path)
+
+
+class Overlong:
+    """A column of text in several chunks that are too long to be joined."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        self._column = column
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._column, name)
+
+    def combine_chunks(self) -> None:
+        raise pa.ArrowInvalid("offset overflow while concatenating arrays")
+
+
+def test_parquet_columns_longer_than_an_array_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of more than 2 GiB of text Arrow makes several chunks.
+    rows = [(f"e{i % 7}", f"r{i % 3}", f"e{i % 11}") for i in range(200)]
+    path = write_parquet(tmp_path / "a.parquet", rows)
+    whole = pq.read_table(path)
+    parts = pa.concat_tables([whole.slice(0, 90), whole.slice(90)])
+    assert parts["head"].num_chunks == 2
+    columns = {name: Overlong(parts[name]) for name in parts.column_names}
+    monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: columns)
+    table = read_triples(path)
+    assert told(table) == rows
+    assert len(table.columns[0].dictionary) == 7
 
 
 def test_null_in_parquet_is_refused_with_its_row(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from conekg.cli.main import app
 from conekg.graph.geography import load_geography
-from conekg.query import formula, parse
+from conekg.query import formula, parse, sparql
 from conekg.query.parse import parse_query
 from conekg.symbolic.engine import answer
 
@@ -62,3 +62,4 @@ def test_limits_are_those_of_the_module():
     assert f"{parse.MAX_LENGTH:,} characters" in PAGE
     assert f"{parse.MAX_DEPTH} levels deep" in PAGE
     assert f"{parse.DEPTH_LIMIT} levels at most" in PAGE
+    assert f"{sparql.SAFE_NESTING} levels of braces, brackets and parentheses" in PAGE

@@ -1,9 +1,12 @@
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from conekg.errors import ConfigError, QuerySyntaxError, QueryTooLargeError, UnknownNameError
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import DEPTH_LIMIT, parse_query
-from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, depth
+from conekg.query.tokens import quote
+from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, depth, subtrees
 
 NAMES = ["Academy Award", "United States", "France", "/m/02x", "concept:team", "a.b", "*"]
 VOCABULARY = Vocabulary(
@@ -177,3 +180,52 @@ def test_length_is_limited():
 
 def test_a_formula_is_told_by_its_variable():
     assert parse('?x: won_by("Academy Award", ?x)') == Project(AWARD, 0)
+
+
+KEYWORDS = ["select", "ASK", "Describe", "construct", "prefix", "BASE", "insert", "delete"]
+
+
+@example("Describe", ":x", "")
+@example("select", "$1", ".r")
+@example("ASK", "from", " & b")
+@given(
+    st.sampled_from(KEYWORDS),
+    st.text("awherfomdtins$:#-/1", max_size=6),
+    st.sampled_from(["", ".r", " . r", " & b", "|b", "\n& (b | *)", " & '{' | '<'.r", " ∧ b"]),
+)
+def test_names_that_begin_as_sparql_does_are_names(keyword, rest, end):
+    name = keyword + rest
+    vocabulary = Vocabulary(NameTable("entity", [name, "b", "{", "<"]), NameTable("relation", "r"))
+    found = parse_query(name + end, vocabulary)
+    assert found == parse_query(f"({quote(name)}{end})", vocabulary)
+    assert Anchor(0) in subtrees(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT x WHERE { :France :won_by ?x }",
+        "SELECT { :France :won_by ?x }",
+        "SELECT DISTINCT x { :France :won_by ?x }",
+        "SELECT ?x WHERE :France :won_by ?x",
+        "SELECT $x WHERE { France :won_by $x }",
+        "SELECT(COUNT(?x) AS ?n)",
+        "PREFIX ex <http://x/> SELECT ?x { ex:a :won_by ?x }",
+        "PREFIX ex: http://x/ SELECT ?x { ex:a :won_by ?x }",
+        "BASE http://x/ SELECT ?x { <a> :won_by ?x }",
+        "# France's films\nSELECT ?x",
+        "ASK FROM <http://x/> WHERE { :France :won_by ?x }",
+        "DESCRIBE :France",
+        "DESCRIBE ex:France",
+        "INSERT { :France :won_by :USA }",
+    ],
+)
+def test_sparql_with_a_mistake_is_told_so(text):
+    with pytest.raises(QuerySyntaxError, match="SPARQL"):
+        parse(text)
+
+
+def test_telling_the_notation_takes_no_longer_than_reading():
+    for text in ("select" + " " * 10**6, "#\n" * 10**6, "select " + "a " * 10**6):
+        with pytest.raises(QueryTooLargeError, match="characters"):
+            parse(text)

@@ -1,5 +1,6 @@
 """SPARQL: what is read, what is refused and where, and a real engine's word on the answers."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ import pyoxigraph
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rdflib.plugins.sparql.parser import Query as RdflibQuery
+from rdflib.plugins.sparql.parserutils import prettify_parsetree
 
 import strategies
 from conekg.errors import QuerySyntaxError, QueryTooLargeError, UnknownNameError
@@ -16,6 +19,7 @@ from conekg.query.iri import iri_of, name_of_iri
 from conekg.query.parse import parse_query
 from conekg.query.render import render_query
 from conekg.query.render_sparql import render_sparql
+from conekg.query.sparql import SAFE_NESTING, _grammar
 from conekg.query.tree import Anchor, And, Not, Or, Project, Universe
 from oracle import Oracle
 
@@ -106,6 +110,8 @@ def test_what_patterns_mean(pattern, path):
         (r'SELECT ?x { "\u0055SA" :r ?x }', '"United States".r'),
         (r"SELECT ?x { <http://x/\U00000079#z> :r ?x }", "http://x/y#z.r"),
         (r"SELECT ?x { <urn:conekg:\u0062ase> :r ?x }", "base.r"),
+        # In a prefixed name a backslash stands before signs.
+        (r"PREFIX p: <http://x/> SELECT ?x { p:y\#z p:rel ?x }", "http://x/y#z.http://x/rel"),
         ("SELECT & b.r", "SELECT & b.r"),  # an entity of that name, in the path algebra
         ("SELECT.r", "SELECT.r"),
         ("base & b", "base & b"),
@@ -246,6 +252,39 @@ def test_limits_hold_for_sparql_too():
         parse_query("SELECT ?x { :a " + "/".join([":r"] * 90) + " ?x }", VOCABULARY)
 
 
+def test_many_triples_are_read():
+    triples = [f":a :r ?y{n} . ?y{n} :s ?x" for n in range(200)]
+    for text in (" . ".join(triples), " .\n # another\n".join(triples) + " ."):
+        query = parse_query(f"SELECT ?x {{ {text} }}", VOCABULARY)
+        assert query == And((Project(Project(Anchor(0), 0), 2),) * 200)
+    same = "SELECT ?x { " + ":a :r ?x . " * 900 + "}"
+    assert parse_query(same, VOCABULARY) == And((Project(Anchor(0), 0),) * 900)
+
+
+@pytest.mark.parametrize(
+    ("start", "stop"),
+    [
+        ("{", "}"),
+        ("{ :a :r ?x } UNION {", "}"),
+        ("?x :s :b FILTER NOT EXISTS {", "}"),
+        ("?x :s :b MINUS {", "}"),
+    ],
+)
+def test_nesting_that_is_promised_is_read_and_more_is_counted(start, stop):
+    def nested(levels):
+        return f"SELECT ?x {{ {start * levels} :a :r ?x {stop * levels} }}"
+
+    assert parse_query(nested(SAFE_NESTING - 1), VOCABULARY)
+    with pytest.raises(QueryTooLargeError, match=f"61 levels deep.* {SAFE_NESTING} are always"):
+        parse_query(nested(60), VOCABULARY)
+
+
+def test_parentheses_in_parentheses_are_read():
+    comparison = "(" * (SAFE_NESTING - 1) + "?x = :b" + ")" * (SAFE_NESTING - 1)
+    path = "(" * (SAFE_NESTING - 1) + ":r" + ")" * (SAFE_NESTING - 1)
+    assert meaning(f"SELECT ?x {{ :a {path} ?x FILTER {comparison} }}") == "a.r & b"
+
+
 def test_without_rdflib_the_extra_is_named():
     program = (
         "import sys; sys.modules['rdflib'] = None\n"
@@ -380,6 +419,20 @@ def patterns(budget):
             st.sampled_from(["IN", "NOT IN"]),
         ),
     )
+
+
+@given(patterns(3))
+def test_triples_are_read_as_rdflib_reads_them(pattern):
+    text = f"SELECT ?x {{ {pattern} # and\n ?x :r :e0 , :e1 ; :s [ :t ?y ] }}"
+    ours, theirs = (
+        re.sub(
+            r"BNode\('\w+'\)",
+            "BNode",
+            prettify_parsetree(grammar.parse_string(text, parse_all=True)),
+        )
+        for grammar in (_grammar(), RdflibQuery)
+    )
+    assert ours == theirs
 
 
 @given(strategies.graphs(), patterns(3))

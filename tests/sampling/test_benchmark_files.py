@@ -3,13 +3,15 @@ from __future__ import annotations
 import os
 import pickle
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pytest
 
-from conekg.errors import DataError, QueryError
+from conekg.errors import DataError, QueryError, StoreError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.source import open_graph
 from conekg.query.shape import STRUCTURES
@@ -115,6 +117,30 @@ def test_query2box_files_hold_what_published_code_expects(
     assert entry == ((a, (r,)), (b, (s,)), t, 0, "inter-chain")
     hard = pickle.loads((tmp_path / "valid_ans_ic_hard.pkl").read_bytes())
     assert hard[(a, (r,)), (b, (s,)), t] == set(block.hard[0].tolist())
+
+
+@pytest.mark.parametrize("write", [write_betae, write_query2box])
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_file_that_cannot_be_finished_leaves_the_old_one(
+    random_graph: KnowledgeGraph,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    write: Callable[[Path, QuerySet], None],
+    error: type[BaseException],
+) -> None:
+    query_set = sampled(random_graph, "test", ("2p",))
+    write(tmp_path, query_set)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert len(before) == 3
+
+    def stop(_content: object, file: BinaryIO, **_: object) -> None:
+        file.write(b"half")
+        raise error(28, "No space left on device")
+
+    monkeypatch.setattr(pickle, "dump", stop)
+    with pytest.raises((StoreError, KeyboardInterrupt)):
+        write(tmp_path, query_set)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
 def test_query2box_has_no_place_for_negation(random_graph: KnowledgeGraph, tmp_path: Path) -> None:

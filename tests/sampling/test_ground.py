@@ -80,6 +80,18 @@ def test_no_walk_turns_straight_back_but_branches_forget(random_graph: Knowledge
     assert turned_after_branching
 
 
+def test_no_walk_turns_straight_back_through_a_negation(random_graph: KnowledgeGraph) -> None:
+    shape = shape_of(Project(Not(Project(Anchor(0), 0)), 0))
+    grounded = 0
+    for number in range(400):
+        outcome, _, relations = draw(random_graph, shape, number % 60, number)
+        if outcome == GROUNDED:
+            grounded += 1
+            first, second = relations.tolist()
+            assert first != inverse_of(second)
+    assert grounded > 300
+
+
 def test_a_walk_with_nowhere_to_go_is_a_dead_end(film_graph: KnowledgeGraph) -> None:
     entities = film_graph.vocabulary.entities
     outcomes = {

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -145,6 +146,14 @@ def test_what_is_no_query_set_is_refused(tmp_path: Path) -> None:
         ({"version": 99}, "query set format 99; this version of conekg reads 1"),
         ({"split": "training"}, "unknown split 'training'"),
         ({"shapes": [["2in", "e r e r ! &3"]]}, "not a readable query set"),
+        ({"shapes": [["2in", 7]]}, "is no name and text of a shape"),
+        ({"shapes": ["ab"]}, "'ab' is no name and text of a shape"),
+        ({"shapes": [["2in", "e" + " !" * 5_000]]}, "not a readable query set"),
+        ({"shapes": {"2in": "e"}}, "has {'2in': 'e'} for 'shapes'"),
+        ({"split": ["train"]}, r"has \['train'\] for 'split'"),
+        ({"graph": 7}, "has 7 for 'graph'"),
+        ({"seed": "7"}, "has '7' for 'seed'"),
+        ({"digest": None}, "has None for 'digest'"),
         ({"digest": "0"}, "does not match its digest"),
     ],
 )
@@ -153,14 +162,58 @@ def test_metadata_that_does_not_fit_is_refused(
 ) -> None:
     path = tmp_path / "queries.arrow"
     save_query_set(path, query_set)
+    table, facts = content_of(path)
+    rewrite(path, table, json.dumps({**facts, **change}))
+    with pytest.raises(StoreError, match=told) as caught:
+        load_query_set(path)
+    assert caught.value.path == str(path)
+    assert caught.value.hint
+
+
+def content_of(path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    """The rows of a file, and what its metadata says."""
     with pa.ipc.open_file(pa.BufferReader(path.read_bytes())) as reader:
         table = reader.read_all()
-    facts = json.loads(table.schema.metadata[b"conekg.query_set"])
-    table = table.replace_schema_metadata({"conekg.query_set": json.dumps({**facts, **change})})
+    return table, json.loads(table.schema.metadata[b"conekg.query_set"])
+
+
+def rewrite(path: Path, table: pa.Table, metadata: str) -> None:
+    """The file of other rows, or with other metadata."""
+    table = table.replace_schema_metadata({"conekg.query_set": metadata})
     with pa.ipc.new_file(str(path), table.schema) as writer:
         writer.write_table(table)
-    with pytest.raises(StoreError, match=told):
-        load_query_set(path)
+
+
+def test_damaged_metadata_is_refused(query_set: QuerySet, tmp_path: Path) -> None:
+    path = tmp_path / "queries.arrow"
+    save_query_set(path, query_set)
+    table, facts = content_of(path)
+    texts = [json.dumps({k: v for k, v in facts.items() if k != key}) for key in facts]
+    texts += ["", "{", "[1]", "7", "null", json.dumps(facts)[:-9], "[" * 100_000]
+    for text in texts:
+        rewrite(path, table, text)
+        with pytest.raises(StoreError, match=r"queries\.arrow: not a readable query set"):
+            load_query_set(path)
+    rewrite(path, table, json.dumps(facts))
+    assert_same(load_query_set(path), query_set)
+
+
+def test_columns_that_do_not_fit_are_refused(query_set: QuerySet, tmp_path: Path) -> None:
+    path = tmp_path / "queries.arrow"
+    save_query_set(path, query_set)
+    table, facts = content_of(path)
+    numbers = pa.array(range(table.num_rows), pa.int32())
+    for changed in (table.drop_columns(["hard"]), table.set_column(3, "easy", numbers)):
+        rewrite(path, changed, json.dumps(facts))
+        with pytest.raises(StoreError, match="its columns are not shape, anchors, relations"):
+            load_query_set(path)
+
+
+def test_a_set_cannot_be_put_under_a_file(query_set: QuerySet, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(StoreError, match="the query set cannot be written"):
+        save_query_set(tmp_path / "file" / "queries.arrow", query_set)
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_a_set_of_another_graph_is_refused(

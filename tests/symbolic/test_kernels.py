@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from conekg.graph.adjacency import build_adjacency
 from conekg.query.shape import STRUCTURES
 from conekg.query.tree import Anchor, And, Not, Or, Project, Universe
-from conekg.symbolic.engine import answer
+from conekg.symbolic.engine import answer, answer_batch
 from conekg.symbolic.kernels import evaluate
 from conekg.symbolic.memory import graph_arrays, make_workspace
 from conekg.symbolic.program import compile_shape
@@ -20,7 +20,7 @@ def test_a_workspace_is_clean_after_every_query() -> None:
     edges = generator.integers(0, (500, 4, 500), size=(3_000, 3)).astype(np.int32)
     adjacency = build_adjacency(edges, 500, 4)
     graph = graph_arrays(adjacency)
-    for name in ("3p", "pin", "up", "up-DM", "3in"):
+    for name in ("3p", "pin", "pni", "up", "up-DM", "3in"):
         shape = STRUCTURES[name]
         work = make_workspace(500, compile_shape(shape).stack_size)
         for _ in range(50):
@@ -32,6 +32,22 @@ def test_a_workspace_is_clean_after_every_query() -> None:
             assert not work.summary.any()
             assert (work.steps == 1).all()
             assert sorted(work.stack[:, 0]) == list(range(len(work.stack)))
+
+
+@pytest.mark.parametrize("name", ["pni", "pi", "inp"])
+def test_a_batch_answers_as_the_oracle_does(name: str) -> None:
+    # What one query leaves in the memory of a worker would be among the answers of the next.
+    generator = np.random.default_rng(1)
+    edges = generator.integers(0, (500, 4, 500), size=(3_000, 3)).astype(np.int32)
+    adjacency, oracle = build_adjacency(edges, 500, 4), Oracle(edges.tolist(), 500)
+    shape = STRUCTURES[name]
+    anchors = generator.integers(0, 500, (200, shape.num_anchors)).astype(np.int32)
+    relations = generator.integers(0, 4, (200, shape.num_relations)).astype(np.int32)
+    found = answer_batch(adjacency, shape, anchors, relations, workers=1)
+    assert len(found.values) > 0
+    for row in range(200):
+        query = shape.ground(anchors[row].tolist(), relations[row].tolist())
+        assert found[row].tolist() == sorted(oracle.answer(query))
 
 
 @pytest.mark.parametrize("size", [3, 40, 900])

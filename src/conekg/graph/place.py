@@ -1,13 +1,17 @@
 """Places for what will be written: where a path leads, and whether it can be written there.
 
 Asked before minutes are spent on the content; whoever writes it checks what else it needs.
+A file that must not be found half written is put in its place when it is complete.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from conekg.errors import StoreError
 
@@ -15,6 +19,26 @@ from conekg.errors import StoreError
 def place_of(path: Path) -> Path:
     """Where `path` leads, links followed: what is moved there must not replace a link."""
     return Path(os.path.realpath(path))
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, moved to `path` once the block is done; left nowhere if that fails.
+
+    The content reaches the disk before the name does, and a link stays one. Missing folders
+    are made.
+    """
+    target = place_of(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def check_place(path: Path) -> None:

@@ -8,7 +8,6 @@ few harmless classes such data is made of and refuses every other name.
 from __future__ import annotations
 
 import collections
-import gzip
 import pickle
 from pathlib import Path
 from typing import Any
@@ -44,11 +43,11 @@ class _PlainUnpickler(pickle.Unpickler):
 def load_pickle(path: str | Path) -> Any:
     """The content of a pickle made of dict, set, tuple, list, int, str and the like.
 
-    A name ending in `.gz` is read through gzip. Nothing in the file is ever run.
+    Nothing in the file is ever run.
     """
     path = Path(path)
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with path.open("rb") as file:
             return _PlainUnpickler(file).load()
     except FileNotFoundError:
         raise DataError("no such file", path=str(path)) from None

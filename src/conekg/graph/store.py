@@ -34,6 +34,12 @@ VERIFIED_BYTES = 256 << 20
 """Stores up to this size are checked byte for byte whenever they are opened."""
 
 _ADJACENCY_ARRAYS = tuple(field.name for field in fields(Adjacency) if "Array" in str(field.type))
+_FILES = (
+    *(f"{stem}{ending}.arrow" for stem in ("entities", "relations") for ending in ("", "-index")),
+    *(f"edges/{split}.npy" for split in SPLITS),
+    *(f"adjacency/{split}/{name}.npy" for split in SPLITS for name in _ADJACENCY_ARRAYS),
+)
+"""Every file of a store but its header."""
 
 
 def is_store(folder: Path) -> bool:
@@ -52,17 +58,19 @@ def save_graph(graph: KnowledgeGraph, folder: str | Path) -> Path:
     place = place_of(folder)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+        private = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
     except OSError as error:
         raise StoreError(f"cannot be written: {error.strerror}", path=str(folder)) from error
+    # In a folder of its own, the draft can be made as any folder is: open to whom the user says.
+    draft = private / "store"
     try:
+        draft.mkdir()
         _write(graph, draft)
-        draft.chmod(0o755)
         _move_into_place(draft, place)
     except OSError as error:
         raise StoreError(f"cannot be written: {error.strerror}", path=str(folder)) from error
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(private, ignore_errors=True)
     return folder
 
 
@@ -85,7 +93,7 @@ def load_graph(folder: str | Path, *, verify: bool | None = None) -> KnowledgeGr
     """
     folder = Path(folder)
     header = _read_header(folder)
-    files: Mapping[str, Mapping[str, Any]] = header["files"]
+    files = {name: header["files"][name] for name in _FILES}
     total = sum(entry["bytes"] for entry in files.values())
     for name, entry in files.items():
         _check_size(folder / name, entry["bytes"])
@@ -114,18 +122,14 @@ def _write(graph: KnowledgeGraph, folder: Path) -> None:
         for name in _ADJACENCY_ARRAYS:
             path = folder / "adjacency" / split / f"{name}.npy"
             np.save(path, getattr(adjacency, name), allow_pickle=False)
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
     header = {
         "format": FORMAT,
         "version": VERSION,
         "name": graph.name,
         "fingerprint": graph.fingerprint,
         "files": {
-            path.relative_to(folder).as_posix(): {
-                "bytes": path.stat().st_size,
-                "sha256": _sum_of(path),
-            }
-            for path in paths
+            name: {"bytes": (folder / name).stat().st_size, "sha256": _sum_of(folder / name)}
+            for name in _FILES
         },
     }
     text = json.dumps(header, indent=1, ensure_ascii=False) + "\n"
@@ -163,7 +167,7 @@ def _read_header(folder: Path) -> dict[str, Any]:
             path=str(folder),
             hint="`conekg graph build SOURCE --out FOLDER` makes one",
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"cannot be read: {error}", path=str(path), hint=_REBUILD) from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise StoreError(f"is not the header of a {FORMAT}", path=str(path), hint=_REBUILD)
@@ -173,13 +177,28 @@ def _read_header(folder: Path) -> dict[str, Any]:
             path=str(path),
             hint="use the conekg that wrote it, or build the graph again",
         )
-    for key in ("name", "fingerprint", "files"):
-        if key not in header:
-            raise StoreError(f"lacks {key!r}", path=str(path), hint=_REBUILD)
+    fault = _fault(header, _HEADER_FIELDS) or _fault(header["files"], dict.fromkeys(_FILES, dict))
+    for name in _FILES:
+        fault = fault or _fault(header["files"][name], _FILE_FIELDS, f" of {name!r}")
+    if fault is not None:
+        raise StoreError(fault, path=str(path), hint=_REBUILD)
     return header
 
 
 _REBUILD = "the store is damaged; build the graph again with `conekg graph build`"
+_HEADER_FIELDS = {"name": str, "fingerprint": str, "files": dict}
+_FILE_FIELDS = {"bytes": int, "sha256": str}
+_SPOKEN = {str: "a string", int: "a whole number", dict: "an object"}
+
+
+def _fault(found: Mapping[str, Any], fields: Mapping[str, type], owner: str = "") -> str | None:
+    """What is wrong with an object of the header that must have these fields, if anything."""
+    for key, kind in fields.items():
+        if key not in found:
+            return f"lacks {key!r}{owner}"
+        if not isinstance(found[key], kind):
+            return f"{key!r}{owner} is {found[key]!r:.60}, not {_SPOKEN[kind]}"
+    return None
 
 
 def _check_size(path: Path, expected: int) -> None:
@@ -194,7 +213,13 @@ def _check_size(path: Path, expected: int) -> None:
 
 
 def _check_sum(path: Path, expected: str) -> None:
-    if _sum_of(path) != expected:
+    try:
+        found = _sum_of(path)
+    except OSError as error:
+        raise StoreError(
+            f"cannot be read: {error.strerror}", path=str(path), hint=_REBUILD
+        ) from error
+    if found != expected:
         raise StoreError("does not match its checksum", path=str(path), hint=_REBUILD)
 
 
@@ -218,17 +243,16 @@ def _write_names(table: NameTable, folder: Path, stem: str) -> None:
 
 
 def _read_names(folder: Path, kind: str, stem: str) -> NameTable:
-    names = _read_batch(folder / f"{stem}.arrow")
-    index = _read_batch(folder / f"{stem}-index.arrow")
-    return NameTable(
-        kind, names["name"], names["label"], index=NameIndex(index["text"], index["id"])
-    )
+    names, labels = _read_columns(folder / f"{stem}.arrow", "name", "label")
+    texts, ids = _read_columns(folder / f"{stem}-index.arrow", "text", "id")
+    return NameTable(kind, names, labels, index=NameIndex(texts, ids))
 
 
-def _read_batch(path: Path) -> pa.RecordBatch:
+def _read_columns(path: Path, *names: str) -> list[pa.Array]:
     try:
-        return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
-    except (OSError, pa.ArrowInvalid) as error:
+        batch = pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
+        return [batch.column(name) for name in names]
+    except (OSError, LookupError, pa.ArrowException) as error:
         raise StoreError(f"cannot be read: {error}", path=str(path), hint=_REBUILD) from error
 
 

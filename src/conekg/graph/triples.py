@@ -70,7 +70,9 @@ def read_triples(path: str | Path) -> TripleTable:
         return _read_parquet(path)
     if suffix in RDF_SUFFIXES:
         rdf = read_rdf(path)
-        columns = tuple(_encode(pa.array(names, pa.large_string())) for names in rdf.columns)
+        columns = tuple(
+            pa.array(names, pa.large_string()).dictionary_encode() for names in rdf.columns
+        )
         notes = (f"{rdf.literals:,} triples with a literal left out",) if rdf.literals else ()
         return _checked(TripleTable(path, columns, labels=rdf.labels, notes=notes))
     raise DataError(
@@ -99,7 +101,7 @@ def _read_text(path: Path, delimiter: str) -> TripleTable:
                 delimiter=delimiter, quote_char=False if delimiter == "\t" else '"'
             ),
             convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(COLUMNS, pa.dictionary(pa.int32(), pa.string()))
+                column_types=dict.fromkeys(COLUMNS, pa.dictionary(pa.int32(), pa.large_string()))
             ),
         )
     except (pa.ArrowInvalid, OSError) as error:
@@ -145,25 +147,25 @@ def _read_parquet(path: Path) -> TripleTable:
         if twice is not None:
             raise DataError(f"two columns are called {twice!r}", path=str(path))
         table = file.read(columns=names)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise DataError(f"cannot be read as Parquet: {error}", path=str(path)) from error
     columns = []
     for name in names:
-        column = table[name].combine_chunks()
-        if column.null_count:
-            row = pc.index(column.is_null(), True).as_py()
-            raise DataError(f"column {name!r} is null in row {row + 1}", path=str(path))
         try:
-            texts = column.cast(pa.large_string())
+            # Chunk by chunk: small strings of more than 2 GiB cannot be one array.
+            texts = table[name].cast(pa.large_string())
         except pa.ArrowException as error:
             raise DataError(
-                f"column {name!r} holds {column.type}, which cannot be read as names: {error}",
+                f"column {name!r} holds {table[name].type}, which cannot be read as names: {error}",
                 path=str(path),
                 hint="accepted are text in UTF-8 and numbers",
             ) from error
+        if texts.null_count:
+            row = pc.index(texts.is_null(), True).as_py()
+            raise DataError(f"column {name!r} is null in row {row + 1}", path=str(path))
         if (row := pc.index(texts, "").as_py()) >= 0:
             raise DataError(f"column {name!r} is empty in row {row + 1}", path=str(path))
-        columns.append(_encode(texts))
+        columns.append(_one_dictionary(texts.dictionary_encode()))
     return _checked(TripleTable(path, tuple(columns)))
 
 
@@ -181,20 +183,10 @@ def _parquet_columns(path: Path, schema: pa.Schema) -> list[str]:
     )
 
 
-def _encode(column: pa.Array) -> pa.DictionaryArray:
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    return column.dictionary_encode()
-
-
 def _one_dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
     """The chunks, each read with a dictionary of its own, over one shared dictionary."""
     combined = column.unify_dictionaries().combine_chunks()
-    if isinstance(combined, pa.ChunkedArray):
-        combined = combined.chunk(0)
-    return pa.DictionaryArray.from_arrays(
-        combined.indices, combined.dictionary.cast(pa.large_string())
-    )
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
 
 
 def _checked(table: TripleTable) -> TripleTable:

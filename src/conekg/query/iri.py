@@ -1,8 +1,10 @@
 """Names as IRIs and back, for SPARQL.
 
-A name that is itself a web address or URN stands for itself, as it came from RDF.
-Every other name becomes `urn:conekg:` followed by the name, percent-encoded where
-needed, so that `PREFIX : <urn:conekg:>` lets one write `:France`.
+A name that is itself an IRI stands for itself, as it came from RDF. That a name begins
+with a word and a colon is not enough, for `concept:team` does so too: what follows must
+be `//`, or the word one of `SCHEMES`. Every other name becomes `urn:conekg:` followed by
+the name, percent-encoded where needed, so that `PREFIX : <urn:conekg:>` lets one write
+`:France`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,22 @@ from urllib.parse import quote, unquote
 NAMESPACE = "urn:conekg:"
 """Where names live that are no IRIs; SPARQL's empty prefix unless a query declares it."""
 
-_OWN_IRI = re.compile(r"(https?://|urn:)[^\x00-\x20<>\"{}|\\^`]+")
+SCHEMES = ("urn", "mailto", "tag", "doi", "info", "tel", "did", "ark")
+"""What may stand before the colon of a name that is an IRI, where no `//` follows it."""
+
+# What RFC 3987 allows: letters of all scripts and signs, percent signs before two digits, a host
+# without brackets. Engines refuse to read an IRI with anything else in it.
+_SIGNS = (
+    r"%A-Za-z0-9._~!$&'()*+,;=\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef"
+    r"\U00010000-\U0001fffd\U00020000-\U0002fffd\U00030000-\U0003fffd-"
+)
+_OWN_IRI = re.compile(
+    rf"""(?! .* %(?![0-9a-f]{{2}}) )
+        ( [a-z][a-z0-9+.-]* :// ([:{_SIGNS}]*@)? [{_SIGNS}]* (:[0-9]*)? (?=[/?\#]|\Z)
+        | ({"|".join(SCHEMES)}) : (?!//|\Z) )
+        [:@/{_SIGNS}]* (\?[:@/?{_SIGNS}]*)? (\#[:@/?{_SIGNS}]*)?""",
+    re.VERBOSE | re.IGNORECASE | re.ASCII | re.DOTALL,
+)
 _PLAIN_LOCAL = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_%-]*")
 
 

@@ -37,13 +37,15 @@ MAX_DEPTH = 64
 DEPTH_LIMIT = 128
 """Levels no caller may exceed: the parsers descend on Python's own stack."""
 
-# How a SPARQL query opens, after comments; nothing in the path algebra can look like it.
+# How a SPARQL query opens, after comments. Entities may be called as its keywords are, and names
+# may go on with `:` and `$`; so each of these is something that no path can begin with. The last
+# line finds SPARQL that has a mistake: outside of quotes, no path has a brace or an angle bracket.
 _SPARQL = re.compile(
-    r"""(\s | \#[^\n]*\n)*
-        ( PREFIX \s+ [^\s:]*: \s* < | BASE \s* <
-        | SELECT \s* [?$*(] | SELECT \s+ (DISTINCT|REDUCED)\b
-        | (ASK|CONSTRUCT) \s* (WHERE|FROM|\{) | DESCRIBE \s* [?$*<:]
-        | (INSERT|DELETE) (\s+ (DATA|WHERE))? \s* \{ )""",
+    r"""(\s | \#[^\n]*\n)*+
+        ( (SELECT|DESCRIBE) (\s*+ [?*] | \s++ \$) | SELECT \s*+ \(
+        | SELECT \s++ (DISTINCT|REDUCED) \s*+ [?$*(] | DESCRIBE \s++ [\w.-]*+ :
+        | (PREFIX|BASE|SELECT|ASK|CONSTRUCT|DESCRIBE|INSERT|DELETE)
+          (\s*+ [{<] | \s++ (?! [.&|∧∨]) [^"'{<]*+ [{<]) )""",
     re.IGNORECASE | re.VERBOSE,
 )
 

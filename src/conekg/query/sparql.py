@@ -10,6 +10,8 @@ variable, `?x rdfs:label "France"` and `?x a owl:Thing`, which holds for every e
 from __future__ import annotations
 
 import re
+from functools import cache
+from importlib.util import find_spec, module_from_spec
 from typing import Any
 
 from conekg.errors import ConeKGError, QueryTooLargeError
@@ -18,6 +20,9 @@ from conekg.query.formula_tree import Exists, TreeBuilder
 from conekg.query.sparql_source import SparqlSource
 from conekg.query.tokens import check_depth, check_text
 from conekg.query.tree import Query
+
+SAFE_NESTING = 16
+"""Levels of braces, brackets and parentheses that are read, however they are mixed."""
 
 # What a SELECT may carry besides its pattern: attribute of the parse tree, its keyword, a remedy.
 _MODIFIERS = (
@@ -72,7 +77,8 @@ def _read(source: SparqlSource) -> tuple[Any, Any]:
         )
     try:
         from pyparsing import ParseBaseException
-        from rdflib.plugins.sparql.parser import Query as Grammar
+
+        grammar = _grammar()
     except ImportError as error:
         raise ConeKGError(
             "reading SPARQL needs rdflib, which is not installed",
@@ -81,20 +87,42 @@ def _read(source: SparqlSource) -> tuple[Any, Any]:
     # Not by rdflib's `parseQuery`, which takes the four digits of \u for eight where more follow.
     text, places = source.unescaped()
     try:
-        prologue, query = Grammar.parse_string(text, parse_all=True)
+        prologue, query = grammar.parse_string(text, parse_all=True)
     except ParseBaseException as error:
         start = places[min(error.loc, len(text))]
         raise source.error(
             "this SPARQL cannot be read; the mistake is in the part that begins",
             (start, start + 1),
-            hint="check braces, quotes, the dots between triples and the keywords",
+            hint="check braces, quotes, the '?' of variables, the dots between triples and the "
+            "keywords",
         ) from None
     except RecursionError:
         raise QueryTooLargeError(
-            "this SPARQL has too many parts, or is nested too deeply, to be read",
-            hint="ask for its parts one at a time",
+            f"this SPARQL nests braces, brackets and parentheses {source.nesting()} levels deep, "
+            f"too many for its grammar; {SAFE_NESTING} are always read",
+            hint="leave out those that group nothing, or write the question as a path",
         ) from None
     return prologue, query
+
+
+@cache
+def _grammar() -> Any:
+    """rdflib's grammar of queries, in which triples are read one after the other.
+
+    There each is nested in the one before, so that Python's stack ends after some eighty. It
+    is changed in a copy of the module, for the grammar belongs to all who use rdflib.
+    """
+    from pyparsing import Optional, Suppress, ZeroOrMore, rest_of_line
+
+    specification = find_spec("rdflib.plugins.sparql.parser")
+    assert specification is not None
+    assert specification.loader is not None
+    parser: Any = module_from_spec(specification)
+    specification.loader.exec_module(parser)
+    triple = parser.ParamList("triples", parser.TriplesSameSubjectPath)
+    block = triple + ZeroOrMore(Suppress(".") + triple) + Optional(Suppress("."))
+    parser.TriplesBlock <<= block.ignore("#" + rest_of_line)
+    return parser.Query
 
 
 def _selected(query: Any, source: SparqlSource) -> str:

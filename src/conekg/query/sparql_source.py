@@ -32,6 +32,7 @@ class SparqlSource:
     def __init__(self, text: str) -> None:
         self.text = text
         self._bare = _HIDDEN.sub(_blank, text)
+        self._found: dict[tuple[re.Pattern[str], str], list[Span]] = {}
 
     def keyword(self, word: str, place: int = 0) -> Span:
         """Where a keyword stands, the first or the one after `place` others."""
@@ -56,7 +57,7 @@ class SparqlSource:
 
     def full_iri(self, written: str, place: int = 0) -> Span:
         """Where an IRI in angle brackets stands; `a` where it stands for the IRI."""
-        spans = [match.span() for match in re.finditer(re.escape(f"<{written}>"), self.text)]
+        spans = self._spans(re.compile(re.escape(f"<{written}>")), self.text)
         if not spans:
             return self.sign(r"(?<![\w?$:-])a(?![\w:-])", place)
         return spans[place] if place < len(spans) else spans[0]
@@ -108,10 +109,16 @@ class SparqlSource:
         return 0, len(self.text)
 
     def _find(self, pattern: re.Pattern[str], place: int) -> Span:
-        spans = [match.span() for match in pattern.finditer(self._bare)]
+        spans = self._spans(pattern, self._bare)
         if not spans:
             return self._whole
         return spans[place] if place < len(spans) else spans[0]
+
+    def _spans(self, pattern: re.Pattern[str], text: str) -> list[Span]:
+        """All places of a pattern, searched for once: long queries repeat their names."""
+        if (pattern, text) not in self._found:
+            self._found[pattern, text] = [match.span() for match in pattern.finditer(text)]
+        return self._found[pattern, text]
 
 
 def _blank(hidden: re.Match[str]) -> str:

@@ -18,6 +18,7 @@ from conekg.query.iri import NAMESPACE, name_of_iri
 from conekg.query.sparql_source import Order, SparqlSource
 from conekg.query.tokens import Span, look_up
 
+_ESCAPE = re.compile(r"\\(.)")  # of a sign in a prefixed name
 _SUPPORTED = (
     "answered are triples, the paths / ^ |, UNION, MINUS, VALUES of one variable, "
     "and FILTER with NOT EXISTS, EXISTS, =, !=, IN and NOT IN"
@@ -60,7 +61,7 @@ class Terms:
                 self.source.sign(rf"\b{re.escape(prefix)}:"),
                 hint=f"add PREFIX {prefix}: <...> before SELECT",
             )
-        return self._prefixes[prefix] + str(node.localname or "")
+        return self._prefixes[prefix] + _ESCAPE.sub(r"\1", str(node.localname or ""))
 
     def entity_id(self, node: Any) -> int:
         """The entity an IRI names, or a string by its name or unique label."""

@@ -19,6 +19,7 @@ import numpy as np
 from conekg.errors import DataError, QueryError, StoreError
 from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
+from conekg.graph.place import written_whole
 from conekg.graph.ragged import Ragged
 from conekg.graph.safe_pickle import load_pickle
 from conekg.query.shape import STRUCTURES
@@ -272,8 +273,7 @@ def _rows(
 
 def _dump(path: Path, content: object) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as file:
+        with written_whole(path) as file:
             pickle.dump(content, file, protocol=PICKLE_PROTOCOL)
     except OSError as error:
         raise StoreError(f"cannot be written: {error.strerror or error}", path=str(path)) from error

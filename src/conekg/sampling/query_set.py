@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ import pyarrow as pa
 from conekg.errors import StoreError
 from conekg.graph.adjacency import IntArray, LongArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
-from conekg.graph.place import place_of
+from conekg.graph.place import written_whole
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import Shape, shape_of
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
@@ -106,26 +105,20 @@ def concatenate_blocks(shape: Shape, blocks: Sequence[QueryBlock]) -> QueryBlock
 
 def save_query_set(path: str | Path, query_set: QuerySet) -> None:
     """Write a set to one Arrow file; an older file at `path` is replaced whole or not at all."""
-    target = place_of(Path(path))
     schema = _schema(query_set)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as sink:
-            options = pa.ipc.IpcWriteOptions(compression="zstd")
-            with pa.ipc.new_file(sink, schema, options=options) as writer:
-                for block in query_set.blocks:
-                    for start in range(0, len(block), _ROWS_A_BATCH):
-                        writer.write_batch(_encode(block, start, start + _ROWS_A_BATCH, schema))
-            sink.flush()
-            os.fsync(sink.fileno())
-        partial.replace(target)
+        with (
+            written_whole(Path(path)) as sink,
+            pa.ipc.new_file(sink, schema, options=options) as writer,
+        ):
+            for block in query_set.blocks:
+                for start in range(0, len(block), _ROWS_A_BATCH):
+                    writer.write_batch(_encode(block, start, start + _ROWS_A_BATCH, schema))
     except OSError as error:
         raise StoreError(
-            f"the query set cannot be written: {error.strerror or error}", path=str(target)
+            f"the query set cannot be written: {error.strerror or error}", path=str(path)
         ) from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def load_query_set(path: str | Path, graph: KnowledgeGraph | None = None) -> QuerySet:
@@ -143,14 +136,7 @@ def load_query_set(path: str | Path, graph: KnowledgeGraph | None = None) -> Que
         raise StoreError(
             "no such file", path=source, hint="`conekg sample` writes query sets"
         ) from error
-    except (
-        pa.ArrowInvalid,
-        pa.ArrowTypeError,
-        OSError,
-        LookupError,
-        ValueError,
-        TypeError,
-    ) as error:
+    except _BROKEN as error:
         raise StoreError(
             f"not a readable query set: {error}", path=source, hint="sample or import it again"
         ) from error
@@ -172,6 +158,28 @@ def load_query_set(path: str | Path, graph: KnowledgeGraph | None = None) -> Que
 
 # --- Arrow -----------------------------------------------------------------------------------
 
+_COLUMNS = pa.schema(
+    [
+        ("shape", pa.utf8()),
+        ("anchors", pa.list_(pa.int32())),
+        ("relations", pa.list_(pa.int32())),
+        ("easy", pa.large_list(pa.int32())),
+        ("hard", pa.large_list(pa.int32())),
+    ]
+)
+_FACTS = {
+    "split": str,
+    "graph": str | None,
+    "protocol": str | None,
+    "seed": int | None,
+    "shapes": list,
+    "digest": str,
+}
+"""What the metadata says besides the version, and of which kind it is."""
+
+# What reading a damaged file raises: Arrow's own, and what its metadata or shapes may cause.
+_BROKEN = (pa.ArrowException, OSError, LookupError, ValueError, TypeError, RecursionError)
+
 
 def _schema(query_set: QuerySet) -> pa.Schema:
     facts = {
@@ -183,18 +191,7 @@ def _schema(query_set: QuerySet) -> pa.Schema:
         "shapes": [[block.shape.name, encode_shape(block.shape)] for block in query_set.blocks],
         "digest": _digest(query_set),
     }
-    ids = pa.list_(pa.int32())
-    answers = pa.large_list(pa.int32())
-    return pa.schema(
-        [
-            ("shape", pa.utf8()),
-            ("anchors", ids),
-            ("relations", ids),
-            ("easy", answers),
-            ("hard", answers),
-        ],
-        metadata={_MAGIC: json.dumps(facts)},
-    )
+    return _COLUMNS.with_metadata({_MAGIC: json.dumps(facts)})
 
 
 def _facts(schema: pa.Schema, source: str) -> dict[str, Any]:
@@ -204,15 +201,27 @@ def _facts(schema: pa.Schema, source: str) -> dict[str, Any]:
         raise StoreError(
             "an Arrow file, but not a query set", path=source, hint="`conekg sample` writes one"
         )
-    facts: dict[str, Any] = json.loads(found)
+    facts = json.loads(found)
+    if not isinstance(facts, dict) or "version" not in facts:
+        raise ValueError("its metadata does not say of which version it is")
     if facts["version"] != FORMAT_VERSION:
         raise StoreError(
             f"query set format {facts['version']}; this version of conekg reads {FORMAT_VERSION}",
             path=source,
             hint="update conekg, or sample the queries again",
         )
+    for key, kind in _FACTS.items():
+        if key not in facts:
+            raise ValueError(f"its metadata lacks {key!r}")
+        if not isinstance(facts[key], kind):
+            raise ValueError(f"its metadata has {facts[key]!r:.60} for {key!r}")
     if facts["split"] not in SPLITS:
         raise ValueError(f"unknown split {facts['split']!r}")
+    for entry in facts["shapes"]:
+        if not (isinstance(entry, list) and list(map(type, entry)) == [str, str]):
+            raise ValueError(f"{entry!r:.60} is no name and text of a shape")
+    if not schema.equals(_COLUMNS):
+        raise ValueError(f"its columns are not {', '.join(_COLUMNS.names)}, or of other types")
     return facts
 
 
