@@ -47,6 +47,7 @@ def test_a_missing_run_is_one_message(tmp_path: Path):
         (["--limit", "query_depth=200"], "limit query_depth is 200"),
         (["--api-key", " "], "the API key is empty"),
         (["--host", "no.such.host.invalid"], "cannot listen on no.such.host.invalid"),
+        (["--allow-host", "kg.example:80"], "'kg.example:80' is not a host name"),
     ],
 )
 def test_bad_options_are_refused_before_the_run_is_read(tmp_path: Path, options, message):
@@ -149,6 +150,18 @@ def test_a_run_is_served_until_it_is_told_to_stop(run_folder: Path):
         assert process.wait(30) == 0
 
 
+def status_for(url: str, host: str) -> int:
+    with client_of(url) as client:
+        return client.get("/health", headers={"host": host}).status_code
+
+
+def test_a_server_of_this_machine_answers_to_its_own_names(run_folder: Path):
+    with served(run_folder) as (_, url):
+        assert status_for(url, "localhost:8000") == 200
+        assert status_for(url, "evil.example") == 421
+        assert status_for(url, "kg.example") == 421
+
+
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
     """The server's processes below its first; Linux only."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
@@ -172,9 +185,12 @@ def is_gone(process_id: int) -> bool:
 class TestSeveralProcesses:
     def test_they_answer_and_count_as_one_server(self, run_folder: Path):
         asked = 24
-        with served(run_folder, "--processes", "2") as (process, url):
+        names = ("--allow-host", "kg.example", "--allow-host", "kg.test")
+        with served(run_folder, "--processes", "2", *names) as (process, url):
             workers = workers_of(process)
             assert len(workers) == 2
+            hosts = ("kg.example:8000", "kg.test", "evil.example")
+            assert [status_for(url, host) for host in hosts] == [200, 200, 421]
             for _ in range(asked):  # each on a connection of its own: by either process
                 with client_of(url) as client:
                     answer = client.post("/api/ask", json={"query": "job0.^works_as"})

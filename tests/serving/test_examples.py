@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conekg.graph.geography import load_geography
-from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
+from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import parse_query
 from conekg.serving.examples import GEOGRAPHY, SHAPES, examples_of
 from conekg.symbolic.engine import answer
@@ -26,6 +27,22 @@ def test_a_model_without_negation_is_not_asked_for_it():
     examples = examples_of(load_geography(), can_negate=False)
     assert examples
     assert not any("!" in example.query for example in examples)
+
+
+def test_a_name_with_an_exclamation_mark_is_no_negation():
+    tiny, queries = tiny_graph(), tiny_queries()["test"]
+    loud = Vocabulary(
+        NameTable("entity", [f"{name}!" for name in tiny.vocabulary.entities]),
+        NameTable("relation", list(tiny.vocabulary.relations)),
+    )
+    edges = {split: tiny.edges(split) for split in SPLITS}
+    shapes = [example.shape for example in examples_of(tiny, queries)]
+    positive = [
+        example.shape
+        for example in examples_of(KnowledgeGraph("loud", loud, edges), queries, can_negate=False)
+    ]
+    assert positive == [name for name in shapes if "n" not in name] != []
+    assert positive != shapes
 
 
 def test_other_graphs_get_one_sampled_question_a_shape():
@@ -50,8 +67,7 @@ def test_without_queries_there_are_no_examples():
 
 def test_a_stranger_called_geography_is_not_asked_about_france():
     tiny = tiny_graph()
-    splits = ("train", "valid", "test")
-    edges = {split: tiny.edges(split) for split in splits}
+    edges = {split: tiny.edges(split) for split in SPLITS}
     stranger = KnowledgeGraph("geography", tiny.vocabulary, edges)
     assert examples_of(stranger) == ()
     assert examples_of(stranger, tiny_queries()["test"])

@@ -326,6 +326,16 @@ def test_names_that_a_tree_has_no_use_for_are_refused(served):
     assert error["message"].startswith("tree.operands.0.name: ")
 
 
+def test_long_names_in_a_tree_are_refused_as_long_texts_are(served):
+    one = {"kind": "entity", "name": "x" * 2001}
+    error = error_of(served.post("/api/parse", tree=one), 413, "query_too_large")
+    assert error["message"].startswith("tree.name: ")
+    many = {"kind": "or", "operands": [{"kind": "entity", "name": "x" * 501}] * 4}
+    error = error_of(served.post("/api/parse", tree=many), 413, "query_too_large")
+    assert error["message"].startswith("tree.operands.3.name: ")
+    assert "2004 characters; this server takes 2000" in error["message"]
+
+
 def test_a_query_of_many_branches_is_understood_and_answered_in_one(served):
     query = " | ".join(["France.borders"] * 17)
     parsed = served.post("/api/parse", query=query)

@@ -19,7 +19,7 @@ from conekg.errors import ConfigError
 from conekg.query.parse import parse_query
 from conekg.serving import service
 from conekg.serving.limits import Limits
-from conekg.serving.server import is_loopback, open_sockets
+from conekg.serving.server import open_sockets
 from conekg.serving.worker import Settings, load_app
 from restless_client import ask_until_refused
 from untrained_run import untrained_run
@@ -64,7 +64,7 @@ def held(answerer):
 def test_a_raised_limit_of_branches_reaches_the_answers(tmp_path, film_graph):
     limits = Limits(query_branches=128)
     run = untrained_run(tmp_path / "run", film_graph)
-    app, _ = load_app(Settings(run, "best", "cpu", limits, None, False))
+    app, _ = load_app(Settings(run, "best", "cpu", limits, None, False, None))
     text = " & ".join(
         f"(a1 | {name}).won_by" for name in ("f1", "f2", "f3", "d1", "d2", "c1", "c2")
     )
@@ -390,14 +390,6 @@ def test_a_taken_port_is_a_clear_error():
             open_sockets("127.0.0.1", port, 1)
     with pytest.raises(ConfigError, match=r"cannot listen on no\.such\.host"):
         open_sockets("no.such.host.invalid", 0, 1)
-
-
-@pytest.mark.parametrize(
-    ("host", "local"),
-    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("x", False)],
-)
-def test_loopback_is_recognised(host, local):
-    assert is_loopback(host) is local
 
 
 def test_several_processes_share_a_port_that_nobody_else_has():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from conekg.serving.limits import Limits
 from conekg.serving.schemas import Tree
 from conekg.serving.trees import (
     check_branches,
+    check_names,
     check_size,
     check_text,
     num_branches,
@@ -94,6 +97,29 @@ def test_size_limits_are_exact(query):
     if levels > 1:
         with pytest.raises(QueryTooLargeError, match=f"{levels} levels"):
             check_size(query, Limits(query_depth=levels - 1))
+
+
+@given(queries)
+def test_the_limit_of_names_is_exact(query):
+    tree = tree_of_query(query, VOCABULARY)
+    texts = re.findall(r'"name":"([^"]+)"', tree.model_dump_json())
+    total = sum(map(len, texts))
+    check_names(tree, Limits(query_chars=max(1, total)))
+    if total > 1:
+        refusal = f"have {total} characters; this server takes {total - 1}"
+        with pytest.raises(QueryTooLargeError, match=refusal):
+            check_names(tree, Limits(query_chars=total - 1))
+
+
+def test_the_name_that_is_too_much_is_located():
+    short, long = Tree(kind="entity", name="ab", label="x" * 99), Tree(kind="entity", name="abcd")
+    hop = Tree(kind="hop", name="xyz", operands=[long])
+    tree = Tree(kind="and", operands=[short, Tree(kind="not", operands=[hop]), long])
+    for limit, place in ((1, "0"), (4, "1.operands.0"), (8, "1.operands.0.operands.0"), (12, "2")):
+        where = rf"^tree\.operands\.{re.escape(place)}\.name: "
+        with pytest.raises(QueryTooLargeError, match=where):
+            check_names(tree, Limits(query_chars=limit))
+    check_names(tree, Limits(query_chars=13))
 
 
 def test_the_limit_of_branches_is_exact():

@@ -33,6 +33,14 @@ def serve(
             "process lists.",
         ),
     ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Also answer to this host name, such as a proxy's; can be repeated. Without it a "
+            "server of this machine answers to localhost only, one on another --host to any name.",
+        ),
+    ] = None,
     limit: Annotated[
         list[str] | None,
         typer.Option(help="Change a limit, such as timeout_s=5; docs/http-api.md lists them."),
@@ -55,9 +63,10 @@ def serve(
     Stops on Ctrl-C or SIGTERM after the requests it has accepted are answered.
     """
     try:
+        from conekg.serving.hosts import host_names, hosts_of, is_loopback
         from conekg.serving.limits import limits_from_settings
         from conekg.serving.processes import serve_processes
-        from conekg.serving.server import is_loopback, make_server, open_sockets
+        from conekg.serving.server import make_server, open_sockets
         from conekg.serving.worker import Ready, Settings, load_app
     except ModuleNotFoundError as error:
         if error.name not in EXTRA_MODULES:
@@ -72,12 +81,12 @@ def serve(
         if not api_key:
             raise ConfigError("the API key is empty", key="api_key")
     limits = limits_from_settings(limit or [])
-    settings = Settings(run, checkpoint, device, limits, api_key, access_log)
+    allowed = host_names(allow_host or [])
 
     def tell(ready: Ready) -> None:
         if not ready.calibrated:
             warn(why_no_probabilities(run, checkpoint))
-        if not is_loopback(host) and api_key is None:
+        if not is_loopback(address) and api_key is None:
             warn(f"anybody who can reach {host} may ask; --api-key asks for a key")
         shown = f"[{host}]" if ":" in host else host
         say(f"ask at http://{shown}:{bound_port}/ (Ctrl-C stops)")
@@ -86,7 +95,9 @@ def serve(
         sockets = open_sockets(host, port, processes)
         for listening in sockets:
             opened.enter_context(listening)
-        bound_port = sockets[0].getsockname()[1]
+        address, bound_port = sockets[0].getsockname()[:2]
+        hosts = hosts_of(host, address, allowed)
+        settings = Settings(run, checkpoint, device, limits, api_key, access_log, hosts)
         say(f"loading {run}")
         if processes > 1:
             serve_processes(settings, sockets, tell)

@@ -54,6 +54,10 @@ class MissingKeyError(ConeKGError):
     """A request without the API key the server was started with."""
 
 
+class HostNotAllowedError(ConeKGError):
+    """A request for a host name that is none of the server's."""
+
+
 STATUS: dict[type[ConeKGError], int] = {
     ConeKGError: 400,
     QuerySyntaxError: 400,
@@ -61,6 +65,7 @@ STATUS: dict[type[ConeKGError], int] = {
     UnknownNameError: 404,
     BodyTooLargeError: 413,
     QueryTooLargeError: 413,
+    HostNotAllowedError: 421,
     ConfigError: 422,
     QueryError: 422,
     UnsupportedOperatorError: 422,

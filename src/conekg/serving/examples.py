@@ -12,7 +12,7 @@ from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.query.parse import parse_query
 from conekg.query.render import render_query
 from conekg.query.shape import shape_of
-from conekg.query.tree import Query
+from conekg.query.tree import Query, has_negation
 from conekg.sampling.query_set import QuerySet
 from conekg.serving.schemas import Example
 
@@ -38,8 +38,7 @@ def examples_of(
         found = _chosen(graph)
     if not found and query_set is not None:
         found = _sampled(query_set)
-    examples = (_example(graph, query) for query in found)
-    return tuple(e for e in examples if can_negate or "!" not in e.query)
+    return tuple(_example(graph, query) for query in found if can_negate or not has_negation(query))
 
 
 def _chosen(graph: KnowledgeGraph) -> list[Query]:

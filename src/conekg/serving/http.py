@@ -1,7 +1,7 @@
 """The HTTP application: routes, and nothing else.
 
 Each route hands its request to the service and writes what comes back.
-Errors, keys, body sizes and metrics are the gate's business.
+Errors, host names, keys, body sizes and metrics are the gate's business.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from conekg.query.tree import Anchor, Project
 from conekg.serving.body_route import BodyRoute, refuse_parameters, refuse_repeated
 from conekg.serving.errors import describe_invalid, describe_status, error_response
 from conekg.serving.gate import Gate
+from conekg.serving.hosts import Hosts
 from conekg.serving.limits import Limits
 from conekg.serving.metrics import Metrics
 from conekg.serving.schemas import (
@@ -57,7 +58,7 @@ from conekg.version import VERSION
 STATIC = Path(__file__).parent / "static"
 
 ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorResponse} for status in (400, 401, 404, 413, 422, 500, 503, 504)
+    status: {"model": ErrorResponse} for status in (400, 401, 404, 413, 421, 422, 500, 503, 504)
 }
 """Every status an API route may fail with; all have the one error shape."""
 
@@ -69,8 +70,12 @@ def create_app(
     api_key: str | None = None,
     examples: tuple[Example, ...] = (),
     share: Share | None = None,
+    hosts: Hosts | None = None,
 ) -> FastAPI:
-    """The application that serves one answerer; `share` says which of several processes it is."""
+    """The application that serves one answerer, under any host name unless `hosts` says which.
+
+    `share` says which of several processes it is.
+    """
     limits = limits or Limits()
     own_limits = limits if share is None else share.limits(limits)
     metrics = Metrics()
@@ -125,7 +130,9 @@ def create_app(
     _add_page(app)
     # A refused request has met no route yet; the metrics know it by its path all the same.
     paths = frozenset(app.openapi()["paths"])
-    app.add_middleware(Gate, limits=own_limits, metrics=metrics, api_key=api_key, paths=paths)
+    app.add_middleware(
+        Gate, limits=own_limits, metrics=metrics, api_key=api_key, paths=paths, hosts=hosts
+    )
     return app
 
 
@@ -195,7 +202,7 @@ def _written(body: BaseModel) -> Response:
 
 
 def _operator_routes(metrics: Callable[[], Metrics]) -> APIRouter:
-    router = APIRouter(tags=["operation"])
+    router = APIRouter(tags=["operation"], responses={421: ERRORS[421]})
 
     @router.head("/health", include_in_schema=False)  # what some load balancers ask
     @router.get("/health")

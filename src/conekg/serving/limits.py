@@ -20,7 +20,7 @@ class Limits:
     """The bounds of one server; a request beyond any of them gets an error, never silence."""
 
     query_chars: int = 2_000
-    """Characters of query text, and of any name."""
+    """Characters of query text, of any name, and of all names of a tree."""
     query_depth: int = 24
     """Nodes on the longest path from the root of a query to a leaf; 128 at most."""
     query_nodes: int = 128

@@ -9,7 +9,6 @@ says so, which no request can cross.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 import time
 from collections.abc import Callable
@@ -120,17 +119,3 @@ def make_server(
         timeout_graceful_shutdown=max(1, round(limits.shutdown_s)),
     )
     return Server(app, config, limits.farewell_s, on_ready)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the host.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
-    (True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

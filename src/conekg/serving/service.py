@@ -42,6 +42,7 @@ from conekg.serving.schemas import (
 from conekg.serving.scoring import Scorer
 from conekg.serving.trees import (
     check_branches,
+    check_names,
     check_size,
     check_text,
     num_branches,
@@ -146,6 +147,7 @@ class Service:
         if (request.query is None) == (request.tree is None):
             raise QueryError("send either a query or a tree, and not both")
         if request.tree is not None:
+            check_names(request.tree, self._limits)
             query = query_from_tree(request.tree, self._vocabulary)
             check_size(query, self._limits)
         else:

@@ -6,6 +6,7 @@ text, so that the rules of quoting live in `query` alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import assert_never
 
@@ -59,6 +60,30 @@ def query_from_tree(tree: Tree, vocabulary: Vocabulary, place: str = "tree") -> 
             _check_nameless(tree, place)
             return Or(operands)
     assert_never(tree.kind)
+
+
+def check_names(tree: Tree, limits: Limits) -> None:
+    """Raise `QueryTooLargeError`, with its place, at the name that is beyond what a text may have.
+
+    Labels are not read, however long.
+    """
+    size = 0
+    for place, name in _names_of(tree, "tree"):
+        size += len(name)
+        if size > limits.query_chars:
+            raise QueryTooLargeError(
+                f"{place}.name: the names of the tree up to this one have {size} characters; "
+                f"this server takes {limits.query_chars}",
+                hint="ask for its parts one at a time",
+            )
+
+
+def _names_of(tree: Tree, place: str) -> Iterator[tuple[str, str]]:
+    """The names of a tree and where each stands, in reading order."""
+    if tree.name is not None:
+        yield place, tree.name
+    for index, operand in enumerate(tree.operands):
+        yield from _names_of(operand, f"{place}.operands.{index}")
 
 
 def tree_of_query(query: Query, vocabulary: Vocabulary) -> Tree:

@@ -18,6 +18,7 @@ from conekg.graph.knowledge_graph import Split
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP
 from conekg.sampling.query_set import QuerySet
 from conekg.serving.examples import examples_of
+from conekg.serving.hosts import Hosts
 from conekg.serving.http import create_app
 from conekg.serving.limits import Limits
 from conekg.serving.server import Server, make_server
@@ -35,6 +36,8 @@ class Settings:
     limits: Limits
     api_key: str | None
     access_log: bool
+    hosts: Hosts | None
+    """The names it answers to; None for any."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ def load_app(settings: Settings, share: Share | None = None) -> tuple[FastAPI, R
         api_key=settings.api_key,
         examples=examples_of(answerer.graph, examples, can_negate=answerer.model.can_negate),
         share=share,
+        hosts=settings.hosts,
     )
     return app, Ready(answerer.calibration is not None)
 

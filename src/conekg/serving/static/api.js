@@ -7,7 +7,6 @@ export class ApiError extends Error {
   constructor(body) {
     super(body.message);
     Object.assign(this, { kind: body.kind, hint: body.hint ?? null, span: body.span ?? null });
-    this.name_ = body.name ?? null;
     this.suggestions = body.suggestions ?? [];
   }
 }

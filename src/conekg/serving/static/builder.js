@@ -1,5 +1,6 @@
 // <ck-builder>: the question as a drawing that can be clicked: choose a step, then follow a
-// relation, join it with another set, or negate it. The drawing always shows the typed text.
+// relation, join it with another set, or negate it. The drawing shows the typed text; while that
+// cannot be read, it waits, because a change of the drawing would take the place of the text.
 
 import { Completion } from "/static/completion.js";
 import { drawTree } from "/static/diagram.js";
@@ -17,7 +18,14 @@ class Builder extends HTMLElement {
     this.canvas = html("div", { class: "canvas" });
     this.tools = html("div", { class: "tools", role: "toolbar", "aria-label": "Change the chosen step" });
     this.panel = html("div", { class: "panel", hidden: true });
-    this.replaceChildren(this.canvas, this.tools, this.panel);
+    this.work = html("div", {}, this.canvas, this.tools, this.panel);
+    this.held = html(
+      "p",
+      { class: "held", hidden: true },
+      "The text above cannot be read yet. Mend it, or ",
+      html("button", { type: "button", class: "chip", onclick: () => this.startAfresh() }, "Start afresh"),
+    );
+    this.replaceChildren(this.held, this.work);
     new ResizeObserver(() => this.draw()).observe(this.canvas);
     this.show(null);
   }
@@ -26,11 +34,23 @@ class Builder extends HTMLElement {
   show(tree) {
     const tool = this.tools.contains(document.activeElement) ? document.activeElement.dataset.tool : null;
     this.tree = tree;
+    this.hold(false);
     if (!this.isOn(this.path)) this.path = [];
     this.closePanel();
     this.draw();
     this.drawTools();
     if (tool !== null) this.focusTool(tool);
+  }
+
+  /** Takes no clicks, or takes them again; for as long as the text is not what is drawn. */
+  hold(isHeld = true) {
+    this.held.hidden = !isHeld;
+    this.work.inert = isHeld;
+  }
+
+  startAfresh() {
+    announce(this, "question-dropped", {});
+    this.focusTool("start");
   }
 
   /** Keeps the keyboard where it was: the button of that name, or the first where it is gone. */

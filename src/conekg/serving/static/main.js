@@ -25,7 +25,7 @@ const cones = part("ck-cones");
 const notice = part("ck-notice");
 const details = [part(".why-card"), part(".cones-card")];
 
-const state = { asked: "", only: null, topK: PAGE_OF_ANSWERS, mostAnswers: Infinity };
+const state = { drawn: "", asked: "", only: null, topK: PAGE_OF_ANSWERS, mostAnswers: Infinity };
 
 /** Runs `work(signal)`; a later run of the same kind makes the earlier one irrelevant. */
 const turns = {};
@@ -67,54 +67,72 @@ function settle(...kinds) {
   else notice.clear();
 }
 
-function showParsed(parsed) {
+function showParsed(parsed, text) {
   settle("parse");
+  state.drawn = text;
   question.showError(null);
   reading.show(parsed);
   builder.show(parsed?.tree ?? null);
 }
 
 async function understand(text) {
+  understandSoon.cancel();
   if (text === "") {
     forget("parse");
-    showParsed(null);
+    showParsed(null, "");
     return;
   }
   try {
     const parsed = await latest("parse", (signal) => api.parse({ query: text }, signal));
-    if (parsed) showParsed(parsed);
+    if (parsed) showParsed(parsed, text);
   } catch (error) {
+    builder.hold();
     report("parse", error, () => understand(text));
   }
 }
 const understandSoon = debounce(understand, 220);
 
 function startOver() {
-  understandSoon.cancel();
   question.text = "";
   understand("");
   forgetAnswers();
 }
 
-async function build(tree) {
+function startAfresh() {
+  startOver();
+  remember("");
+}
+
+/** A tree takes the place of the text that was drawn, never of what has been typed since. */
+async function build(tree, text = state.drawn) {
+  if (question.text !== text) {
+    understand(question.text);
+    return;
+  }
+  understandSoon.cancel();
   if (tree === null) {
-    startOver();
-    remember("");
+    startAfresh();
     return;
   }
   try {
     const parsed = await latest("parse", (signal) => api.parse({ tree }, signal));
-    if (!parsed) return;
+    if (!parsed || question.text !== text) return;
     question.text = parsed.query;
-    showParsed(parsed);
+    showParsed(parsed, question.text);
     await ask(parsed.query);
   } catch (error) {
-    report("parse", error, () => build(tree));
+    report("parse", error, () => build(tree, text));
   }
 }
 
 function hideDetails() {
   for (const card of details) card.hidden = true;
+  tell("");
+}
+
+/** Say what is seen elsewhere on the page to those who do not see it. */
+function tell(text) {
+  part("#news").textContent = text;
 }
 
 function forgetAnswers() {
@@ -130,10 +148,9 @@ function remember(text) {
   history.pushState(null, "", text === "" ? location.pathname : `#q=${encodeURIComponent(text)}`);
 }
 
-const linked = () => new URLSearchParams(location.hash.slice(1)).get("q") ?? "";
+const linked = () => (new URLSearchParams(location.hash.slice(1)).get("q") ?? "").trim();
 
 async function ask(text, { topK = Math.min(PAGE_OF_ANSWERS, state.mostAnswers) } = {}) {
-  understandSoon.cancel();
   if (text === "") {
     forgetAnswers();
     remember("");
@@ -164,6 +181,7 @@ async function askAndUnderstand(text) {
 async function explain(answer) {
   const query = state.asked;
   answers.choose(answer.name);
+  tell("Looking for reasons…");
   try {
     const both = await latest("explain", (signal) =>
       Promise.all([
@@ -179,9 +197,11 @@ async function explain(answer) {
     picture.hidden = both[1].cones.length === 0;
     explanation.show(both[0]);
     cones.show(both[1], both[0].witnesses[0]?.answer.member);
+    tell(explanation.querySelector("p").textContent);
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     why.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
   } catch (error) {
+    tell("");
     report("explain", error, () => explain(answer));
   }
 }
@@ -190,6 +210,7 @@ function listen() {
   document.addEventListener("question-typed", ({ detail }) => understandSoon(detail.text));
   document.addEventListener("question-asked", ({ detail }) => askAndUnderstand(detail.text));
   document.addEventListener("question-built", ({ detail }) => build(detail.tree));
+  document.addEventListener("question-dropped", startAfresh);
   document.addEventListener("question-chosen", ({ detail }) => {
     question.text = detail.text;
     askAndUnderstand(detail.text);

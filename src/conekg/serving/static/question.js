@@ -31,8 +31,13 @@ export function wordAt(text, cursor) {
   };
 }
 
-/** A name as an IRI of SPARQL: itself if it is one, else in the namespace of names (`query/iri.py`). */
-const asIri = (name) => (/^(https?:\/\/|urn:)/.test(name) ? name : `urn:conekg:${encodeURIComponent(name)}`);
+const ADDRESS = /^(https?:\/\/|urn:(?!conekg:))[^\0-\x20<>"{}|\\^`]+$/;
+
+/**
+ * An IRI that SPARQL reads as a name: a web address as it is, all else in the namespace of names,
+ * where any name can stand (`query/iri.py`).
+ */
+export const asIri = (name) => (ADDRESS.test(name) ? name : `urn:conekg:${encodeURIComponent(name)}`);
 
 class Question extends HTMLElement {
   connectedCallback() {
@@ -47,7 +52,9 @@ class Question extends HTMLElement {
       suggest: (signal) => this.suggest(signal),
       choose: (item) => this.insert(item),
     });
-    this.error = html("div", { id: "question-error", class: "question-error", hidden: true });
+    // Always on the page: a change of what was hidden is not read out. Politely, for it comes
+    // while the text is being typed.
+    this.error = html("div", { id: "question-error", "aria-live": "polite", "aria-atomic": "true" });
     const form = html(
       "form",
       {
@@ -122,7 +129,6 @@ class Question extends HTMLElement {
 
   /** Show what is wrong with the text, where, and what may have been meant. */
   showError(error) {
-    this.error.hidden = error === null;
     this.field.setAttribute("aria-invalid", String(error !== null));
     if (error === null) {
       this.error.replaceChildren();
@@ -142,7 +148,7 @@ class Question extends HTMLElement {
     } else if (error.hint) {
       parts.push(html("p", { class: "hint" }, error.hint));
     }
-    this.error.replaceChildren(...parts);
+    this.error.replaceChildren(html("div", { class: "question-error" }, parts));
   }
 
   /** Where a span of the server lies in the field: it counts characters, from the first one. */

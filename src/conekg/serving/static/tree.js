@@ -53,8 +53,3 @@ export function remove(tree, path) {
   }
   return null;
 }
-
-/** The number of nodes. */
-export function size(tree) {
-  return 1 + tree.operands.reduce((sum, operand) => sum + size(operand), 0);
-}
