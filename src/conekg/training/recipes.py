@@ -119,7 +119,7 @@ def _fast(model: str, graph_name: str) -> tuple[ModelConfig, TrainingRecipe]:
         config = replace(config, projection="published", initial_scale=3.0)
     fast = replace(
         fast,
-        steps={"fb15k": 180_000, "fb15k-237": 110_000}.get(data_set or "", 70_000),
+        steps={"fb15k": 107_000, "fb15k-237": 110_000}.get(data_set or "", 70_000),
         positives=8,
         # By the validation mean over all structures; on the other graphs short trials saw no
         # gain for negations.
