@@ -220,6 +220,7 @@ def test_saving_and_loading(calibration: Calibration, tmp_path: Path) -> None:
         lambda content: content["predicted"]["curve"].update(x=[2.0, -1.0]),
         lambda content: content["predicted_of"]["e.r"]["curve"].update(x=[2.0, 1.0]),
         lambda content: content.update(count=3),
+        lambda content: content.update(num_queries=math.inf),
         lambda content: content.update(count_of=[1, 2]),
         lambda content: content["count_of"]["e.r"].pop("factor"),
     ],

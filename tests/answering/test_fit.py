@@ -108,6 +108,25 @@ def test_an_interrupted_fit_keeps_its_model(tmp_path):
     assert finished.outcome.finished
 
 
+def test_an_interrupted_fit_keeps_its_queries(tmp_path):
+    """The same protocol again is no mistake, and it is told that nothing is sampled by it."""
+    folder, heard = tmp_path / "run", Heard()
+    fit(tiny_graph(), folder, settings=SETTINGS, protocol=FEW, max_minutes=0.0, device=CPU)
+    for other in (
+        replace(FEW, name="mine"),
+        replace(FEW, train_negation_count=1),
+        replace(FEW, evaluation_count=1),
+        replace(FEW, trained=FEW.trained[1:]),
+        PRESETS["nell995"],
+    ):
+        with pytest.raises(ConfigError, match=f"than the protocol {other.name!r} makes") as caught:
+            fit(tiny_graph(), folder, protocol=other, resume=True, device=CPU)
+        assert caught.value.key == "protocol"
+    options = {"protocol": FEW, "resume": True, "device": CPU}
+    assert fit(tiny_graph(), folder, events=heard, **options).outcome.finished
+    assert any(what == "the queries that the run has" for what, _ in heard.choices)
+
+
 def test_the_recipe_fits_graph_and_machine():
     heard = Heard()
     gpu = torch.device("cuda")

@@ -6,12 +6,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conekg.errors import ConeKGError
+from conekg.errors import ConeKGError, QueryTooLargeError
 from conekg.evaluation import evaluate as module
 from conekg.evaluation.evaluate import evaluate
 from conekg.graph.ragged import Ragged
 from conekg.model.catalog import MODELS, build_model
-from conekg.query.shape import NEGATION_STRUCTURES, STRUCTURES
+from conekg.query.shape import NEGATION_STRUCTURES, STRUCTURES, Shape
 from conekg.query.tree import Anchor, And, Not, Or, Project
 from conekg.sampling.answers import easy_and_hard
 from conekg.sampling.query_set import QueryBlock, QuerySet
@@ -173,6 +173,19 @@ def test_batches_change_nothing(monkeypatch):
     assert told[-1][0] == told[-1][1] == sum(r.num_queries for r in whole.structures)
 
 
+def test_progress_counts_what_cannot_be_answered_too():
+    told, queries = [], tiny_queries()["test"]
+    assert queries.blocks[-1].shape.name in NEGATION_STRUCTURES
+    evaluate(
+        new_model("box"),
+        queries,
+        num_entities=SIZE,
+        progress=lambda done, total: told.append((done, total)),
+    )
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1]
+
+
 def test_a_limit_takes_evenly_spaced_queries():
     shape = STRUCTURES["1p"]
     links = np.unique(GRAPH.edges("test")[:, :2], axis=0)
@@ -216,6 +229,49 @@ def test_unions_by_de_morgan_use_the_operators():
     assert by_law.measured["2u"] != by_branch.measured["2u"]
     boxes = evaluate(new_model("box"), tiny_queries()["test"], num_entities=SIZE, union="demorgan")
     assert "negation" in boxes.unanswered["2u"]
+
+
+def seven_unions():
+    """(a | b) & (c | d) & ...: 128 union-free branches, and its form by De Morgan's law."""
+    links = [Project(Anchor(slot), slot) for slot in range(14)]
+    pairs = list(zip(links[::2], links[1::2], strict=True))
+    shape = Shape(And(tuple(Or(pair) for pair in pairs)))
+    return shape, And(tuple(Not(And((Not(one), Not(other)))) for one, other in pairs))
+
+
+def one_query(shape, hard):
+    """A query of entities and relations 0, 1, ... that has these hard answers, true or not."""
+    anchors = np.arange(shape.num_anchors, dtype=np.int32)[None]
+    relations = np.arange(shape.num_relations, dtype=np.int32)[None] % GRAPH.num_relations
+    return QueryBlock(shape, anchors, relations, Ragged.from_rows([[]]), Ragged.from_rows([hard]))
+
+
+def test_by_de_morgan_a_union_may_have_any_number_of_branches():
+    model = new_model("cone")
+    shape, by_law = seven_unions()
+    block = one_query(shape, [3])
+    with pytest.raises(QueryTooLargeError, match="128 union-free branches"):
+        evaluate(model, QuerySet("test", (block,)), num_entities=SIZE)
+    report = evaluate(model, QuerySet("test", (block,)), num_entities=SIZE, union="demorgan")
+    query = Shape(by_law).ground(block.anchors[0].tolist(), block.relations[0].tolist())
+    scores = slow_scores(model, query)
+    rank = 1 + sum(score > scores[3] for score in scores)
+    assert 1 < rank < SIZE
+    # Within one rank: scores differ in the last bits between batched and single evaluation.
+    assert 1 / report.measured[shape.name].mrr == pytest.approx(rank, abs=1.0)
+
+
+@pytest.mark.parametrize(("union", "rows"), [("dnf", [1] * 4), ("demorgan", [2] * 2)])
+def test_batches_are_as_large_as_what_is_embedded_allows(monkeypatch, union, rows):
+    """Memory for two scores an entity: of a union by DNF one query has both."""
+    monkeypatch.setitem(module._SCORES_AT_ONCE, "cpu", 2 * SIZE)
+    block = one_query(STRUCTURES["2u"], [3]).take(np.zeros(4, dtype=np.int64))
+    seen, scores = [], module.ModelScorer.scores
+    monkeypatch.setattr(
+        module.ModelScorer, "scores", lambda self, b: seen.append(len(b)) or scores(self, b)
+    )
+    evaluate(new_model("cone"), QuerySet("test", (block,)), num_entities=SIZE, union=union)
+    assert seen == rows
 
 
 def test_a_failed_evaluation_leaves_the_model_training():

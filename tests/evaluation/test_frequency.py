@@ -8,8 +8,8 @@ from conekg.evaluation.frequency import FrequencyScorer, answer_counts
 from conekg.graph.adjacency import build_adjacency
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import STRUCTURES, Shape, shape_of
-from conekg.query.tree import Anchor, Not
-from conekg.sampling.query_set import QueryBlock
+from conekg.query.tree import Anchor, And, Not, Or, Project
+from conekg.sampling.query_set import QueryBlock, QuerySet
 from tiny import tiny_graph, tiny_queries
 
 GRAPH = tiny_graph()
@@ -87,6 +87,28 @@ def test_only_the_last_relations_count():
 
 def test_a_query_that_names_no_relation_is_a_tie():
     assert set(scores(shape_of(Not(Anchor(0))), [])) == {0.0}
+
+
+def test_any_number_of_branches_is_answered():
+    """Seven unions of two are 128 branches of a DNF, which nobody needs here."""
+    links_of = [Project(Anchor(slot), slot) for slot in range(14)]
+    pairs = zip(links_of[::2], links_of[1::2], strict=True)
+    shape = Shape(And(tuple(Or(pair) for pair in pairs)))
+    relations = [0, 2, 0, 3, 1, 0, 5, 0, 4, 0, 0, 0, 2, 0]
+    found = scores(shape, relations)
+    pairs = list(zip(relations[::2], relations[1::2], strict=True))
+    assert found == expected(lambda e: min(max(count(a, e), count(b, e)) for a, b in pairs))
+    block = QueryBlock(
+        shape,
+        np.zeros((1, 14), dtype=np.int32),
+        np.array([relations], dtype=np.int32),
+        Ragged.from_rows([[]]),
+        Ragged.from_rows([[int(np.argmax(found))]]),
+    )
+    scorer = FrequencyScorer(GRAPH.adjacency("train"))
+    report = evaluate(scorer, QuerySet("test", (block,)), num_entities=GRAPH.num_entities)
+    assert max(found) > 0
+    assert report.measured[shape.name].mrr == 1 / (1 + (found.count(max(found)) - 1) / 2)
 
 
 def test_every_structure_is_answered():

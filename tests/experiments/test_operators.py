@@ -15,7 +15,7 @@ from conekg.experiments.operators import (
     union_overlap,
 )
 from conekg.model.catalog import build_model
-from conekg.training.run import open_run
+from conekg.training.run import Run, open_run
 from tiny import tiny_queries
 
 GRID = np.linspace(-math.pi, math.pi, 36_000, endpoint=False)
@@ -186,6 +186,14 @@ def test_cones_of_links_are_the_models(structure, column, measure, trained, opti
         table.row(f"ConE (cone), cones of links, {how}") for how in ("total length", "by dimension")
     ]
     assert [row.values[column] for row in rows] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_run_without_queries_has_no_links_and_says_so(trained, options, monkeypatch):
+    run = trained["cone"]
+    monkeypatch.setattr(Run, "has_queries", lambda self, split: split != "valid")
+    (table,) = operators([run], replace(options, pairs=2, split="valid"))
+    assert [row.label for row in table.rows if "links" in row.label] == []
+    assert "ConE (cone) has no valid queries, so no cones of links." in table.notes
 
 
 def test_the_papers_ratios_stand_beside(trained, options):

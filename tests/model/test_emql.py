@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -67,6 +68,18 @@ def test_an_anchor_is_a_set_of_one() -> None:
     torch.testing.assert_close(centroid, model.entity[[3, 5]])
     member = model.is_member(sketch, torch.arange(NUM_ENTITIES).repeat(2, 1))
     assert member.nonzero().tolist() == [[0, 3], [1, 5]]
+
+
+@pytest.mark.parametrize("top_k", [1, 4, 40])
+def test_a_member_weighs_half_of_an_equal_share_at_least(top_k: int) -> None:
+    """Of k equal members each weighs 1/k; who weighs a little less than half of it is none."""
+    model = emql(top_k=top_k)
+    shares = [1.0, 0.51, 0.5, 0.49, 0.25, 0.0]
+    weights = torch.tensor([[share / top_k for share in shares]], dtype=torch.float64)
+    ids = torch.arange(len(shares))[None]
+    sketch = model.sketch(ids, weights)
+    torch.testing.assert_close(model.weight_in(sketch, ids), weights)  # no two share all cells
+    assert model.is_member(sketch, ids)[0].tolist() == [True, True, True, False, False, False]
 
 
 @pytest.mark.parametrize(("subject", "relation"), [(0, 0), (1, 2)])
@@ -210,3 +223,19 @@ def test_drawn_pairs_exist_and_overlap(seed: int) -> None:
     others = index.members(*index.draw_overlapping(members, generator))
     assert (members.sum(dim=1) > 0).all()
     assert (members & others).any(dim=1).all()
+
+
+def test_pairs_that_overlap_are_drawn_uniformly() -> None:
+    """A member of the set, each as often; then a fact about it, each as often."""
+    facts = [(0, 0, 5), (1, 0, 5), (2, 1, 5), (3, 2, 6), (3, 2, 5), (4, 0, 7)]
+    index = FactIndex(torch.tensor(facts), NUM_ENTITIES, 6)
+    rows = 6000
+    members = torch.zeros(rows, NUM_ENTITIES, dtype=torch.bool)
+    members[:, [5, 6]] = True
+    pairs = index.draw_overlapping(members, torch.Generator().manual_seed(0))
+    drawn = Counter(zip(*(ids.tolist() for ids in pairs), strict=True))
+    # Four facts are about 5, one about 6: (3, 2) leads to both.
+    expected = {(0, 0): 1 / 8, (1, 0): 1 / 8, (2, 1): 1 / 8, (3, 2): 1 / 2 + 1 / 8}
+    assert drawn.keys() == expected.keys()
+    for pair, share in expected.items():
+        assert drawn[pair] / rows == pytest.approx(share, abs=0.03), pair

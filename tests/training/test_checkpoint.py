@@ -1,4 +1,5 @@
 import errno
+import hashlib
 import json
 
 import pytest
@@ -63,12 +64,92 @@ def test_a_flipped_bit_is_found(tmp_path):
     load_parameters(tmp_path)  # the other file is whole
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'{"step": 1}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"null", b'{"step": 1}', b"\xff\xfe\xfd", b"[" * 100_000]
+)
 def test_a_damaged_manifest_is_an_error_of_its_own(tmp_path, content):
     save_checkpoint(tmp_path, checkpoint(1))
-    (tmp_path / "checkpoint.json").write_bytes(content)
-    with pytest.raises(CheckpointError, match="damaged"):
-        load_checkpoint(tmp_path)
+    path = tmp_path / "checkpoint.json"
+    path.write_bytes(content)
+    for read in (load_checkpoint, load_parameters, checkpoint_step):
+        with pytest.raises(CheckpointError) as caught:
+            read(tmp_path)
+        assert caught.value.message.startswith(f"{path} is damaged: it ")
+        assert "restore it" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("format",), "1"),
+        (("step",), "1"),
+        (("step",), True),
+        (("step",), -1),
+        (("step",), 1.5),
+        (("step",), float("inf")),
+        (("best_score",), "0.25"),
+        (("seconds",), None),
+        pytest.param(("seconds",), 10**400, id="too large for a float"),
+        (("files", "parameters"), None),
+        (("files", "parameters", "name"), None),
+        (("files", "parameters", "name"), "../elsewhere"),
+        (("files", "parameters", "name"), "a\0b"),
+        (("files", "parameters", "size"), "88"),
+        (("files", "parameters", "sha256"), 7),
+    ],
+)
+def test_a_manifest_with_a_value_of_another_kind_is_refused(tmp_path, place, value):
+    save_checkpoint(tmp_path, checkpoint(1))
+    path = tmp_path / "checkpoint.json"
+    content = json.loads(path.read_text())
+    *outer, key = place
+    inner = content
+    for name in outer:
+        inner = inner[name]
+    inner[key] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(CheckpointError, match=f"damaged: '{key}' is ") as caught:
+        load_parameters(tmp_path)
+    assert "restore it" in caught.value.hint
+
+
+def rewrite(folder, kind, content):
+    """Put other bytes in the place of a tensor file, with a size and a checksum that suit them."""
+    path = folder / "checkpoint.json"
+    manifest = json.loads(path.read_text())
+    entry = manifest["files"][kind]
+    (folder / entry["name"]).write_bytes(content)
+    entry |= {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    path.write_text(json.dumps(manifest))
+    return folder / entry["name"]
+
+
+def header(text):
+    return len(text).to_bytes(8, "little") + text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"not tensors at all",
+        header(b"{"),
+        header(b"[]"),
+        header(b'{"entity": 3}'),
+        header(b'{"entity": {"dtype": "F99", "shape": [1], "data_offsets": [0, 4]}}') + bytes(4),
+        header(b'{"entity": {"dtype": "F32", "shape": [3, 2], "data_offsets": [0, 24]}}'),
+        header(b'{"entity": {"dtype": "F32", "shape": [9], "data_offsets": [0, 24]}}') + bytes(24),
+    ],
+    ids=range(8),
+)
+def test_a_damaged_header_of_tensors_is_told_with_its_file(tmp_path, content):
+    save_checkpoint(tmp_path, checkpoint(1))
+    path = rewrite(tmp_path, "parameters", content)
+    for read in (load_checkpoint, load_parameters):
+        with pytest.raises(CheckpointError) as caught:
+            read(tmp_path)
+        assert caught.value.message.startswith(f"{path} is damaged: it holds no tensors: ")
+        assert "restore it" in caught.value.hint
 
 
 @pytest.mark.parametrize("key", ["step", "best_score", "seconds", "files"])

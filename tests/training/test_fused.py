@@ -380,6 +380,34 @@ def test_a_replayed_graph_moves_as_uncaptured_steps_do(
         torch.testing.assert_close(replayed[key], value, msg=key)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:torch")
+@pytest.mark.parametrize("changes", [{}, pytest.param(COMPILED, marks=pytest.mark.gpu)])
+def test_every_step_has_dropout_masks_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, object]
+) -> None:
+    """Of one batch, and weights that stay, only the masks can tell one gradient from another."""
+    monkeypatch.setitem(MODELS, "cone", MODELS["cone"] | {"dropout": 0.3})
+
+    def two_gradients() -> list[torch.Tensor]:
+        """Of the entities, by the last two steps; on a GPU both are replays of the graph."""
+        model, data, recipe = prepare("cone")
+        updater = fused.FusedUpdater(model, data, replace(recipe, batch_size=8, **changes))
+        found = []
+        for _ in range(PAST_CAPTURE + 1):
+            updater.reset_moments()
+            updater._counters.zero_()
+            updater.step(0.0)
+            found.append(10.0 * updater.state()["entity:exp_avg"])
+        assert (updater._graph is not None) == (DEVICE.type == "cuda")
+        return found[-2:]
+
+    before, after = two_gradients()
+    largest = float(before.abs().max())
+    assert float((after - before).abs().max()) > 1e-3 * largest
+    for own, again in zip((before, after), two_gradients(), strict=True):
+        torch.testing.assert_close(again, own, atol=1e-4 * largest, rtol=1e-4)
+
+
 @pytest.mark.gpu
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:torch")
 @pytest.mark.parametrize(

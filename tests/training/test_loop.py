@@ -399,6 +399,15 @@ def test_every_model_overfits_a_tiny_graph(tmp_path, model, options):
     assert untrained.mean("mrr") < trained.mean("mrr")
 
 
+@pytest.mark.parametrize("minutes", [-1.0, float("nan")])
+def test_a_time_that_is_none_is_refused_before_any_step(tmp_path, minutes):
+    run = tiny_run(tmp_path / "run")
+    with pytest.raises(ConfigError, match="max_minutes = ") as caught:
+        train(run, device=CPU, max_minutes=minutes)
+    assert caught.value.key == "max_minutes"
+    assert not run.checkpoint_folder("last").exists()
+
+
 def test_picks_a_device():
     assert pick_device().type == ("cuda" if torch.cuda.is_available() else "cpu")
     assert pick_device("cpu").type == "cpu"

@@ -164,6 +164,45 @@ def test_near_misses_are_refused_where_nothing_is_negated():
     assert shorter.training.near_misses > 0
 
 
+@pytest.mark.parametrize("setting", ["training.drop_factor=7", "training.fresh_moments=false"])
+@pytest.mark.parametrize("decay", ["drops", "linear"])
+def test_how_to_drop_is_refused_where_nothing_drops(setting, decay):
+    recipe, key = find_recipe("paper", "cone"), setting.partition("=")[0]
+    never = [f"training.decay={decay}", "training.drops_at=[]"]
+    in_file = {"training": {"drops_at": [], "decay": decay} | dict([_as_item(setting)])}
+    for changes, settings in (({}, [*never, setting]), ({}, [setting, *never]), (in_file, [])):
+        with pytest.raises(ConfigError, match="change nothing: the learning rate never") as caught:
+            change_recipe(recipe, changes, settings)
+        assert caught.value.key == key
+    assert change_recipe(recipe, {}, [setting]).training.drops_at
+    assert change_recipe(recipe, {}, [setting, "training.drops_at=[0.1]"]).training.drops_at
+
+
+def _as_item(setting):
+    key, _, value = setting.partition("=")
+    return key.removeprefix("training."), tomllib.loads(f"value = {value}")["value"]
+
+
+def test_how_to_drop_is_refused_even_as_it_is_by_default():
+    never = ["training.drops_at=[]"]
+    for setting in ("training.drop_factor=5", "training.fresh_moments=true"):
+        with pytest.raises(ConfigError, match="change nothing"):
+            change_recipe(find_recipe("small", "cone"), {}, [*never, setting])
+
+
+def test_drops_that_came_with_a_recipe_are_nobodys_mistake():
+    """Without its drops, the recipe `small` still says how it would do them; so does its file."""
+    small, fast = find_recipe("small", "cone"), find_recipe("fast", "cone")
+    never = change_recipe(small, {}, ["training.drops_at=[]"])
+    assert never.training.drop_factor == small.training.drop_factor != fast.training.drop_factor
+    assert change_recipe(never, {}, ["training.drop_factor=3"]) == never
+    recorded = dump_recipe(never)
+    assert parse_recipe(recorded) == never
+    for recipe in (small, fast):
+        again = change_recipe(recipe, tomllib.loads(recorded), []).training
+        assert (again.drops_at, again.drop_factor, again.fresh_moments) == ((), 3.0, False)
+
+
 def test_a_configuration_file_is_merged_and_settings_come_last(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(

@@ -11,7 +11,7 @@ from conekg.model.catalog import MODELS
 from conekg.sampling.query_set import load_query_set, save_query_set
 from conekg.training import run as run_module
 from conekg.training.loop import train
-from conekg.training.run import check_vacant, create_run, is_run, open_run
+from conekg.training.run import Run, check_vacant, create_run, is_run, open_run
 from tiny import tiny_graph, tiny_queries, tiny_recipe, tiny_run
 
 CPU = torch.device("cpu")
@@ -97,6 +97,89 @@ def test_what_is_no_run_says_so(tmp_path):
     (tmp_path / "run.json").write_text('{"format": 99, "conekg": "9.9"}')
     with pytest.raises(CheckpointError, match=r"conekg 9\.9"):
         open_run(tmp_path)
+
+
+DAMAGES = [
+    (b"", "it is empty"),
+    (b'{"format": 1, "con', "it is not JSON"),
+    (b"conekg", "it is not JSON"),
+    (b"\x93\xff\x00", "it is not JSON"),
+    (b"[" * 100_000, "it is not JSON"),
+    (b"[1]", "it holds [1], where an object belongs"),
+    (b"null", "it holds None, where an object belongs"),
+    (b"{}", "it lacks 'format'"),
+    (b'{"format": true}', "'format' is True, where a whole number belongs"),
+    (b'{"format": 1, "conekg": "0.1"}', "it lacks 'torch'"),
+]
+
+
+@pytest.mark.parametrize(("content", "complaint"), DAMAGES, ids=range(len(DAMAGES)))
+def test_a_damaged_description_is_told_with_its_file_and_a_remedy(tmp_path, content, complaint):
+    run = tiny_run(tmp_path / "run")
+    path = run.folder / "run.json"
+    path.write_bytes(content)
+    for read in (open_run, lambda folder: Run(folder).graph):
+        with pytest.raises(CheckpointError) as caught:
+            read(run.folder)
+        assert caught.value.message.startswith(f"{path} is damaged: {complaint}")
+        assert "copy of the run" in caught.value.hint
+
+
+@pytest.mark.parametrize("key", ["conekg", "torch", "model", "recipe", "seed", "graph"])
+def test_what_a_description_lacks_is_named(tmp_path, key):
+    run = tiny_run(tmp_path / "run")
+    path = run.folder / "run.json"
+    info = json.loads(path.read_text())
+    graphs = [{"graph": info["graph"] | {"fingerprint": value}} for value in (None, 7)]
+    for spoilt, complaint in (
+        ({name: info[name] for name in info if name != key}, f"lacks '{key}'"),
+        (info | {key: [1]}, rf"'{key}' is \[1\]"),
+        *((info | graph, "'fingerprint' is") for graph in graphs),
+        (info | {"graph": {"name": "tiny"}}, "lacks 'fingerprint'"),
+    ):
+        path.write_text(json.dumps(spoilt))
+        with pytest.raises(CheckpointError, match=rf"run\.json is damaged: .*{complaint}"):
+            open_run(run.folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "training.steps is missing"),
+        (b"[training", "is not TOML"),
+        (b"steps = " + b"[" * 100_000, "is not TOML"),
+        (b"\xff\xfe", "is damaged: 'utf-8'"),
+        (b"training = 3", "a table of keys is needed"),
+        (b"recipe = 3\n[training]\nsteps = 3", "recipe = 3: text is needed"),
+        (b"[model]\nname = 3\n[training]\nsteps = 3", "model.name = 3: text is needed"),
+        (b"[training]\nsteps = '3'", "a whole number is needed"),
+        (b"[training]\nsteps = 3\nnews = 1", "unknown key 'training.news'"),
+    ],
+)
+def test_a_damaged_recipe_is_told_with_its_file_and_a_remedy(tmp_path, content, complaint):
+    run = tiny_run(tmp_path / "run")
+    path = run.folder / "recipe.toml"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError) as caught:
+        open_run(run.folder).new_model()
+    assert caught.value.message.startswith(str(path))
+    assert complaint in caught.value.message
+    assert "copy of the run" in caught.value.hint
+    path.unlink()
+    with pytest.raises(
+        CheckpointError, match=r"cannot read .*recipe\.toml: No such file"
+    ) as caught:
+        _ = open_run(run.folder).recipe
+    assert "copy of the run" in caught.value.hint
+
+
+def test_a_recipe_of_another_version_names_the_version(tmp_path):
+    run = tiny_run(tmp_path / "run")
+    (run.folder / "recipe.toml").write_text("[training]\nsteps = 3\nnews = 1")
+    (run.folder / "run.json").write_text(json.dumps(run.info | {"conekg": "9.9"}))
+    with pytest.raises(CheckpointError, match=r"unknown key 'training\.news'") as caught:
+        _ = open_run(run.folder).recipe
+    assert caught.value.hint.startswith("use conekg 9.9, which made the run, or restore")
 
 
 def test_a_run_before_its_first_checkpoint_has_no_model(tmp_path):

@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from conekg.errors import CheckpointError
 from conekg.training import tracking
 from conekg.training.tracking import Tracker, read_metrics
 
@@ -29,6 +30,31 @@ def test_resuming_drops_what_will_be_run_again_and_a_line_cut_short(tmp_path):
     with Tracker(tmp_path, from_step=2) as tracker:
         tracker.log("train", 3, {"path": 9.0})
     assert [line["path"] for line in read_metrics(tmp_path)] == [1.0, 0.5, 9.0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"step": 2, "ki',
+        b"\xff",
+        b"[2]",
+        b"2",
+        b'{"kind": "train", "path": 0.5}',
+        b'{"step": "2", "kind": "train"}',
+        b'{"step": 2, "kind": 3}',
+        b'{"step": 2, "kind": "train", "path": [0.5]}',
+    ],
+)
+def test_a_damaged_line_is_told_with_its_number(tmp_path, line):
+    path = tmp_path / "metrics.jsonl"
+    good = b'{"step": 1, "kind": "train", "path": 0.5}\n'
+    content = good + line + b"\n" + good
+    path.write_bytes(content)
+    for read in (read_metrics, lambda folder: Tracker(folder, from_step=9)):
+        with pytest.raises(CheckpointError, match=r"metrics\.jsonl is damaged: line 2") as caught:
+            read(tmp_path)
+        assert "remove the line" in caught.value.hint
+    assert path.read_bytes() == content, "nothing is lost"
 
 
 def test_tensorboard_is_optional(tmp_path, monkeypatch):

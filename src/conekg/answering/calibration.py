@@ -256,7 +256,7 @@ def load_calibration(path: Path) -> Calibration:
             count_of={k: _count_curve(own) for k, own in content["count_of"].items()},
             weights=content.get("weights"),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise StoreError(
             f"not a readable calibration: {error}",
             path=str(path),

@@ -36,9 +36,6 @@ from conekg.query.render import render_query
 from conekg.query.rewrite import push_negation, settle, simplify
 from conekg.query.tree import Anchor, Not, Project, Query, fold
 
-_NARROWEST = 8
-"""Cones that are shown unless others are asked for."""
-
 
 def explain(
     run: str | Path | Answerer,
@@ -80,12 +77,11 @@ def _entity_id(answerer: Answerer, entity: str | int) -> int:
 
 
 def sector_cones(
-    answerer: Answerer, query: Query, entity_id: int, *, dimensions: Sequence[int] | None = None
+    answerer: Answerer, query: Query, entity_id: int, *, dimensions: Sequence[int]
 ) -> tuple[SectorCone, ...]:
     """The query's cones with the entity's angles in them; empty for models without cones.
 
-    By default the eight dimensions whose cones are narrowest and so say most. Of a union
-    the branch that fits the entity best is shown.
+    Of a union the branch that fits the entity best is shown.
     """
     model = answerer.model
     if not isinstance(model, Cone):
@@ -99,8 +95,6 @@ def sector_cones(
         best = int(np.where(True if allowed is None else allowed[:, 0], scores, -np.inf).argmax())
         axis, half_aperture = (part[best].double().cpu().numpy() for part in embedded.region)
         angle = model.points(ids)[0, 0].double().cpu().numpy()
-    if dimensions is None:
-        dimensions = np.argsort(half_aperture, kind="stable")[:_NARROWEST].tolist()
     inside = np.abs(np.sin((angle - axis) / 2)) <= np.sin(half_aperture / 2)
     return tuple(
         SectorCone(

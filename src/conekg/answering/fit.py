@@ -100,7 +100,7 @@ def fit(
     `source` is a graph or anything `open_graph` takes. `config` and `settings` change the
     recipe: `settings=["training.steps=1000"]`. The model is ConE where none is named. With
     `resume`, a run that is already in `out` is continued as it was started: its own graph is
-    taken, and another model or recipe is refused.
+    taken, and another model, recipe or sampling protocol is refused.
     """
     events = events or FitEvents()
     folder = Path(out)
@@ -108,6 +108,13 @@ def fit(
     if resume and is_run(folder):
         run = open_run(folder)
         _refuse_another_recipe(run, model, recipe, config or {}, settings)
+        if protocol is not None:
+            _refuse_another_protocol(run, protocol)
+            events.chose(
+                "the queries that the run has",
+                f"it is continued as it was started; by the protocol {protocol.name!r} none are "
+                "sampled any more",
+            )
     else:
         check_vacant(folder)
         graph = source if isinstance(source, KnowledgeGraph) else read_graph(source, events)
@@ -161,6 +168,27 @@ def _refuse_another_recipe(
             f"{run.folder} was started with another recipe than these settings make; leave them "
             "out to continue it, or start a new run"
         )
+
+
+def _refuse_another_protocol(run: Run, protocol: SamplingProtocol) -> None:
+    """A run keeps its queries; a protocol that cannot have led to them is a mistake."""
+    wanted = protocol.for_graph(run.graph)
+    for split in SPLITS:
+        if not run.has_queries(split) or not _may_come_from(run.queries(split), wanted):
+            raise ConfigError(
+                f"{run.folder} was started with other {split} queries than the protocol "
+                f"{protocol.name!r} makes; leave it out to continue the run, or start a new one",
+                key="protocol",
+            )
+
+
+def _may_come_from(queries: QuerySet, protocol: SamplingProtocol) -> bool:
+    """Whether a protocol, its counts resolved, can make these queries: fewer may be found."""
+    split, shapes = queries.split, tuple(block.shape for block in queries)
+    if (queries.protocol, shapes) != (protocol.name, protocol.shapes(split)):
+        return False
+    counts = [(len(block), protocol.count(split, block.shape)) for block in queries]
+    return all(wanted is None or found <= wanted for found, wanted in counts)
 
 
 def choose_recipe(

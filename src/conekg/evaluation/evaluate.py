@@ -24,8 +24,8 @@ from conekg.model.embed import best_over_branches, embed
 from conekg.model.interface import QueryModel
 from conekg.model.scoring import scoring_table
 from conekg.model.support import missing_operators
-from conekg.query.plan import plan_shapes
-from conekg.query.rewrite import UnionForm, union_free_branches
+from conekg.query.plan import branches_of, plan_shapes
+from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.shape import Shape
 from conekg.sampling.query_set import QueryBlock, QuerySet
 
@@ -48,6 +48,10 @@ class Scorer(Protocol):
 
     def why_not(self, shape: Shape) -> str | None:
         """Why queries of this shape cannot be answered; None when they can."""
+        ...
+
+    def tables_of(self, shape: Shape) -> int:
+        """How many scores of each entity are in memory while a query of this shape is scored."""
         ...
 
     def scores(self, block: QueryBlock) -> Tensor:
@@ -78,6 +82,10 @@ class ModelScorer:
         missing = missing_operators(self._model, shape, self._union)
         return f"{self.name} has no {' and no '.join(missing)}" if missing else None
 
+    def tables_of(self, shape: Shape) -> int:
+        """One a branch that is embedded: by De Morgan's law a union is a single one."""
+        return len(branches_of(shape, self._union, DEFAULT_BRANCH_CAP))
+
     def scores(self, block: QueryBlock) -> Tensor:
         """[queries, num_entities] the logits; of a union, those of its best branch."""
         plan = plan_shapes([(block.shape, len(block))], self._union)
@@ -100,8 +108,9 @@ def evaluate(
     """The metrics of every structure of a query set, and their averages.
 
     Structures that the model cannot answer are reported as such, not skipped. At most
-    `max_queries` queries of each structure are ranked, evenly spaced ones. `progress` hears
-    how many queries are done, of how many.
+    `max_queries` queries of each structure are ranked, evenly spaced ones. `union` says how a
+    model is to take unions, and of a scorer how it does. `progress` hears how many queries are
+    done, of how many.
     """
     scorer = ModelScorer(model, union) if isinstance(model, QueryModel) else model
     blocks = [_with_hard_answers(block, max_queries) for block in query_set]
@@ -120,6 +129,7 @@ def evaluate(
             else:
                 why = reason or "the query set has no query of this structure with a hard answer"
                 results.append(StructureResult(block.shape.name, len(block), 0, None, why))
+                progress(done + len(block), total)
             done += len(block)
     return Report(
         model=scorer.name,
@@ -153,9 +163,8 @@ def _evaluate_block(
     progress: Callable[[int], None],
 ) -> StructureResult:
     """One structure, in batches whose scores fit the memory set aside for them."""
-    branches = len(union_free_branches(block.shape.template))
     budget = _SCORES_AT_ONCE.get(scorer.device.type, _SCORES_AT_ONCE["cpu"])
-    batch_size = max(1, budget // (branches * max(1, num_entities)))
+    batch_size = max(1, budget // (scorer.tables_of(block.shape) * max(1, num_entities)))
     ranks: list[NDArray[np.float64]] = []
     for start in range(0, len(block), batch_size):
         rows = np.arange(start, min(start + batch_size, len(block)))

@@ -50,6 +50,10 @@ class FrequencyScorer:
         """Every shape can be answered."""
         return None
 
+    def tables_of(self, shape: Shape) -> int:
+        """One a relation at most."""
+        return max(1, shape.num_relations)
+
     def scores(self, block: QueryBlock) -> Tensor:
         """[queries, num_entities] combined counts."""
         relations = block.relations

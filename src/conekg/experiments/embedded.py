@@ -30,7 +30,6 @@ ROWS_AT_ONCE = 1024
 class EmbeddedBatch:
     """A few queries of one structure with their regions and their answers."""
 
-    queries: QueryBlock
     plan: Plan
     region: Region
     """Branch by branch, as `embed` puts them out."""
@@ -59,7 +58,7 @@ def embedded_batches(
         relations = torch.from_numpy(batch.relations.astype(np.int64)).to(device)
         region = embed(model, plan, [anchors], [relations])
         answers = answer_batch(adjacency, block.shape, batch.anchors, batch.relations)
-        yield EmbeddedBatch(batch, plan, region, answers)
+        yield EmbeddedBatch(plan, region, answers)
 
 
 def only_structures(query_set: QuerySet, names: Sequence[str]) -> QuerySet:

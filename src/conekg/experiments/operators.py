@@ -130,6 +130,8 @@ def operators(runs: Sequence[Run], options: Options) -> Tables:
         }
         if run.has_queries(options.split):
             sources["cones of links"] = LinkSource(model, run, options)
+        else:
+            notes.append(f"{title_of(run)} has no {options.split} queries, so no cones of links.")
         for source_name, source in sources.items():
             total, mean = dict[str, float](), dict[str, float]()
             for column in paper.columns:

@@ -10,18 +10,29 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import reprlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import safetensors
 import safetensors.torch
 from torch import Tensor
 
 from conekg.errors import CheckpointError
+from conekg.graph.place import written_whole
 
 FORMAT_VERSION = 1
 _MANIFEST = "checkpoint.json"
+_KINDS: dict[type, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    dict: "an object",
+}
+"""What values of a JSON file are called in messages."""
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -123,17 +134,34 @@ def write_atomically(path: Path, content: bytes) -> None:
 
     The content reaches the disk before the name does; on failure nothing is left behind.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with written_whole(path) as file:
+        file.write(content)
     _sync_folder(path.parent)
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object that a JSON file holds; `ValueError` says what the file is instead."""
+    text = path.read_bytes()
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it is not JSON: {error}" if text.strip() else "it is empty") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"it holds {reprlib.repr(content)}, where an object belongs")
+    return content
+
+
+def value_of(content: dict[str, Any], key: str, kind: type[Value]) -> Value:
+    """What an object has under `key`; `ValueError` where that is missing or of another kind."""
+    if key not in content:
+        raise ValueError(f"it lacks {key!r}")
+    value = content[key]
+    if kind is float and type(value) is int and value.bit_length() < 1024:  # what a float holds
+        value = float(value)
+    # By type, as true and false would be whole numbers too.
+    if type(value) is not kind:
+        raise ValueError(f"{key!r} is {reprlib.repr(value)}, where {_KINDS[kind]} belongs")
+    return value
 
 
 def _sync_folder(folder: Path) -> None:
@@ -158,41 +186,47 @@ def _write_tensors(folder: Path, kind: str, step: int, tensors: dict[str, Tensor
 def _read_manifest(folder: Path) -> _Manifest:
     path = folder / _MANIFEST
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
-        if content["format"] == FORMAT_VERSION:
+        content = read_object(path)
+        version = value_of(content, "format", int)
+        if version == FORMAT_VERSION:
             return _parsed(content)
     except FileNotFoundError as error:
         raise CheckpointError(
             f"{folder} holds no checkpoint: {_MANIFEST} is missing",
             hint="the run stopped before its first checkpoint; train it again from the start",
         ) from error
-    except KeyError as error:
+    except OSError as error:
         raise CheckpointError(
-            f"{path} is damaged: it lacks {error}", hint=_OTHER_CHECKPOINT
+            f"cannot read {path}: {error.strerror}", hint=_OTHER_CHECKPOINT
         ) from error
-    except (OSError, ValueError, TypeError) as error:
+    except ValueError as error:
         raise CheckpointError(f"{path} is damaged: {error}", hint=_OTHER_CHECKPOINT) from error
     raise CheckpointError(
-        f"{path} has format {content['format']}; this version of conekg reads format "
-        f"{FORMAT_VERSION}",
+        f"{path} has format {version}; this version of conekg reads format {FORMAT_VERSION}",
         hint="use the version of conekg that run.json names",
     )
 
 
 def _parsed(content: dict[str, Any]) -> _Manifest:
-    """The manifest; `KeyError`, `TypeError` or `ValueError` where it is not one."""
-    best = content["best_score"]
-    parameters, optimizer = (
-        _File(str(file["name"]), int(file["size"]), str(file["sha256"]))
-        for file in (content["files"]["parameters"], content["files"]["optimizer"])
-    )
+    """The manifest; `ValueError` where it is not one."""
+    step, files = value_of(content, "step", int), value_of(content, "files", dict)
+    if step < 0:
+        raise ValueError(f"'step' is {step}, where a number of steps belongs")
+    is_unset = content.get("best_score", "missing") is None
     return _Manifest(
-        step=int(content["step"]),
-        best_score=None if best is None else float(best),
-        seconds=float(content["seconds"]),
-        parameters=parameters,
-        optimizer=optimizer,
+        step=step,
+        best_score=None if is_unset else value_of(content, "best_score", float),
+        seconds=value_of(content, "seconds", float),
+        parameters=_file(value_of(files, "parameters", dict)),
+        optimizer=_file(value_of(files, "optimizer", dict)),
     )
+
+
+def _file(content: dict[str, Any]) -> _File:
+    name = value_of(content, "name", str)
+    if Path(name).name != name or "\0" in name:
+        raise ValueError(f"'name' is {reprlib.repr(name)}, where the name of a file belongs")
+    return _File(name, value_of(content, "size", int), value_of(content, "sha256", str))
 
 
 def _read_tensors(folder: Path, file: _File) -> dict[str, Tensor]:
@@ -213,7 +247,12 @@ def _read_tensors(folder: Path, file: _File) -> dict[str, Tensor]:
             f"{path} is damaged: its checksum differs from the one written",
             hint=_OTHER_CHECKPOINT,
         )
-    return safetensors.torch.load(content)
+    try:
+        return safetensors.torch.load(content)
+    except (safetensors.SafetensorError, ValueError, KeyError) as error:
+        raise CheckpointError(
+            f"{path} is damaged: it holds no tensors: {error}", hint=_OTHER_CHECKPOINT
+        ) from error
 
 
 _OTHER_CHECKPOINT = (
@@ -225,6 +264,6 @@ _OTHER_CHECKPOINT = (
 def _remove_all_but(folder: Path, names: set[str]) -> None:
     """Remove the tensor files of older checkpoints, and parts left by a killed process."""
     for path in folder.iterdir():
-        stale = path.suffix == ".safetensors" or path.suffix == ".part"
+        stale = path.suffix in (".safetensors", ".partial")
         if stale and path.name not in names:
             path.unlink(missing_ok=True)

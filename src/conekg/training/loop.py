@@ -52,11 +52,6 @@ class Progress:
     validation: Mapping[str, float] = field(default_factory=dict)
     """What the last validation measured."""
 
-    @property
-    def seconds_left(self) -> float:
-        """How long the rest takes at this rate."""
-        return (self.steps - self.step) / max(self.steps_per_second, 1e-9)
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -101,6 +96,11 @@ def train(
     Checkpoints, metrics and the best model go to the run's folder. Ctrl-C and `max_minutes`
     end it early, saved and ready to be resumed.
     """
+    if max_minutes is not None and not max_minutes >= 0:  # refuses NaN as well
+        raise ConfigError(
+            f"max_minutes = {max_minutes}: a number of minutes is needed, 0 or more",
+            key="max_minutes",
+        )
     recipe = run.recipe.training
     device = device or pick_device()
     data = load_training_data(run.graph, run.queries("train"), recipe, device)
@@ -246,7 +246,9 @@ def _restore(run: Run, model: QueryModel, updater: Updater) -> Checkpoint:
                 updater.load_state(checkpoint.optimizer)
             except (RuntimeError, KeyError) as error:
                 raise CheckpointError(
-                    f"the checkpoint in {folder} is of another model than recipe.toml says: {error}"
+                    f"the checkpoint in {folder} is of another model than recipe.toml says: "
+                    f"{error}",
+                    hint="restore both from one copy of the run, or start a new one",
                 ) from error
             logger.info("continuing from step %d (%s)", checkpoint.step, folder)
             return replace(checkpoint, parameters={}, optimizer={})

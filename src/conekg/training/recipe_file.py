@@ -31,6 +31,8 @@ _OF_THE_SHARED_LOSS = (
     "answer_discount",
 )
 """What only models without a loss of their own take notice of."""
+_OF_THE_DROPS = ("drop_factor", "fresh_moments")
+"""What says how a drop of the learning rate is done."""
 
 
 def recipe_to_table(recipe: Recipe) -> Table:
@@ -48,13 +50,13 @@ def recipe_from_table(table: Mapping[str, Any]) -> Recipe:
     """The recipe that `recipe_to_table` wrote, every key checked."""
     check_keys(table, ("recipe", "model", "training"), "", "a recipe")
     model = dict(_require_table(table.get("model", {}), "model"))
-    name = str(model.pop("name", "cone"))
+    name = _require_text(model.pop("name", "cone"), "model.name")
     training = dict(_require_table(table.get("training", {}), "training"))
     pools = training.pop("pools", None)
     if pools is not None:
         training["pools"] = _pools(pools)
     return Recipe(
-        name=str(table.get("recipe", "custom")),
+        name=_require_text(table.get("recipe", "custom"), "recipe"),
         model=name,
         config=config_from_table(find_model(name).config, model, "model"),
         training=config_from_table(TrainingRecipe, training, "training"),
@@ -72,7 +74,7 @@ def parse_recipe(text: str, source: str = "recipe") -> Recipe:
     """The recipe of TOML text; `source` names the text in errors."""
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{source} is not TOML: {error}") from error
     try:
         return recipe_from_table(table)
@@ -88,7 +90,7 @@ def read_config(path: Path) -> Table:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from error
 
 
@@ -98,7 +100,7 @@ def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable
     A pool given in `changes` replaces the pool of that name; other tables are merged.
     """
     table = _merged(recipe_to_table(recipe), changes, ())
-    set_pools = list[str]()
+    chosen, set_pools = _chosen_in(changes), list[str]()
     for setting in settings:
         keys, value = _parse_setting(setting)
         if keys == ["recipe"]:
@@ -107,12 +109,38 @@ def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable
                 key="recipe",
             )
         _assign(table, keys, value)
+        chosen += keys[1:2] if keys[:1] == ["training"] else []
         set_pools += keys[2:3] if keys[:2] == ["training", "pools"] else []
     _refuse_another_model(recipe, table)
     changed = recipe_from_table(table)
     _refuse_idle_changes(recipe, changed)
+    _refuse_idle_drops(recipe.training, changed.training, chosen)
     _refuse_idle_pools(changed.training, set_pools)
     return changed
+
+
+def _chosen_in(changes: Mapping[str, Any]) -> list[str]:
+    """The keys of `training` that a file was written to change.
+
+    None of a file that names its recipe, as that of a run does: it has every key there is.
+    """
+    training = changes.get("training")
+    return list(training) if isinstance(training, Mapping) and "recipe" not in changes else []
+
+
+def _refuse_idle_drops(
+    before: TrainingRecipe, after: TrainingRecipe, chosen: Iterable[str]
+) -> None:
+    """Raise ConfigError where it was chosen how to do drops and there are none."""
+    for name in _OF_THE_DROPS:
+        value = getattr(after, name)
+        if name in chosen and value != getattr(before, name) and not after.drops_at:
+            key = f"training.{name}"
+            raise ConfigError(
+                f"{key} = {value!r} would change nothing: the learning rate never drops, as "
+                f"training.drops_at is empty (training.decay = {after.decay!r})",
+                key=key,
+            )
 
 
 def _refuse_idle_pools(training: TrainingRecipe, names: Iterable[str]) -> None:
@@ -242,6 +270,12 @@ def _pools(table: Any) -> tuple[Pool, ...]:
 def _require_table(value: Any, key: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ConfigError(f"{key} = {value!r}: a table of keys is needed", key=key)
+    return value
+
+
+def _require_text(value: Any, key: str) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(f"{key} = {value!r}: text is needed", key=key)
     return value
 
 

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 import torch
 
-from conekg.errors import CheckpointError, DataError
+from conekg.errors import CheckpointError, ConfigError, DataError
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.place import check_place, place_of
 from conekg.graph.store import load_graph, save_graph
@@ -31,6 +31,8 @@ from conekg.training.checkpoint import (
     checkpoint_step,
     has_checkpoint,
     load_parameters,
+    read_object,
+    value_of,
     write_atomically,
 )
 from conekg.training.recipe import Recipe
@@ -40,6 +42,19 @@ from conekg.version import VERSION
 FORMAT_VERSION = 1
 _INFO = "run.json"
 _RECIPE = "recipe.toml"
+_INFO_KINDS: dict[str, type] = {
+    "conekg": str,
+    "torch": str,
+    "model": str,
+    "recipe": str,
+    "seed": int,
+    "graph": dict,
+}
+"""What `run.json` holds beside its format."""
+_RESTORE = (
+    "restore the file from a copy of the run, or train a new one on what is left: "
+    "`conekg train RUN/graph --queries RUN/queries --out NEW`"
+)
 
 Which = Literal["best", "last"]
 
@@ -62,7 +77,13 @@ class Run:
         try:
             return parse_recipe(path.read_text(encoding="utf-8"), str(path))
         except OSError as error:
-            raise CheckpointError(f"cannot read {path}: {error.strerror}") from error
+            raise CheckpointError(f"cannot read {path}: {error.strerror}", hint=_RESTORE) from error
+        except UnicodeDecodeError as error:
+            raise CheckpointError(f"{path} is damaged: {error}", hint=_RESTORE) from error
+        except ConfigError as error:
+            made_by = self.info["conekg"]
+            other = "" if made_by == VERSION else f"use conekg {made_by}, which made the run, or "
+            raise CheckpointError(error.message, hint=other + _RESTORE) from error
 
     @cached_property
     def graph(self) -> KnowledgeGraph:
@@ -72,7 +93,8 @@ class Run:
         if graph.fingerprint != expected:
             raise CheckpointError(
                 f"{self.folder / 'graph'} is not the graph this run was trained on: its "
-                f"fingerprint is {graph.fingerprint}, run.json says {expected}"
+                f"fingerprint is {graph.fingerprint}, run.json says {expected}",
+                hint="restore the folder from a copy of the run",
             )
         return graph
 
@@ -124,7 +146,8 @@ class Run:
             model.load_state_dict(parameters)
         except RuntimeError as error:
             raise CheckpointError(
-                f"{self.checkpoint_folder(which)} does not fit the model of recipe.toml: {error}"
+                f"{self.checkpoint_folder(which)} does not fit the model of recipe.toml: {error}",
+                hint="restore both from one copy of the run",
             ) from error
         return model.to(device).eval()
 
@@ -219,8 +242,10 @@ def is_run(folder: Path) -> bool:
 def _read_info(folder: Path) -> dict[str, Any]:
     path = folder / _INFO
     try:
-        info: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        version = info["format"]
+        info = read_object(path)
+        version = value_of(info, "format", int)
+        if version == FORMAT_VERSION:
+            _check_info(info)
     except (FileNotFoundError, NotADirectoryError) as error:
         what = "does not exist" if not folder.exists() else f"is not a run: it has no {_INFO}"
         if folder.is_file():
@@ -229,11 +254,22 @@ def _read_info(folder: Path) -> dict[str, Any]:
             f"{folder} {what}",
             hint="`conekg fit TRIPLES --out RUN` makes a run; `conekg demo` makes one to try",
         ) from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path} is damaged: {error}") from error
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {error.strerror}", hint=_RESTORE) from error
+    except ValueError as error:
+        raise CheckpointError(f"{path} is damaged: {error}", hint=_RESTORE) from error
     if version != FORMAT_VERSION:
         raise CheckpointError(
             f"{folder} was made by conekg {info.get('conekg')} in run format {version}; "
-            f"this version reads format {FORMAT_VERSION}"
+            f"this version reads format {FORMAT_VERSION}",
+            hint="use that version of conekg, or train a new run",
         )
     return info
+
+
+def _check_info(info: dict[str, Any]) -> None:
+    """Raise `ValueError` unless `run.json` says all that it should."""
+    for key, kind in _INFO_KINDS.items():
+        value_of(info, key, kind)
+    for key in ("name", "fingerprint"):
+        value_of(info["graph"], key, str)

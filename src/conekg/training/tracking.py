@@ -6,8 +6,9 @@ import importlib.util
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from conekg.errors import CheckpointError
 from conekg.training.checkpoint import write_atomically
 
 if TYPE_CHECKING:
@@ -55,23 +56,47 @@ class Tracker:
 
 
 def read_metrics(folder: Path) -> list[dict[str, float | str]]:
-    """The lines of a run's metrics, oldest first; a line cut short by a kill is left out."""
+    """The lines of a run's metrics, oldest first; a last one cut short by a kill is left out."""
     path = folder / METRICS_FILE
-    return _parse(path.read_text(encoding="utf-8")) if path.exists() else []
+    return _parse(path) if path.exists() else []
 
 
-def _parse(text: str) -> list[dict[str, float | str]]:
-    lines = []
-    for line in text.splitlines():
+def _parse(path: Path) -> list[dict[str, float | str]]:
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {error.strerror}") from error
+    measured = []
+    for number, line in enumerate(lines, start=1):
         try:
-            lines.append(json.loads(line))
-        except json.JSONDecodeError:
-            break  # only the last line can be incomplete
-    return lines
+            content = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            if number == len(lines):
+                break
+            raise _damaged(path, number) from error
+        if not _is_measurement(content):
+            raise _damaged(path, number)
+        measured.append(content)
+    return measured
+
+
+def _is_measurement(content: Any) -> bool:
+    """Whether a line is what `Tracker.log` writes."""
+    if not isinstance(content, dict) or not isinstance(content.get("kind"), str):
+        return False
+    numbers = [value for key, value in content.items() if key != "kind"]
+    return type(content.get("step")) is int and all(type(n) in (int, float) for n in numbers)
+
+
+def _damaged(path: Path, number: int) -> CheckpointError:
+    return CheckpointError(
+        f"{path} is damaged: line {number} is not a step with what was measured after it",
+        hint="remove the line; weights and answers do not depend on it",
+    )
 
 
 def _keep_until(path: Path, step: int) -> None:
-    kept = [line for line in _parse(path.read_text(encoding="utf-8")) if int(line["step"]) <= step]
+    kept = [line for line in _parse(path) if int(line["step"]) <= step]
     write_atomically(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
 
 
