@@ -84,9 +84,9 @@ def test_expected_calibration_error_by_hand() -> None:
 
 def test_counts_are_read_off_a_curve_of_logarithms() -> None:
     counter = CountCurve(Curve((0.0, 10.0), (0.0, math.log(11))), 2.0)
-    assert counter.estimate(10.0) == pytest.approx(10)
-    assert counter.estimate(5.0) == pytest.approx(math.sqrt(11) - 1)
-    assert counter.estimate(0.0) == 0
+    assert counter.missing(10.0) == pytest.approx(10)
+    assert counter.missing(5.0) == pytest.approx(math.sqrt(11) - 1)
+    assert counter.missing(0.0) == 0
 
 
 @pytest.mark.parametrize("name", ["cone", "gqe", "box", "beta"])
@@ -133,6 +133,21 @@ def test_hits_are_what_the_larger_graph_adds(monkeypatch: pytest.MonkeyPatch) ->
     assert calibration.known_kept == 1.0  # nothing negated, nothing lost
 
 
+def test_missing_answers_are_what_the_larger_graph_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
+    seen: list[Sample] = []
+    monkeypatch.setattr(
+        calibration_module, "_fit_counts", lambda samples, _: seen.extend(samples) or (None, {})
+    )
+    blocks = tuple(queries.block(name) for name in ("1p", "2in", "pni"))
+    fit_calibration(model.eval(), graph, QuerySet("valid", blocks), max_queries=999)
+    for block, sample in zip(blocks, seen, strict=True):
+        assert sample.missing.tolist() == block.hard.lengths.tolist()
+    assert seen[0].known == 0, "nothing is lost without a negation"
+    assert seen[1].kept < seen[1].known
+
+
 def test_what_facts_rule_out_is_no_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
     model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
@@ -164,7 +179,7 @@ def test_sizes_that_tell_the_number_of_answers_are_believed() -> None:
     curve = fit_count(np.sqrt(answers), np.log1p(answers), every_other(200))
     assert curve is not None
     assert 1.0 <= curve.factor < 1.1
-    assert curve.estimate(10.0) == pytest.approx(100, rel=0.1)
+    assert curve.missing(10.0) == pytest.approx(100, rel=0.1)
 
 
 def test_sizes_that_tell_nothing_are_not() -> None:
@@ -240,12 +255,12 @@ def test_damaged_files_are_refused(damage: object, tmp_path: Path) -> None:
 def test_files_of_the_first_format_have_one_curve_for_all_shapes(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
     curve = {"x": [-1.0, 2.0], "y": [0.0, 0.5]}
-    count = {"log_count": {"x": [1.0], "y": [2.0]}, "factor": 1.25}
+    count = {"log_count": {"x": [1.0], "y": [2.0]}, "factor": 1.25}  # of all answers
     old = {"format": 1, "predicted": curve, "relative": True, "error": 0.25, "known_kept": 0.9}
     path.write_text(json.dumps({**old, "count": count, "num_queries": 12, "weights": "some"}))
     scores = ScoreCurve(Curve((-1.0, 2.0), (0.0, 0.5)), relative=True, error=0.25)
-    bare = replace(CALIBRATION, predicted=scores, predicted_of={}, count_of={}, weights="some")
-    assert load_calibration(path) == bare
+    bare = replace(CALIBRATION, predicted=scores, predicted_of={}, count=None, count_of={})
+    assert load_calibration(path) == replace(bare, weights="some")
 
 
 def test_a_file_that_is_no_json(tmp_path: Path) -> None:
@@ -309,7 +324,7 @@ def sample_of(
     *,
     regions: tuple[str, ...] = ("e.r",),
     sizes: np.ndarray | None = None,
-    answers: np.ndarray | None = None,
+    missing: np.ndarray | None = None,
 ) -> Sample:
     """What queries of one shape would tell, one score each."""
     number, none = len(scores), np.empty(0)
@@ -323,7 +338,7 @@ def sample_of(
         known=0,
         kept=0,
         sizes=none if sizes is None else sizes,
-        answers=none if answers is None else answers,
+        missing=none if missing is None else missing,
     )
 
 
@@ -381,17 +396,17 @@ def test_shapes_that_are_alike_share_a_curve(monkeypatch: pytest.MonkeyPatch) ->
 def test_regions_whose_sizes_mean_something_else_have_counts_of_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A link of size s has s answers, a path of the same size a hundred times as many."""
+    """A link of size s lacks s answers, a path of the same size a hundred times as many."""
     sizes = np.arange(1.0, 201.0)
     samples = [
-        sample_of(sizes, np.ones(200), regions=(region,), sizes=sizes, answers=times * sizes)
+        sample_of(sizes, np.ones(200), regions=(region,), sizes=sizes, missing=times * sizes)
         for region, times in (("e.r", 1.0), ("e.r.r", 100.0))
     ]
     fitted = fit_to(monkeypatch, *samples)
     for region, times in (("e.r", 1.0), ("e.r.r", 100.0)):
         curve = fitted.sizes(region)
         assert curve is not None
-        assert curve.estimate(50.0) == pytest.approx(50 * times, rel=0.05)
+        assert curve.missing(50.0) == pytest.approx(50 * times, rel=0.05)
         assert curve.factor < 1.1
     assert fitted.sizes("(e.r & e.r)") is fitted.count
 

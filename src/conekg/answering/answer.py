@@ -73,13 +73,12 @@ class Answer:
     num_contradicted: int
     """How many entities its facts rule out."""
     estimated_count: float | None
-    """How many answers there are likely to be, facts yet unknown included; from the size of
-    the query's region, held to what the facts say: no fewer than are known (a share of those
-    that rest on a negation), no more than are not ruled out. None if the model has no
-    size or was not calibrated."""
+    """How many answers there are likely to be: those known (a share of those that rest on a
+    negation) and those missing from the facts, by the size of the query's region; no more than
+    are not ruled out. None if the model has no size or was not calibrated."""
     estimated_count_factor: float | None
-    """Half of the estimates on unseen validation queries were within this factor; of queries of
-    the same shape where it has a curve of its own."""
+    """Half of such estimates are within this factor, by unseen validation queries: those of the
+    same shape where it has a curve of its own. All of those had an answer missing."""
     calibration_error: float | None
     """Expected calibration error of the probabilities on unseen validation queries: those of the
     same shape, or the mean over shapes where it has no curve of its own."""

@@ -1,7 +1,8 @@
 """From scores to probabilities, and from region sizes to numbers of answers.
 
 Both maps are monotone curves fitted on validation queries by isotonic regression: a
-higher score never means a lower probability, a larger region never fewer answers.
+higher score never means a lower probability, a larger region never fewer answers. Answers
+that the facts give are counted, so sizes only have to tell how many are missing from them.
 The same score means one thing at the end of a link and another at the end of a long path, so
 a shape has curves of its own where these clearly do better than those of all shapes; others
 have the curves of all. What does better, and how far off it is, is measured on the half of the
@@ -76,16 +77,16 @@ class ScoreCurve:
 
 @dataclass(frozen=True)
 class CountCurve:
-    """How many answers a region of a given size has."""
+    """How many answers a region of a given size has besides those that the facts give."""
 
-    log_count: Curve
-    """From `model.size` to the natural logarithm of one plus the number of answers."""
+    log_missing: Curve
+    """From `model.size` to the natural logarithm of one plus their number."""
     factor: float
-    """Half of the estimates of unseen queries were within this factor of the truth."""
+    """Of unseen queries, half had one plus that number estimated within this factor."""
 
-    def estimate(self, size: float) -> float:
-        """The number of answers of a region."""
-        return float(np.expm1(self.log_count([size]))[0])
+    def missing(self, size: float) -> float:
+        """How many answers of a region the facts do not give."""
+        return float(np.expm1(self.log_missing([size]))[0])
 
 
 @dataclass(frozen=True)
@@ -124,15 +125,15 @@ class Calibration:
         return 1.0 if certain else self.known_kept
 
     def expected_count(
-        self, estimate: float, *, num_known: int, num_certain: int, num_possible: int
+        self, missing: float, *, num_known: int, num_certain: int, num_possible: int
     ) -> float:
-        """An estimated number of answers, held to what the facts say.
+        """How many answers there are where the facts lack so many.
 
-        At least the known ones, of which those that are not certain may be lost, and at most
-        the `num_possible` entities that no fact rules out.
+        The known ones, of which those that are not certain may be lost, and the missing ones;
+        at most the `num_possible` entities that no fact rules out.
         """
-        least = num_certain + (num_known - num_certain) * self.known_kept
-        return float(min(max(estimate, least), num_possible))
+        kept = num_certain + (num_known - num_certain) * self.known_kept
+        return float(min(kept + missing, num_possible))
 
 
 @lru_cache(maxsize=1024)
@@ -238,7 +239,7 @@ def load_calibration(path: Path) -> Calibration:
             names = ("curve", "relative", "error")
             parts = (content["predicted"], content["relative"], content["error"])
             content |= {"predicted": dict(zip(names, parts, strict=True))}
-            content |= {"predicted_of": {}, "count_of": {}}
+            content |= {"predicted_of": {}, "count": None, "count_of": {}}  # counts were of all
         elif found != FORMAT_VERSION:
             raise StoreError(
                 f"calibration format {found}; this version reads {FORMAT_VERSION}",
@@ -287,7 +288,7 @@ def _score_curve(content: dict[str, Any]) -> ScoreCurve:
 
 
 def _count_curve(content: dict[str, Any]) -> CountCurve:
-    return CountCurve(_curve(content["log_count"]), float(content["factor"]))
+    return CountCurve(_curve(content["log_missing"]), float(content["factor"]))
 
 
 def _curve(content: dict[str, Any]) -> Curve:
@@ -314,8 +315,8 @@ class _Sample:
     kept: int
     sizes: FloatArray
     """Of each query with a single branch; empty where the model has no size."""
-    answers: FloatArray
-    """How many answers those queries have."""
+    missing: FloatArray
+    """How many answers the smaller graph does not give to those queries."""
 
 
 def _examine(
@@ -354,9 +355,9 @@ def _examine(
             hits.append(np.isin(ranking.entity_ids, truth[place]).astype(float))
         if all(len(branches) == 1 for branches in embedded.rows):
             sizes.append(region_sizes(model, tuple(part[rows] for part in embedded.region)))
-    negation = has_negation(block.shape.template)
-    known = int(block.easy.lengths.sum()) if negation else 0
-    kept = sum(int(np.isin(block.easy[i], truth[i]).sum()) for i in range(len(block)) if negation)
+    known, kept = block.easy.lengths, block.easy.lengths
+    if negation := has_negation(block.shape.template):
+        kept = np.array([np.isin(block.easy[i], truth[i]).sum() for i in range(len(block))])
     found = np.concatenate(sizes) if sizes else np.empty(0)
     return _Sample(
         regions=outlines(block.shape, "dnf", DEFAULT_BRANCH_CAP),
@@ -365,10 +366,10 @@ def _examine(
         backgrounds=np.concatenate(backgrounds),
         hits=np.concatenate(hits),
         owners=np.repeat(np.arange(len(block)), [len(part) for part in scores]),
-        known=known,
-        kept=kept,
+        known=int(known.sum()) if negation else 0,
+        kept=int(kept.sum()) if negation else 0,
         sizes=found,
-        answers=truth.lengths.astype(float) if len(found) else np.empty(0),
+        missing=(truth.lengths - kept).astype(float) if len(found) else np.empty(0),
     )
 
 
@@ -462,7 +463,7 @@ def _fit_counts(
     """The curve of all regions, None where sizes tell nothing, and the curves of their own."""
     keys = np.repeat([_joined(s.regions) for s in samples], [len(s.sizes) for s in samples])
     sizes = np.concatenate([sample.sizes for sample in samples])
-    logs = np.log1p(np.concatenate([sample.answers for sample in samples]))
+    logs = np.log1p(np.concatenate([sample.missing for sample in samples]))
     half = np.concatenate([_coins(len(sample.sizes), generator) for sample in samples])
     general = fit_count(sizes, logs, half)
     gaps = np.abs(foreseen(sizes, logs, half) - logs)
@@ -477,7 +478,7 @@ def _fit_counts(
 
 
 def fit_count(sizes: FloatArray, logs: FloatArray, half: NDArray[np.bool_]) -> CountCurve | None:
-    """From the sizes of regions to their numbers of answers; None where sizes tell nothing."""
+    """From the sizes of regions to how many answers are missing; None where they tell nothing."""
     if len(sizes) < 2:
         return None
     gap = float(np.median(np.abs(foreseen(sizes, logs, half) - logs)))

@@ -218,8 +218,8 @@ class Answerer:
                     for branch, entity_id in zip(origin, ranking.entity_ids, strict=True)
                 ]
             usual = backgrounds[np.array(rows)[origin]]
-            estimate = self._estimate(item, sizes[list(rows)] if len(sizes) else sizes)
-            drafts.append(_Draft(ranking, inside, usual, estimate))
+            missing = self._missing(item, sizes[list(rows)] if len(sizes) else sizes)
+            drafts.append(_Draft(ranking, inside, usual, missing))
         return drafts
 
     def _barred(self, item: Understood) -> list[IntArray]:
@@ -243,8 +243,8 @@ class Answerer:
         """Of the regions that a question is ranked by."""
         return outlines(item.ranked_by.grounded.shape, item.question.union, self.max_branches)
 
-    def _estimate(self, item: Understood, sizes: NDArray[np.float64]) -> _Estimate | None:
-        """The number of answers that the sizes of a question's branches speak for.
+    def _missing(self, item: Understood, sizes: NDArray[np.float64]) -> _Estimate | None:
+        """How many answers the facts lack, by the sizes of a question's branches.
 
         Branches may overlap, so their sum is an upper estimate.
         """
@@ -257,7 +257,7 @@ class Answerer:
             return None
         limits = item.ranked_by.limits or (Limit(),) * len(known)
         counts = [
-            min(curve.estimate(size), most if limit.among is None else len(limit.among))
+            min(curve.missing(size), most if limit.among is None else len(limit.among))
             for curve, size, limit in zip(known, sizes, limits, strict=True)
         ]
         return _Estimate(float(min(sum(counts), most)), max(curve.factor for curve in known))
@@ -299,15 +299,15 @@ class Answerer:
         ]
 
     def _write(self, item: Understood, draft: _Draft, facts: Facts, seconds: float) -> Answer:
-        calibration, estimate = self.calibration, draft.estimate
+        calibration, expected = self.calibration, self._expected(draft, facts)
         return Answer(
             query=item.text,
             reading=item.reading,
             answers=self._ranked_answers(item, draft, facts),
             num_known=len(facts.known),
             num_contradicted=len(facts.contradicted),
-            estimated_count=self._expected_count(item, draft, facts),
-            estimated_count_factor=None if estimate is None else estimate.factor,
+            estimated_count=None if expected is None else expected.count,
+            estimated_count_factor=None if expected is None else expected.factor,
             calibration_error=None
             if calibration is None
             else calibration.scores(self._outlines(item)).error,
@@ -317,15 +317,21 @@ class Answerer:
             seconds=seconds,
         )
 
-    def _expected_count(self, item: Understood, draft: _Draft, facts: Facts) -> float | None:
-        if self.calibration is None or draft.estimate is None:
+    def _expected(self, draft: _Draft, facts: Facts) -> _Estimate | None:
+        """How many answers there are in all: what is known is no guess, what is missing is one."""
+        calibration, missing = self.calibration, draft.missing
+        if calibration is None or missing is None:
             return None
-        return self.calibration.expected_count(
-            draft.estimate.count,
-            num_known=len(facts.known),
-            num_certain=len(facts.certain),
-            num_possible=self.graph.num_entities - len(facts.contradicted),
+        count, more = (
+            calibration.expected_count(
+                lacking,
+                num_known=len(facts.known),
+                num_certain=len(facts.certain),
+                num_possible=self.graph.num_entities - len(facts.contradicted),
+            )
+            for lacking in (missing.count, (1 + missing.count) * missing.factor - 1)
         )
+        return _Estimate(count, more / count if count else missing.factor)
 
     def _ranked_answers(
         self, item: Understood, draft: _Draft, facts: Facts
@@ -398,7 +404,8 @@ class _Draft:
     inside: list[bool] | None
     usual: NDArray[np.float64]
     """What an arbitrary entity scores where each entity has its score from."""
-    estimate: _Estimate | None
+    missing: _Estimate | None
+    """How many answers the facts do not give."""
 
 
 @dataclass(frozen=True)
