@@ -195,8 +195,19 @@ def test_known_answers_of_negations_can_be_lost() -> None:
     negated = QuerySet("valid", (queries.block("2in"),))
     calibration = fit_calibration(model.eval(), graph, negated)
     assert calibration.known_kept < 1.0
-    assert calibration.known_probability(certain=False) == calibration.known_kept
-    assert calibration.known_probability(certain=True) == 1.0
+    assert calibration.kept(("((!e.r) & e.r)",)) == calibration.known_kept
+    both = fit_calibration(model, graph, QuerySet("valid", (*negated, queries.block("pni"))))
+    edges = [edge for split in ("train", "valid") for edge in graph.edges(split).tolist()]
+    oracle = Oracle(edges, graph.num_entities)
+    shares = {}
+    for block in (queries.block("2in"), queries.block("pni")):
+        known = [set(block.easy[place].tolist()) for place in range(len(block))]
+        kept = [known[place] & oracle.answer(block.query(place)) for place in range(len(block))]
+        shares[block.shape.name] = (sum(map(len, kept)) + 1) / (sum(map(len, known)) + 1)
+    assert shares["2in"] != shares["pni"]
+    for regions, name in (("((!e.r) & e.r)", "2in"), ("((!e.r.r) & e.r)", "pni")):
+        assert both.kept((regions,)) == pytest.approx(shares[name])
+    assert both.kept(("(!e.r)",)) == both.known_kept, "what has not been seen, by all that was"
 
 
 def test_nothing_to_calibrate_with() -> None:
@@ -216,6 +227,7 @@ CALIBRATION = Calibration(
     num_queries=12,
     predicted_of={"e.r": ScoreCurve(Curve((3.0,), (0.25,)), relative=False, error=0.125)},
     count_of={"e.r": CountCurve(Curve((1.0,), (3.0,)), 1.125)},
+    kept_of={"((!e.r) & e.r)": 0.75},
 )
 
 
@@ -238,6 +250,7 @@ def test_saving_and_loading(calibration: Calibration, tmp_path: Path) -> None:
         lambda content: content.update(num_queries=math.inf),
         lambda content: content.update(count_of=[1, 2]),
         lambda content: content["count_of"]["e.r"].pop("factor"),
+        lambda content: content.update(kept_of={"e.r": []}),
     ],
 )
 def test_damaged_files_are_refused(damage: object, tmp_path: Path) -> None:
@@ -259,8 +272,8 @@ def test_files_of_the_first_format_have_one_curve_for_all_shapes(tmp_path: Path)
     old = {"format": 1, "predicted": curve, "relative": True, "error": 0.25, "known_kept": 0.9}
     path.write_text(json.dumps({**old, "count": count, "num_queries": 12, "weights": "some"}))
     scores = ScoreCurve(Curve((-1.0, 2.0), (0.0, 0.5)), relative=True, error=0.25)
-    bare = replace(CALIBRATION, predicted=scores, predicted_of={}, count=None, count_of={})
-    assert load_calibration(path) == replace(bare, weights="some")
+    bare = Calibration(scores, None, error=0.25, known_kept=0.9, num_queries=12, weights="some")
+    assert load_calibration(path) == bare
 
 
 def test_a_file_that_is_no_json(tmp_path: Path) -> None:

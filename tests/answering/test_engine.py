@@ -202,6 +202,7 @@ def test_scores_and_sizes_mean_what_they_mean_for_the_shape(film_graph: Knowledg
         CALIBRATION,
         predicted_of={"e.r": link, "e.r | e.r.r": union},
         count_of={"e.r": links, "e.r.r": paths},
+        kept_of={"((!e.r) & e.r)": 0.5},
     )
     answerer = Answerer(film_graph, plain.model, own)
     for text, likely, error, missing, factor in (
@@ -223,6 +224,9 @@ def test_scores_and_sizes_mean_what_they_mean_for_the_shape(film_graph: Knowledg
         general = plain.ask(text, union=form)
         assert answer.answers == general.answers
         assert answer.calibration_error == 0.03
+    for text, likely in (("a1.won_by & !d2.won_by", 0.5), ("!a1.won_by.directed_by", 0.75)):
+        known = answerer.ask(text, only="known").answers
+        assert {ranked.probability for ranked in known} == {likely}
     both = answerer.ask("a1.won_by & d2.won_by")
     assert both.estimated_count_factor == factor_of_all(both, 1.5, film_graph)
 

@@ -106,6 +106,8 @@ class Calibration:
     """Of the shapes that have one of their own, by the outlines of their regions."""
     count_of: Mapping[str, CountCurve] = field(default_factory=dict)
     """Of the regions that have one of their own, by their outlines."""
+    kept_of: Mapping[str, float] = field(default_factory=dict)
+    """The same share as `known_kept` for each shape with a negation."""
     weights: str | None = None
     """The weights it was fitted for, by name; None: not recorded."""
 
@@ -117,23 +119,12 @@ class Calibration:
         """What the sizes of such regions mean."""
         return self.count_of.get(region, self.count)
 
-    def known_probability(self, *, certain: bool) -> float:
-        """How likely a known answer stays one.
+    def kept(self, regions: tuple[str, ...]) -> float:
+        """How likely a known answer of such queries stays one.
 
-        It is certain if more facts cannot undo it, as they can undo a negation.
+        Those are meant that more facts can undo, as they can undo a negation.
         """
-        return 1.0 if certain else self.known_kept
-
-    def expected_count(
-        self, missing: float, *, num_known: int, num_certain: int, num_possible: int
-    ) -> float:
-        """How many answers there are where the facts lack so many.
-
-        The known ones, of which those that are not certain may be lost, and the missing ones;
-        at most the `num_possible` entities that no fact rules out.
-        """
-        kept = num_certain + (num_known - num_certain) * self.known_kept
-        return float(min(kept + missing, num_possible))
+        return self.kept_of.get(_joined(regions), self.known_kept)
 
 
 @lru_cache(maxsize=1024)
@@ -174,15 +165,15 @@ def fit_calibration(
         )
     predicted, predicted_of, error = _fit_scores(samples, generator)
     count, count_of = _fit_counts(samples, generator)
-    kept, known = (sum(getattr(s, name) for s in samples) for name in ("kept", "known"))
     return Calibration(
         predicted=predicted,
         count=count,
         error=error,
-        known_kept=(kept + 1) / (known + 1),
+        known_kept=_share_kept(samples),
         num_queries=sum(sample.num_queries for sample in samples),
         predicted_of=predicted_of,
         count_of=count_of,
+        kept_of={key: _share_kept(some) for key, some in _by_regions(samples).items()},
     )
 
 
@@ -239,7 +230,8 @@ def load_calibration(path: Path) -> Calibration:
             names = ("curve", "relative", "error")
             parts = (content["predicted"], content["relative"], content["error"])
             content |= {"predicted": dict(zip(names, parts, strict=True))}
-            content |= {"predicted_of": {}, "count": None, "count_of": {}}  # counts were of all
+            # Its counts were of all answers, not of the missing ones.
+            content |= {"predicted_of": {}, "count": None, "count_of": {}, "kept_of": {}}
         elif found != FORMAT_VERSION:
             raise StoreError(
                 f"calibration format {found}; this version reads {FORMAT_VERSION}",
@@ -255,6 +247,7 @@ def load_calibration(path: Path) -> Calibration:
             num_queries=int(content["num_queries"]),
             predicted_of={k: _score_curve(own) for k, own in content["predicted_of"].items()},
             count_of={k: _count_curve(own) for k, own in content["count_of"].items()},
+            kept_of={k: float(share) for k, share in content["kept_of"].items()},
             weights=content.get("weights"),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -392,6 +385,20 @@ def region_sizes(model: QueryModel, region: Region) -> FloatArray:
         return model.size(region).double().cpu().numpy()
     except UnsupportedOperatorError:
         return np.empty(0)
+
+
+def _by_regions(samples: Sequence[_Sample]) -> dict[str, list[_Sample]]:
+    """The samples that tell of known answers to be lost, by the outlines of their regions."""
+    found: dict[str, list[_Sample]] = {}
+    for sample in samples:
+        if sample.known:
+            found.setdefault(_joined(sample.regions), []).append(sample)
+    return found
+
+
+def _share_kept(samples: Sequence[_Sample]) -> float:
+    """What is left of the known answers of some samples; all of none."""
+    return (sum(s.kept for s in samples) + 1) / (sum(s.known for s in samples) + 1)
 
 
 def _fit_scores(

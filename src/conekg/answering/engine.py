@@ -299,7 +299,7 @@ class Answerer:
         ]
 
     def _write(self, item: Understood, draft: _Draft, facts: Facts, seconds: float) -> Answer:
-        calibration, expected = self.calibration, self._expected(draft, facts)
+        calibration, expected = self.calibration, self._expected(item, draft, facts)
         return Answer(
             query=item.text,
             reading=item.reading,
@@ -317,21 +317,20 @@ class Answerer:
             seconds=seconds,
         )
 
-    def _expected(self, draft: _Draft, facts: Facts) -> _Estimate | None:
-        """How many answers there are in all: what is known is no guess, what is missing is one."""
-        calibration, missing = self.calibration, draft.missing
-        if calibration is None or missing is None:
+    def _expected(self, item: Understood, draft: _Draft, facts: Facts) -> _Estimate | None:
+        """How many answers there are in all: those known that are not lost, and those missing.
+
+        At most as many as no fact rules out.
+        """
+        if self.calibration is None or draft.missing is None:
             return None
-        count, more = (
-            calibration.expected_count(
-                lacking,
-                num_known=len(facts.known),
-                num_certain=len(facts.certain),
-                num_possible=self.graph.num_entities - len(facts.contradicted),
-            )
-            for lacking in (missing.count, (1 + missing.count) * missing.factor - 1)
-        )
-        return _Estimate(count, more / count if count else missing.factor)
+        missing, certain = draft.missing, len(facts.certain)
+        kept = self.calibration.kept(self._outlines(item))
+        known = certain + (len(facts.known) - certain) * kept
+        possible = self.graph.num_entities - len(facts.contradicted)
+        count = min(known + missing.count, possible)
+        more = min(known + (1 + missing.count) * missing.factor - 1, possible)
+        return _Estimate(float(count), more / count if count else missing.factor)
 
     def _ranked_answers(
         self, item: Understood, draft: _Draft, facts: Facts
@@ -343,14 +342,15 @@ class Answerer:
         is_contradicted = contains(facts.contradicted, draft.ranking.entity_ids).tolist()
         ids, scores = draft.ranking.entity_ids.tolist(), draft.ranking.scores.tolist()
         calibration = self.calibration
-        curve = None if calibration is None else calibration.scores(self._outlines(item))
+        regions = self._outlines(item)
+        curve = None if calibration is None else calibration.scores(regions)
         for place, (entity_id, score) in enumerate(zip(ids, scores, strict=True)):
             probability = None
             if calibration is not None and curve is not None:
                 if is_contradicted[place]:
                     probability = 0.0
                 elif is_known[place]:
-                    probability = calibration.known_probability(certain=is_certain[place])
+                    probability = 1.0 if is_certain[place] else calibration.kept(regions)
                 else:
                     probability = curve.probability(score, draft.usual[place])
             answers.append(
