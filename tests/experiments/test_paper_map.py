@@ -96,18 +96,20 @@ def test_every_experiment_and_every_table_is_on_the_map():
 RUNS = {"NELL": "nell995", "FB15k-237": "fb15k-237", "FB15k": "fb15k"}
 """What the map calls the data sets that the recipe `paper` was run on."""
 FOLDER = "results/experiments/nell995-cone-paper-seed0"
+BOXES = "results/experiments/nell995-box-paper-seed0"
 COMPARED = "results/experiments/geography-runs-compared"
 TIMED = "results/experiments/fb15k-237-models-timed/speed.json"
 
 
 def mean_mrr(structures):
-    cells = []
-    for called, data_set in RUNS.items():
-        run = f"results/{data_set}-cone-paper-seed0.json"
-        measured = json.loads((ROOT / run).read_text())["structures"]
-        mean = sum(measured[name]["mrr"] for name in structures) / len(structures)
-        cells.append(f"{called} {100 * mean:.1f} (`{run}`)")
-    return ", ".join(cells)
+    return ", ".join(f"{called} {mean_of(run, structures)}" for called, run in RUNS.items())
+
+
+def mean_of(data_set, structures, model="cone"):
+    run = f"results/{data_set}-{model}-paper-seed0.json"
+    measured = json.loads((ROOT / run).read_text())["structures"]
+    mean = sum(measured[name]["mrr"] for name in structures) / len(structures)
+    return f"{100 * mean:.1f} (`{run}`)"
 
 
 def papers_mean(table, error_bars):
@@ -120,9 +122,9 @@ def papers_mean(table, error_bars):
     return f"ConE, average: {', '.join(cells)}"
 
 
-def ours(experiment):
-    """By table, the values of the first of our rows, and of all our rows by label."""
-    tables = json.loads((ROOT / FOLDER / f"{experiment}.json").read_text())["tables"]
+def ours(experiment, folder=FOLDER):
+    """By table, the values of our rows by label."""
+    tables = json.loads((ROOT / folder / f"{experiment}.json").read_text())["tables"]
     return [
         {row["label"]: row["values"] for row in table["rows"] if row["kind"] == "ours"}
         for table in tables
@@ -166,10 +168,18 @@ def variability_cell():
 
 def membership_cell():
     positive, negative = (table["ConE (run), test"] for table in ours("membership"))
+    options = json.loads((ROOT / FOLDER / "membership.json").read_text())["options"]
     return (
+        f"of {options['max_queries']} queries a structure "
         f"{positive['precision']:.3f} and {positive['recall']:.3f}; "
         f"with negation {negative['precision']:.3f} and {negative['recall']:.3f}"
     )
+
+
+def boxes_cell():
+    (values,) = (table["Query2Box (box), test"] for table in ours("membership", BOXES))
+    numbers = f"{values['precision']:.3f} and {values['recall']:.3f}"
+    return f"Query2Box {numbers} (`{BOXES}/membership.json`)"
 
 
 def averages(experiment):
@@ -229,7 +239,9 @@ def test_our_numbers_are_those_of_the_results():
     expected = {name: f"{cell()} (`{FOLDER}/{name}.json`)" for name, cell in CELLS.items()}
     for name, cell in COMPARED_CELLS.items():
         expected[name] = f"{cell()} (`{COMPARED}/{name}.json`)"
-    expected["main-epfo"] = mean_mrr(POSITIVE_STRUCTURES)
+    expected["membership"] += f"; {boxes_cell()}"
+    boxes = mean_of("nell995", POSITIVE_STRUCTURES, "box")
+    expected["main-epfo"] = f"{mean_mrr(POSITIVE_STRUCTURES)}; Query2Box, NELL {boxes}"
     expected["main-negation"] = mean_mrr(NEGATION_STRUCTURES)
     expected["figures"] = "drawn"
     expected["speed"] = speed_cell()
@@ -254,9 +266,11 @@ def papers_cells():
     bars = [of_nell(f"table:errorbar_{name}", "deviation")["AVG"] for name in ("epfo", "neg")]
     by_rank, by_value = (of_fb15k("table:variety", name) for name in ("spearman", "pearson"))
     positive, negative = (of_nell(f"tab:answer_{name}", "cone-test") for name in ("epfo", "neg"))
+    boxes = of_nell("tab:answer_epfo", "box-test")
     times = published("tab:running_time", ANY).rows
     return {
-        "main-epfo": papers_mean("epfo_results", "errorbar_epfo"),
+        "main-epfo": papers_mean("epfo_results", "errorbar_epfo")
+        + f"; Query2Box, NELL {of_nell('table:epfo_results', 'box')['AVG']}",
         "main-negation": papers_mean("negation_results", "errorbar_neg"),
         "cardinality": f"ConE, NELL, 1p: Spearman {spearman['1p']}, Pearson {pearson['1p']}; "
         f"2p: {spearman['2p']} and {pearson['2p']}",
@@ -273,7 +287,8 @@ def papers_cells():
         "variability": f"1p: Spearman {by_rank['1p']:.2f}, Pearson {by_value['1p']:.2f} (FB15k)",
         "membership": f"ConE, NELL, test: precision {positive['precision']}, "
         f"recall {positive['recall']}; "
-        f"with negation {negative['precision']} and {negative['recall']}",
+        f"with negation {negative['precision']} and {negative['recall']}; "
+        f"Query2Box {boxes['precision']} and {boxes['recall']}",
         "speed": f"ConE {times['cone']['seconds']:.0f} s, BetaE {times['beta']['seconds']:.0f} s "
         "per 100 steps (one RTX 3090)",
         "figures": "",
