@@ -21,10 +21,10 @@ from conekg.answering.calibration import (
     FILE_NAME,
     Calibration,
     CountCurve,
-    Curve,
     ScoreCurve,
     save_calibration,
 )
+from conekg.answering.curves import Curve
 from conekg.answering.engine import Answerer, ask
 from conekg.errors import (
     CheckpointError,

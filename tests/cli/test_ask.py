@@ -13,10 +13,10 @@ from typer.testing import CliRunner, Result
 from conekg.answering.calibration import (
     Calibration,
     CountCurve,
-    Curve,
     ScoreCurve,
     save_calibration,
 )
+from conekg.answering.curves import Curve
 from conekg.cli.main import app
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.graph.vocabulary import NameTable

@@ -13,12 +13,8 @@ from typing import Any
 
 import torch
 
-from conekg.answering.calibration import (
-    FILE_NAME,
-    Calibration,
-    fit_calibration,
-    save_calibration,
-)
+from conekg.answering.calibrate import fit_calibration
+from conekg.answering.calibration import FILE_NAME, Calibration, save_calibration
 from conekg.errors import ConfigError, QueryError
 from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.frequency import FrequencyScorer

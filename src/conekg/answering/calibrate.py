@@ -1,0 +1,299 @@
+"""Calibrating a model: its curves fitted on validation queries.
+
+A shape has curves of its own where these clearly do better than those of all shapes; others
+have the curves of all. What does better, and how far off it is, is measured on the half of the
+queries that the measured curve has not seen, each half in its turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conekg.answering.batch import embed_queries
+from conekg.answering.calibration import (
+    Calibration,
+    CountCurve,
+    ScoreCurve,
+    joined,
+    outlines,
+    region_sizes,
+)
+from conekg.answering.curves import (
+    FloatArray,
+    expected_calibration_error,
+    fit_curve,
+    foreseen,
+    is_clearly_less,
+    mean_error,
+    surprise,
+)
+from conekg.answering.facts import facts_of
+from conekg.answering.index import EntityIndex, merge_rankings
+from conekg.errors import QueryError
+from conekg.graph.adjacency import IntArray
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.model.interface import QueryModel
+from conekg.model.support import is_supported
+from conekg.query.rewrite import DEFAULT_BRANCH_CAP
+from conekg.query.shape import grounded
+from conekg.query.tree import has_negation
+from conekg.sampling.query_set import QueryBlock, QuerySet
+from conekg.symbolic.engine import answer_batch
+
+_BATCH = 64
+
+
+def fit_calibration(
+    model: QueryModel,
+    graph: KnowledgeGraph,
+    queries: QuerySet,
+    *,
+    depth: int = 20,
+    max_queries: int = 200,
+    seed: int = 0,
+) -> Calibration:
+    """The calibration of a model by queries of a held-out split.
+
+    From every query come its `depth` best entities that the smaller graph neither gives nor
+    rules out, each true or false on the larger one; at most `max_queries` of a shape are used.
+    """
+    generator = np.random.default_rng(seed)
+    index = EntityIndex(model)
+    samples = [
+        _examine(model, index, graph, queries, _some(block, max_queries, generator), depth)
+        for block in queries
+        if len(block) and is_supported(model, block.shape)
+    ]
+    if not samples:
+        raise QueryError(
+            f"none of the {len(queries):,} {queries.split} queries can calibrate {model.name!r}",
+            hint="hold more facts out, or sample validation queries of shapes that the model "
+            "supports",
+        )
+    predicted, predicted_of, error = _fit_scores(samples, generator)
+    count, count_of = _fit_counts(samples, generator)
+    return Calibration(
+        predicted=predicted,
+        count=count,
+        error=error,
+        known_kept=_share_kept(samples),
+        num_queries=sum(sample.num_queries for sample in samples),
+        predicted_of=predicted_of,
+        count_of=count_of,
+        kept_of={key: _share_kept(some) for key, some in _by_regions(samples).items()},
+    )
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """What the queries of one shape tell."""
+
+    regions: tuple[str, ...]
+    """The outlines of what the queries are ranked by."""
+    num_queries: int
+    scores: FloatArray
+    backgrounds: FloatArray
+    """What an arbitrary entity scores in the region that each score comes from."""
+    hits: FloatArray
+    owners: NDArray[np.int64]
+    """Which of the queries each score belongs to."""
+    known: int
+    kept: int
+    sizes: FloatArray
+    """Of each query with a single branch; empty where the model has no size."""
+    missing: FloatArray
+    """How many answers the smaller graph does not give to those queries."""
+
+
+def _examine(
+    model: QueryModel,
+    index: EntityIndex,
+    graph: KnowledgeGraph,
+    queries: QuerySet,
+    block: QueryBlock,
+    depth: int,
+) -> _Sample:
+    truth = answer_batch(
+        graph.adjacency(queries.split), block.shape, block.anchors, block.relations
+    )
+    not_predicted = _not_predicted(graph, queries.split, block)
+    scores: list[FloatArray] = []
+    backgrounds: list[FloatArray] = []
+    hits: list[FloatArray] = []
+    sizes: list[FloatArray] = []
+    for start in range(0, len(block), _BATCH):
+        places = range(start, min(len(block), start + _BATCH))
+        embedded = embed_queries(model, [block.query(place) for place in places])
+        rows = [row for branches in embedded.rows for row in branches]
+        given = [
+            not_predicted[place] for place, b in zip(places, embedded.rows, strict=True) for _ in b
+        ]
+        rankings = index.top(
+            tuple(part[rows] for part in embedded.region), [depth] * len(rows), given
+        )
+        usual = index.background(tuple(part[rows] for part in embedded.region))
+        taken = 0
+        for place, branches in zip(places, embedded.rows, strict=True):
+            ranking, origin = merge_rankings(rankings[taken : taken + len(branches)], depth)
+            backgrounds.append(usual[taken + origin])
+            taken += len(branches)
+            scores.append(ranking.scores)
+            hits.append(np.isin(ranking.entity_ids, truth[place]).astype(float))
+        if all(len(branches) == 1 for branches in embedded.rows):
+            sizes.append(region_sizes(model, tuple(part[rows] for part in embedded.region)))
+    known, kept = block.easy.lengths, block.easy.lengths
+    if negation := has_negation(block.shape.template):
+        kept = np.array([np.isin(block.easy[i], truth[i]).sum() for i in range(len(block))])
+    found = np.concatenate(sizes) if sizes else np.empty(0)
+    return _Sample(
+        regions=outlines(block.shape, "dnf", DEFAULT_BRANCH_CAP),
+        num_queries=len(block),
+        scores=np.concatenate(scores),
+        backgrounds=np.concatenate(backgrounds),
+        hits=np.concatenate(hits),
+        owners=np.repeat(np.arange(len(block)), [len(part) for part in scores]),
+        known=int(known.sum()) if negation else 0,
+        kept=int(kept.sum()) if negation else 0,
+        sizes=found,
+        missing=(truth.lengths - kept).astype(float) if len(found) else np.empty(0),
+    )
+
+
+def _not_predicted(graph: KnowledgeGraph, split: Split, block: QueryBlock) -> list[IntArray]:
+    """For each query what the smaller graph gives, and what it rules out: neither is a guess."""
+    easy = [block.easy[place] for place in range(len(block))]
+    if not has_negation(block.shape.template):
+        return easy
+    smaller = SPLITS[SPLITS.index(split) - 1]
+    asked = [(grounded(block.query(place)), smaller) for place in range(len(block))]
+    return [
+        np.union1d(given, facts.contradicted).astype(np.int32)
+        for given, facts in zip(easy, facts_of(graph, asked), strict=True)
+    ]
+
+
+def _some(block: QueryBlock, most: int, generator: np.random.Generator) -> QueryBlock:
+    if len(block) <= most:
+        return block
+    return block.take(np.sort(generator.choice(len(block), size=most, replace=False)))
+
+
+def _fit_scores(
+    samples: Sequence[_Sample], generator: np.random.Generator
+) -> tuple[ScoreCurve, dict[str, ScoreCurve], float]:
+    """The curve of all shapes, the curves that shapes have of their own, and their mean error."""
+    cases = _Cases.of(samples, generator)
+    relative = cases.predict_better_above_background()
+    by_all = foreseen(cases.scores(relative), cases.hits, cases.half)
+    own: dict[str, ScoreCurve] = {}
+    general_errors, errors = [], []
+    for key in dict.fromkeys(cases.keys.tolist()):
+        of_key = cases.keys == key
+        some = _Cases(*(column[of_key] for column in cases))
+        general_errors.append(expected_calibration_error(by_all[of_key], some.hits))
+        own_relative = some.predict_better_above_background()
+        by_own = foreseen(some.scores(own_relative), some.hits, some.half)
+        if is_clearly_less(surprise(by_own, some.hits), surprise(by_all[of_key], some.hits)):
+            curve = fit_curve(some.scores(own_relative), some.hits)
+            error = expected_calibration_error(by_own, some.hits)
+            own[key] = ScoreCurve(curve, own_relative, error)
+        errors.append(own[key].error if key in own else general_errors[-1])
+    curve = fit_curve(cases.scores(relative), cases.hits)
+    return ScoreCurve(curve, relative, mean_error(general_errors)), own, mean_error(errors)
+
+
+class _Cases(NamedTuple):
+    """Ranked entities with their scores, true or false, in two halves by their queries."""
+
+    keys: NDArray[np.str_]
+    """The outlines of the regions they are ranked by."""
+    absolute: FloatArray
+    above: FloatArray
+    """The same scores above what an arbitrary entity scores."""
+    hits: FloatArray
+    half: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, samples: Sequence[_Sample], generator: np.random.Generator) -> _Cases:
+        """All cases of the samples."""
+        parts = [
+            cls(
+                np.repeat(joined(sample.regions), len(sample.scores)),
+                sample.scores,
+                sample.scores - sample.backgrounds,
+                sample.hits,
+                _coins(sample.num_queries, generator)[sample.owners],
+            )
+            for sample in samples
+        ]
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def scores(self, relative: bool) -> FloatArray:
+        """Above the background or as they are."""
+        return self.above if relative else self.absolute
+
+    def predict_better_above_background(self) -> bool:
+        """Scores as they are win ties."""
+        above, absolute = (
+            surprise(foreseen(scores, self.hits, self.half), self.hits).sum()
+            for scores in (self.above, self.absolute)
+        )
+        return bool(above < absolute)
+
+
+def _fit_counts(
+    samples: Sequence[_Sample], generator: np.random.Generator
+) -> tuple[CountCurve | None, dict[str, CountCurve]]:
+    """The curve of all regions, None where sizes tell nothing, and the curves of their own."""
+    keys = np.repeat([joined(s.regions) for s in samples], [len(s.sizes) for s in samples])
+    sizes = np.concatenate([sample.sizes for sample in samples])
+    logs = np.log1p(np.concatenate([sample.missing for sample in samples]))
+    half = np.concatenate([_coins(len(sample.sizes), generator) for sample in samples])
+    general = fit_count(sizes, logs, half)
+    gaps = np.abs(foreseen(sizes, logs, half) - logs)
+    own: dict[str, CountCurve] = {}
+    for key in dict.fromkeys(keys.tolist()):
+        of_key = keys == key
+        own_gaps = np.abs(foreseen(sizes[of_key], logs[of_key], half[of_key]) - logs[of_key])
+        if general is None or is_clearly_less(own_gaps, gaps[of_key]):
+            curve = fit_curve(sizes[of_key], logs[of_key])
+            own[key] = CountCurve(curve, math.exp(float(np.median(own_gaps))))
+    return general, own
+
+
+def fit_count(sizes: FloatArray, logs: FloatArray, half: NDArray[np.bool_]) -> CountCurve | None:
+    """From the sizes of regions to how many answers are missing; None where they tell nothing."""
+    if len(sizes) < 2:
+        return None
+    gap = float(np.median(np.abs(foreseen(sizes, logs, half) - logs)))
+    # Sizes need not mean anything: what always says the same must not be as good a guess.
+    constant = np.where(half, np.median(logs[~half]), np.median(logs[half]))
+    if gap >= float(np.median(np.abs(constant - logs))):
+        return None
+    return CountCurve(fit_curve(sizes, logs), math.exp(gap))
+
+
+def _by_regions(samples: Sequence[_Sample]) -> dict[str, list[_Sample]]:
+    """The samples that tell of known answers to be lost, by the outlines of their regions."""
+    found: dict[str, list[_Sample]] = {}
+    for sample in samples:
+        if sample.known:
+            found.setdefault(joined(sample.regions), []).append(sample)
+    return found
+
+
+def _share_kept(samples: Sequence[_Sample]) -> float:
+    """What is left of the known answers of some samples; all of none."""
+    return (sum(s.kept for s in samples) + 1) / (sum(s.known for s in samples) + 1)
+
+
+def _coins(number: int, generator: np.random.Generator) -> NDArray[np.bool_]:
+    """Which of so many are in one half, in an order drawn."""
+    heads: NDArray[np.bool_] = generator.permutation(number) % 2 == 0
+    return heads

@@ -1,0 +1,96 @@
+"""Rising curves through points, and how well they tell of points that they have not seen.
+
+Isotonic regression on NumPy arrays, and the measures by which calibration chooses curves;
+nothing here knows of queries or models.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+_BINS = 15
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A rising function, linear between its knots and constant beyond them."""
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+    def __call__(self, values: FloatArray | Sequence[float]) -> FloatArray:
+        """The function at each value."""
+        return np.interp(values, self.x, self.y)
+
+
+def fit_curve(x: FloatArray, y: FloatArray) -> Curve:
+    """The rising curve nearest to the points in least squares; one point at least."""
+    if len(x) == 0:
+        return Curve((0.0,), (0.0,))
+    order = np.argsort(x, kind="stable")
+    means, weights = pool_adjacent_violators(y[order])
+    ends = np.cumsum(weights)
+    starts = ends - weights
+    centers = np.add.reduceat(x[order], starts) / weights
+    return Curve(tuple(centers.tolist()), tuple(means.tolist()))
+
+
+def pool_adjacent_violators(values: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
+    """(means, sizes) of the blocks of the isotonic regression of a sequence.
+
+    Neighbouring blocks whose means do not rise are merged until all rise.
+    """
+    means: list[float] = []
+    sizes: list[int] = []
+    for value in values.tolist():
+        mean, size = value, 1
+        while means and means[-1] >= mean:
+            size += sizes[-1]
+            mean += (means.pop() - mean) * sizes.pop() / size
+        means.append(mean)
+        sizes.append(size)
+    return np.array(means), np.array(sizes, dtype=np.int64)
+
+
+def foreseen(x: FloatArray, y: FloatArray, half: NDArray[np.bool_]) -> FloatArray:
+    """[n] what the curve of each half says of the other."""
+    found = np.empty(len(x))
+    for seen in (half, ~half):
+        found[~seen] = fit_curve(x[seen], y[seen])(x[~seen])
+    return found
+
+
+def expected_calibration_error(probabilities: FloatArray, hits: FloatArray) -> float:
+    """The mean gap between probability and frequency over 15 bins, weighted by their sizes."""
+    if len(hits) == 0:
+        return math.nan
+    bins = np.minimum((probabilities * _BINS).astype(np.int64), _BINS - 1)
+    gaps = np.bincount(bins, probabilities - hits, minlength=_BINS)
+    return float(np.abs(gaps).sum() / len(hits))
+
+
+def surprise(probabilities: FloatArray, hits: FloatArray) -> FloatArray:
+    """[n] in nats, at what was found true or false."""
+    likely = np.clip(probabilities, 1e-4, 1 - 1e-4)
+    return -np.where(hits > 0, np.log(likely), np.log1p(-likely))
+
+
+def is_clearly_less(values: FloatArray, others: FloatArray) -> bool:
+    """Whether values are less than others in the mean, by more than the standard error of that."""
+    if len(values) < 2:
+        return False
+    less = others - values
+    return bool(less.mean() > less.std(ddof=1) / math.sqrt(len(less)))
+
+
+def mean_error(errors: Sequence[float]) -> float:
+    """The mean of the errors that are known; not a number where none is."""
+    known = [error for error in errors if not math.isnan(error)]
+    return sum(known) / len(known) if known else math.nan

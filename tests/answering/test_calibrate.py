@@ -1,0 +1,269 @@
+"""Calibrating: full fits on a tiny graph, and of samples that are made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tiny
+from conekg.answering import calibrate as calibrate_module
+from conekg.answering.calibrate import _Sample as Sample
+from conekg.answering.calibrate import fit_calibration, fit_count
+from conekg.answering.calibration import Calibration, ScoreCurve
+from conekg.answering.curves import Curve, fit_curve, foreseen, surprise
+from conekg.errors import QueryError
+from conekg.model.catalog import build_model
+from conekg.query.shape import STRUCTURES
+from conekg.query.tree import Not
+from conekg.sampling.query_set import QuerySet
+from oracle import Oracle
+
+
+@pytest.mark.parametrize("name", ["cone", "gqe", "box", "beta"])
+def test_every_model_is_calibrated(name: str) -> None:
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model(name, graph.num_entities, graph.num_relations, tiny.CONFIGS[name], 0).eval()
+    calibration = fit_calibration(model, graph, queries, depth=10, max_queries=8)
+    assert 0 <= calibration.error < 0.5
+    assert 0 < calibration.known_kept <= 1
+    if name == "gqe":
+        assert calibration.count is None, "points have no size"
+    if calibration.count is not None:  # of an untrained model, sizes may tell nothing
+        assert calibration.count.factor >= 1
+    for scores in (calibration.predicted, *calibration.predicted_of.values()):
+        assert 0 <= scores.curve.y[0] <= scores.curve.y[-1] <= 1
+    supported = sum(
+        min(8, len(block))
+        for block in queries
+        if name in ("cone", "beta") or "n" not in block.shape.name
+    )
+    assert calibration.num_queries == supported
+    again = fit_calibration(model, graph, queries, depth=10, max_queries=8)
+    assert again == calibration
+
+
+def test_hits_are_what_the_larger_graph_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
+    one_hop = QuerySet("valid", (queries.block("1p"),))
+    seen: dict[str, np.ndarray] = {}
+
+    def remember(x: np.ndarray, y: np.ndarray) -> Curve:
+        if len(y) >= len(seen.get("y", ())):  # halves are fitted as well
+            seen.update(x=x, y=y)
+        return fit_curve(x, y)
+
+    monkeypatch.setattr("conekg.answering.calibrate.fit_curve", remember)
+    # Deep enough to reach every entity: then each hard answer is found exactly once.
+    monkeypatch.setattr("conekg.answering.calibrate._fit_counts", lambda *_: (None, {}))
+    calibration = fit_calibration(model.eval(), graph, one_hop, depth=graph.num_entities)
+    block = one_hop.blocks[0]
+    assert seen["y"].sum() == block.hard.lengths.sum()
+    assert len(seen["y"]) == len(block) * graph.num_entities - block.easy.lengths.sum()
+    assert calibration.known_kept == 1.0  # nothing negated, nothing lost
+
+
+def test_missing_answers_are_what_the_larger_graph_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
+    seen: list[Sample] = []
+    monkeypatch.setattr(
+        calibrate_module, "_fit_counts", lambda samples, _: seen.extend(samples) or (None, {})
+    )
+    blocks = tuple(queries.block(name) for name in ("1p", "2in", "pni"))
+    fit_calibration(model.eval(), graph, QuerySet("valid", blocks), max_queries=999)
+    for block, sample in zip(blocks, seen, strict=True):
+        assert sample.missing.tolist() == block.hard.lengths.tolist()
+    assert seen[0].known == 0, "nothing is lost without a negation"
+    assert seen[1].kept < seen[1].known
+
+
+def test_what_facts_rule_out_is_no_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
+    block = queries.block("2in")
+    seen: list[int] = []
+    monkeypatch.setattr(
+        calibrate_module, "fit_curve", lambda x, y: seen.append(len(x)) or fit_curve(x, y)
+    )
+    monkeypatch.setattr(calibrate_module, "_fit_counts", lambda *_: (None, {}))
+    fit_calibration(
+        model.eval(), graph, QuerySet("valid", (block,)), depth=graph.num_entities, max_queries=999
+    )
+    oracle = Oracle(graph.edges("train").tolist(), graph.num_entities)
+    left = 0
+    for place in range(len(block)):
+        query = block.query(place)
+        (negated,) = [part for part in query.operands if isinstance(part, Not)]
+        left += graph.num_entities - len(oracle.answer(query) | oracle.answer(negated.operand))
+    assert max(seen) == left
+
+
+def every_other(number: int) -> np.ndarray:
+    """Which of so many are held out, in a drawn order."""
+    return np.random.default_rng(0).permutation(number) % 2 == 0
+
+
+def test_sizes_that_tell_the_number_of_answers_are_believed() -> None:
+    answers = np.arange(1.0, 201.0)
+    curve = fit_count(np.sqrt(answers), np.log1p(answers), every_other(200))
+    assert curve is not None
+    assert 1.0 <= curve.factor < 1.1
+    assert curve.missing(10.0) == pytest.approx(100, rel=0.1)
+
+
+def test_sizes_that_tell_nothing_are_not() -> None:
+    """The wider, the fewer: no rising curve is as good as always saying the same."""
+    answers = np.array([1.0] * 90 + [500.0] * 10)
+    assert fit_count(-answers, np.log1p(answers), every_other(100)) is None
+    assert fit_count(np.array([1.0]), np.array([3.0]), every_other(1)) is None
+
+
+def test_known_answers_of_negations_can_be_lost() -> None:
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
+    negated = QuerySet("valid", (queries.block("2in"),))
+    calibration = fit_calibration(model.eval(), graph, negated)
+    assert calibration.known_kept < 1.0
+    assert calibration.kept(("((!e.r) & e.r)",)) == calibration.known_kept
+    both = fit_calibration(model, graph, QuerySet("valid", (*negated, queries.block("pni"))))
+    edges = [edge for split in ("train", "valid") for edge in graph.edges(split).tolist()]
+    oracle = Oracle(edges, graph.num_entities)
+    shares = {}
+    for block in (queries.block("2in"), queries.block("pni")):
+        known = [set(block.easy[place].tolist()) for place in range(len(block))]
+        kept = [known[place] & oracle.answer(block.query(place)) for place in range(len(block))]
+        shares[block.shape.name] = (sum(map(len, kept)) + 1) / (sum(map(len, known)) + 1)
+    assert shares["2in"] != shares["pni"]
+    for regions, name in (("((!e.r) & e.r)", "2in"), ("((!e.r.r) & e.r)", "pni")):
+        assert both.kept((regions,)) == pytest.approx(shares[name])
+    assert both.kept(("(!e.r)",)) == both.known_kept, "what has not been seen, by all that was"
+
+
+def test_nothing_to_calibrate_with() -> None:
+    graph = tiny.tiny_graph()
+    model = build_model("gqe", graph.num_entities, graph.num_relations, tiny.CONFIGS["gqe"], 0)
+    block = tiny.tiny_queries()["valid"].block("2in")
+    assert block.shape == STRUCTURES["2in"]
+    with pytest.raises(QueryError, match="can calibrate 'gqe'"):
+        fit_calibration(model, graph, QuerySet("valid", (block,)))
+
+
+def test_scores_are_taken_above_the_background_where_that_tells_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    generator = np.random.default_rng(1)
+    backgrounds = generator.normal(0, 20, 4000)
+    above = generator.normal(0, 2, 4000)
+    hits = (generator.uniform(size=4000) < 1 / (1 + np.exp(-2 * above))).astype(float)
+    half = np.arange(4000) < 1000
+    surprises = [
+        surprise(foreseen(scores, hits, half), hits).mean()
+        for scores in (above, above + backgrounds)
+    ]
+    assert surprises[0] < 0.9 * surprises[1]
+    # Fitting takes what predicts the held-out half better, whichever that is.
+    for scores, is_relative in ((above + backgrounds, True), (above, False)):
+        sample = sample_of(scores, hits, backgrounds)
+        fitted = fit_to(monkeypatch, sample).predicted
+        assert fitted.relative == is_relative
+        assert fitted.curve.x == pytest.approx(fit_curve(above, hits).x)
+    relative = ScoreCurve(Curve((0.0, 2.0), (0.0, 1.0)), relative=True, error=0.0)
+    assert relative.probability(11.0, 10.0) == 0.5
+    assert replace(relative, relative=False).probability(11.0, 10.0) == 1.0
+
+
+def sample_of(
+    scores: np.ndarray,
+    hits: np.ndarray,
+    backgrounds: np.ndarray | float = 0.0,
+    *,
+    regions: tuple[str, ...] = ("e.r",),
+    sizes: np.ndarray | None = None,
+    missing: np.ndarray | None = None,
+) -> Sample:
+    """What queries of one shape would tell, one score each."""
+    number, none = len(scores), np.empty(0)
+    return Sample(
+        regions=regions,
+        num_queries=number,
+        scores=scores,
+        backgrounds=np.broadcast_to(backgrounds, scores.shape),
+        hits=hits,
+        owners=np.arange(number),
+        known=0,
+        kept=0,
+        sizes=none if sizes is None else sizes,
+        missing=none if missing is None else missing,
+    )
+
+
+def fit_to(monkeypatch: pytest.MonkeyPatch, *samples: Sample) -> Calibration:
+    """The calibration by samples that no model was asked for."""
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    blocks = [queries.block(name) for name in ("1p", "2p", "2i", "3i")[: len(samples)]]
+    model = build_model("gqe", graph.num_entities, graph.num_relations, tiny.CONFIGS["gqe"], 0)
+    left = iter(samples)
+    monkeypatch.setattr(calibrate_module, "_examine", lambda *_: next(left))
+    return fit_calibration(model, graph, QuerySet("valid", tuple(blocks)))
+
+
+def test_a_shape_whose_scores_mean_something_else_has_a_curve_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Links are true where they score 0, paths where they score 3, more of the paths like them."""
+    generator = np.random.default_rng(2)
+    samples = []
+    for regions, middle in ((("e.r",), 0.0), (("e.r.r",), 3.0), (("e.r.r",), 3.0)):
+        scores = generator.normal(1.5, 2, 3000)
+        hits = (generator.uniform(size=3000) < 1 / (1 + np.exp(2 * (middle - scores)))).astype(
+            float
+        )
+        samples.append(sample_of(scores, hits, regions=regions))
+    fitted = fit_to(monkeypatch, *samples)
+    assert set(fitted.predicted_of) == {"e.r", "e.r.r"}
+    for regions, middle in ((("e.r",), 0.0), (("e.r.r",), 3.0)):
+        own = fitted.scores(regions)
+        assert own.probability(middle, 0.0) == pytest.approx(0.5, abs=0.08)
+        assert own.error < 0.05
+    assert fitted.error < 0.05
+    # A shape that was never seen may be as far off as these were by the curve of all.
+    unseen = fitted.scores(("e.r", "e.r"))
+    assert unseen == fitted.predicted
+    assert unseen.error > 0.15
+    pooled = np.concatenate([samples[1].scores, samples[2].scores])
+    truth = np.concatenate([samples[1].hits, samples[2].hits])
+    assert fitted.predicted_of["e.r.r"].curve == fit_curve(pooled, truth)
+
+
+def test_shapes_that_are_alike_share_a_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few cases of its own tell less than many of another shape with the same meaning."""
+    generator = np.random.default_rng(3)
+    samples = []
+    for regions, number in ((("e.r",), 4000), (("e.r.r",), 30)):
+        scores = generator.normal(0, 2, number)
+        hits = (generator.uniform(size=number) < 1 / (1 + np.exp(-scores))).astype(float)
+        samples.append(sample_of(scores, hits, regions=regions))
+    fitted = fit_to(monkeypatch, *samples)
+    assert "e.r.r" not in fitted.predicted_of
+    assert fitted.scores(("e.r.r",)) == fitted.predicted
+
+
+def test_regions_whose_sizes_mean_something_else_have_counts_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A link of size s lacks s answers, a path of the same size a hundred times as many."""
+    sizes = np.arange(1.0, 201.0)
+    samples = [
+        sample_of(sizes, np.ones(200), regions=(region,), sizes=sizes, missing=times * sizes)
+        for region, times in (("e.r", 1.0), ("e.r.r", 100.0))
+    ]
+    fitted = fit_to(monkeypatch, *samples)
+    for region, times in (("e.r", 1.0), ("e.r.r", 100.0)):
+        curve = fitted.sizes(region)
+        assert curve is not None
+        assert curve.missing(50.0) == pytest.approx(50 * times, rel=0.05)
+        assert curve.factor < 1.1
+    assert fitted.sizes("(e.r & e.r)") is fitted.count
