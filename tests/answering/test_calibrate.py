@@ -119,6 +119,16 @@ def test_sizes_that_tell_nothing_are_not() -> None:
     answers = np.array([1.0] * 90 + [500.0] * 10)
     assert fit_count(-answers, np.log1p(answers), every_other(100)) is None
     assert fit_count(np.array([1.0]), np.array([3.0]), every_other(1)) is None
+    assert fit_count(np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.array([True, True])) is None
+
+
+def test_one_query_a_shape_is_enough_for_probabilities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left to compare curves on, so that there are none by shape and no counts."""
+    one = np.ones(1)
+    samples = [sample_of(one, one, regions=(r,), sizes=one, missing=one) for r in ("e.r", "e.r.r")]
+    fitted = fit_to(monkeypatch, *samples)
+    assert (fitted.count, fitted.count_of, fitted.predicted_of) == (None, {}, {})
+    assert fitted.predicted.probability(1.0, 0.0) == 1.0
 
 
 def test_known_answers_of_negations_can_be_lost() -> None:

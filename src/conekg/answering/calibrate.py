@@ -260,6 +260,8 @@ def _fit_counts(
     own: dict[str, CountCurve] = {}
     for key in dict.fromkeys(keys.tolist()):
         of_key = keys == key
+        if half[of_key].all() or not half[of_key].any():
+            continue
         own_gaps = np.abs(foreseen(sizes[of_key], logs[of_key], half[of_key]) - logs[of_key])
         if general is None or is_clearly_less(own_gaps, gaps[of_key]):
             curve = fit_curve(sizes[of_key], logs[of_key])
@@ -269,8 +271,8 @@ def _fit_counts(
 
 def fit_count(sizes: FloatArray, logs: FloatArray, half: NDArray[np.bool_]) -> CountCurve | None:
     """From the sizes of regions to how many answers are missing; None where they tell nothing."""
-    if len(sizes) < 2:
-        return None
+    if half.all() or not half.any():
+        return None  # nothing is unseen
     gap = float(np.median(np.abs(foreseen(sizes, logs, half) - logs)))
     # Sizes need not mean anything: what always says the same must not be as good a guess.
     constant = np.where(half, np.median(logs[~half]), np.median(logs[half]))
