@@ -83,8 +83,15 @@ def test_malformed_trees_are_refused_by_name(tree, message):
 
 
 def test_unknown_names_in_trees_are_reported():
-    with pytest.raises(UnknownNameError, match="Frnce"):
+    with pytest.raises(UnknownNameError, match=r"^tree\.name: unknown entity 'Frnce'"):
         query_from_tree(Tree(kind="entity", name="Frnce"), VOCABULARY)
+    hop = Tree(kind="hop", name="bordrs", operands=[Tree(kind="all")])
+    with pytest.raises(UnknownNameError, match=r"^tree.operands.1.name: .*'bordrs'") as caught:
+        query_from_tree(Tree(kind="and", operands=[Tree(kind="all"), hop]), VOCABULARY)
+    with pytest.raises(UnknownNameError) as plain:
+        VOCABULARY.relation_id("bordrs")
+    assert caught.value.hint == plain.value.hint
+    assert caught.value.suggestions == plain.value.suggestions
 
 
 @given(queries)

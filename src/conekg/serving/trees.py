@@ -6,11 +6,11 @@ text, so that the rules of quoting live in `query` alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import assert_never
 
-from conekg.errors import QueryError, QueryTooLargeError
+from conekg.errors import QueryError, QueryTooLargeError, UnknownNameError
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.rewrite import count_branches
 from conekg.query.shape import Shape, shape_of
@@ -39,14 +39,14 @@ def query_from_tree(tree: Tree, vocabulary: Vocabulary, place: str = "tree") -> 
     match tree.kind:
         case "entity":
             _check_arity(tree, place, 0, 0)
-            return Anchor(vocabulary.entities.id_of(_name_of(tree, place)))
+            return Anchor(_look_up(vocabulary.entities.id_of, tree, place))
         case "all":
             _check_arity(tree, place, 0, 0)
             _check_nameless(tree, place)
             return Universe()
         case "hop":
             _check_arity(tree, place, 1, 1)
-            return Project(operands[0], vocabulary.relation_id(_name_of(tree, place)))
+            return Project(operands[0], _look_up(vocabulary.relation_id, tree, place))
         case "not":
             _check_arity(tree, place, 1, 1)
             _check_nameless(tree, place)
@@ -60,6 +60,21 @@ def query_from_tree(tree: Tree, vocabulary: Vocabulary, place: str = "tree") -> 
             _check_nameless(tree, place)
             return Or(operands)
     assert_never(tree.kind)
+
+
+def _look_up(id_of: Callable[[str], int], tree: Tree, place: str) -> int:
+    """The id of a tree's name; an error says where in the tree the name stands."""
+    try:
+        return id_of(_name_of(tree, place))
+    except UnknownNameError as error:
+        what = error.bare_message or f"unknown {error.kind} {error.name!r}"
+        raise UnknownNameError(
+            error.kind,
+            error.name,
+            suggestions=error.suggestions,
+            hint=error.extra_hint,
+            message=f"{place}.name: {what}",
+        ) from None
 
 
 def check_names(tree: Tree, limits: Limits) -> None:
