@@ -419,6 +419,17 @@ def test_an_answer_that_comes_late_leaves_a_newer_error_alone(open_page):
     assert "q=" not in page.url
 
 
+def test_names_are_completed_in_paths_and_not_in_sparql(open_page):
+    page = open_page()
+    page.get_by_label("Ask the graph").focus()
+    page.keyboard.type("select & Germa")  # something may be called "select"
+    expect(page.get_by_role("option").first).to_contain_text("German")
+    page.get_by_label("Ask the graph").fill("")
+    with page.expect_response("**/api/parse"):
+        page.keyboard.type("SELECT ?x WHERE { Germa")
+    expect(page.get_by_role("option")).to_have_count(0)
+
+
 def test_names_are_completed_while_typing_with_the_keyboard_alone(open_page):
     page = open_page()
     field = page.get_by_label("Ask the graph")

@@ -5,7 +5,7 @@ import { announce, html } from "/static/dom.js";
 import { entitiesLike, relationsLike } from "/static/names.js";
 
 const BARE = /\^?[\p{L}\p{M}\p{N}_\-/:#@$%+~]*$/u; // what needs no quotes
-const SPARQL = /^\s*(PREFIX|BASE|SELECT|ASK)\s/i;
+const SPARQL = /^\s*(PREFIX|BASE|SELECT|ASK)\s+[^\s.&|∧∨]/i; // entities may be called so too
 
 /** Where a quotation that is still open at the end of `text` begins; -1 when none is. */
 function openQuote(text) {
