@@ -260,7 +260,7 @@ def _fit_counts(
     own: dict[str, CountCurve] = {}
     for key in dict.fromkeys(keys.tolist()):
         of_key = keys == key
-        if half[of_key].all() or not half[of_key].any():
+        if not _is_split(half[of_key]):
             continue
         own_gaps = np.abs(foreseen(sizes[of_key], logs[of_key], half[of_key]) - logs[of_key])
         if general is None or is_clearly_less(own_gaps, gaps[of_key]):
@@ -271,8 +271,8 @@ def _fit_counts(
 
 def fit_count(sizes: FloatArray, logs: FloatArray, half: NDArray[np.bool_]) -> CountCurve | None:
     """From the sizes of regions to how many answers are missing; None where they tell nothing."""
-    if half.all() or not half.any():
-        return None  # nothing is unseen
+    if not _is_split(half):
+        return None
     gap = float(np.median(np.abs(foreseen(sizes, logs, half) - logs)))
     # Sizes need not mean anything: what always says the same must not be as good a guess.
     constant = np.where(half, np.median(logs[~half]), np.median(logs[half]))
@@ -293,6 +293,11 @@ def _by_regions(samples: Sequence[_Sample]) -> dict[str, list[_Sample]]:
 def _share_kept(samples: Sequence[_Sample]) -> float:
     """What is left of the known answers of some samples; all of none."""
     return (sum(s.kept for s in samples) + 1) / (sum(s.known for s in samples) + 1)
+
+
+def _is_split(half: NDArray[np.bool_]) -> bool:
+    """Whether either half has something in it for the other to be compared on."""
+    return bool(half.any() and not half.all())
 
 
 def _coins(number: int, generator: np.random.Generator) -> NDArray[np.bool_]:
