@@ -70,6 +70,7 @@ def test_an_unknown_option_is_an_error_with_a_suggestion() -> None:
         ("cone", "aperture_scale", 0.0, "positive"),
         ("cone", "arctangent", "exakt", "choose exact or published"),
         ("cone", "projection", "rotate", "choose published or rotation"),
+        ("cone", "turned_share", 0.0, r"in \(0, 1\]"),
         ("gqe", "gamma", 0.0, "positive"),
         ("box", "center_weight", -0.1, r"in \[0, 1\)"),
         ("beta", "hidden", -1, "at least 1"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from conekg.errors import ConfigError
 from conekg.model.cone import Cone, ConeConfig, angle, cone_distance, published_angle, wrap
 from conekg.model.interface import Region
 from conekg.query.tree import Project, Universe
@@ -135,8 +137,9 @@ def test_projection_is_the_formula() -> None:
         )
 
 
-def test_the_rotating_projection_is_the_formula() -> None:
-    model = cone("cone-rotation", axis_scale=0.7, aperture_scale=1.5)
+@pytest.mark.parametrize(("share", "num_turned"), [(1.0, 5), (0.6, 3)])
+def test_the_rotating_projection_is_the_formula(share: float, num_turned: int) -> None:
+    model = cone("cone-rotation", axis_scale=0.7, aperture_scale=1.5, turned_share=share)
     axis, half = some_cones(2, 2)
     new_axis, new_half = model.project((axis, half), torch.tensor([4, 1]))
     rho = model.embedding_range
@@ -151,10 +154,12 @@ def test_the_rotating_projection_is_the_formula() -> None:
         ]
         raw = network(layers_of(model, "projection"), turned + opened)
         for j in range(5):
-            direction = cmath.exp(1j * (turned[j] + math.pi * math.tanh(0.7 * raw[j])))
+            is_turned = j < num_turned
+            made = math.pi * math.tanh(0.7 * raw[j])
+            direction = cmath.exp(1j * (turned[j] + made if is_turned else made))
             assert float(new_axis[row, j]) == pytest.approx(cmath.phase(direction))
             kept = 2 * (2 * float(half[row, j]) / math.pi - 1)
-            level = kept + openings[j] + 1.5 * raw[5 + j]
+            level = 1.5 * raw[5 + j] + (kept + openings[j] if is_turned else 0.0)
             assert float(new_half[row, j]) == pytest.approx(math.pi / 2 * (math.tanh(level) + 1))
 
 
@@ -172,6 +177,26 @@ def test_the_rotating_projection_starts_as_a_rotation() -> None:
     assert 0 < half.min() < half.max() < 0.4
     _, from_everyone = model.project(model.universe(6), relation)
     assert from_everyone.min() > math.pi - 0.4
+
+
+def test_the_network_makes_the_cones_that_are_not_turned() -> None:
+    config = ConeConfig(dim=5, hidden=7, projection="rotation", turned_share=0.6)
+    model = Cone(6, 4, config, torch.Generator())
+    published = Cone(
+        6, 4, replace(config, projection="published", turned_share=1.0), torch.Generator()
+    )
+    anchors, relation = model.anchor(torch.arange(6)), torch.full((6,), 2)
+    axis, half = model.project(anchors, relation)
+    turn = torch.remainder(axis - anchors[0], 2 * math.pi)
+    torch.testing.assert_close(turn[:, :3], turn[:1, :3].expand(6, 3))
+    made_axis, made_half = published.project(anchors, relation)
+    torch.testing.assert_close(axis[:, 3:], made_axis[:, 3:])
+    torch.testing.assert_close(half[:, 3:], made_half[:, 3:])
+
+
+def test_a_share_of_turned_cones_needs_cones_that_are_turned() -> None:
+    with pytest.raises(ConfigError, match=r"turned_share = 0\.5 .* 1, .* 'published', which turns"):
+        ConeConfig(turned_share=0.5)
 
 
 @both_projections

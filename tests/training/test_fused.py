@@ -37,6 +37,7 @@ MODELS = {
         "dropout": 0.0,
         "gamma": 4.0,
         "projection": "rotation",
+        "turned_share": 0.6,
     },
     "box": {"dim": DIM, "gamma": 4.0},
     "gqe": {"dim": DIM, "gamma": 4.0},

@@ -54,6 +54,10 @@ class ConeConfig:
     """What a relation does to a cone: `published` has the network make the new cone; `rotation`
     has the relation turn and open the cone, and the network, which starts at zero, correct
     that. Paths compose from the first step then, so that far fewer steps are needed."""
+    turned_share: float = 1.0
+    """With `rotation`, the share of the d cones that relations turn; the network makes the others,
+    as published. Turned cones learn links soonest, made ones long paths and what a negation rules
+    out; a distance is the sum over both kinds."""
     initial_scale: float = 0.5
     """The distance scale m starts at this multiple of ρ. The published 0.5 puts every logit far
     above zero at first, where large learning rates saturate; about 3 balances them, and about
@@ -82,6 +86,13 @@ class ConeConfig:
             self.projection,
             "'published' or 'rotation'",
         )
+        require(0 < self.turned_share <= 1, "turned_share", self.turned_share, "in (0, 1]")
+        require(
+            self.turned_share == 1 or self.projection == "rotation",
+            "turned_share",
+            self.turned_share,
+            f"1, its default, where projection is {self.projection!r}, which turns no cone",
+        )
 
 
 class Cone(QueryModel):
@@ -91,6 +102,8 @@ class Cone(QueryModel):
     can_negate: ClassVar[bool] = True
     can_embed_universe: ClassVar[bool] = True
     has_extent: ClassVar[bool] = True
+    turned: Tensor
+    """[dim] 1 where relations turn a cone and the network corrects that, 0 where it makes it."""
 
     def __init__(
         self,
@@ -106,9 +119,12 @@ class Cone(QueryModel):
         self.relation_axis = uniform_table(num_relations, dim, -rho, rho, generator)
         self.relation_aperture = uniform_table(num_relations, dim, -rho, rho, generator)
         self.projection = perceptron((2 * dim, config.hidden, config.hidden, 2 * dim), generator)
-        if config.projection == "rotation":
+        turned = round(config.turned_share * dim) if config.projection == "rotation" else 0
+        self.register_buffer("turned", (torch.arange(dim) < turned).float(), persistent=False)
+        with torch.no_grad():
             for parameter in self.projection[-1].parameters():
-                nn.init.zeros_(parameter)
+                for outputs in parameter.chunk(2):  # of axes, of apertures
+                    outputs[:turned] = 0.0
         # One hidden layer of width d, as published; the paper's appendix says three of 1600.
         self.attention = perceptron((2 * dim, dim, dim), generator)
         self.gate = DeepSet(2 * dim, dim, dim, generator)
@@ -145,8 +161,8 @@ class Cone(QueryModel):
     def project_by_weights(self, region: Region, relation: tuple[Tensor, ...]) -> Region:
         """f_r(V) = g(MLP([axis + axis_r ; h + h_r])) (ConE, Section 4.2, Eq. 1).
 
-        `rotation` departs from the paper: the network's output x corrects a turn, as RotatE's
-        (Sun et al., 2019), and an opening of the cone,
+        `rotation` departs from the paper: the network's output x corrects a turn of the cones that
+        are turned, as RotatE's (Sun et al., 2019), and an opening of them,
         θ_ax = wrap(axis + axis_r + π tanh(λ1 x)), h = π/2 (tanh(2(2h/π − 1) + w_r/ρ + λ2 x) + 1).
         """
         (axis, half_aperture), (turn, opening) = region, relation
@@ -159,10 +175,10 @@ class Cone(QueryModel):
         new_axis = math.pi * torch.tanh(self.config.axis_scale * raw_axis)
         level = self.config.aperture_scale * raw_aperture
         if self.config.projection == "rotation":
-            new_axis = wrap(axis + relation_axis + new_axis)
+            new_axis = wrap(self.turned * (axis + relation_axis) + new_axis)
             # Linear in h, where the inverse of tanh would be infinite for anchors (h = 0).
             kept = _APERTURE_SLOPE * (2.0 / math.pi * half_aperture - 1.0)
-            level = kept + opening / self.embedding_range + level
+            level = self.turned * (kept + opening / self.embedding_range) + level
         return new_axis, 0.5 * math.pi * (torch.tanh(level) + 1.0)
 
     def intersect(self, operands: Region) -> Region:
