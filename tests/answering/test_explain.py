@@ -194,6 +194,10 @@ def test_entities_are_named_or_numbered(film_graph: KnowledgeGraph) -> None:
         explain(answerer, "a1.won_by", entities=["Allien"])
     with pytest.raises(ConfigError, match="candidates is 0"):
         explain(answerer, "a1.won_by.directed_by", candidates=0)
+    with pytest.raises(ConfigError, match="candidates is '3'; it must be a whole number"):
+        explain(answerer, "a1.won_by", candidates="3")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="entities is 'Alien'; it must be a list"):
+        explain(answerer, "a1.won_by", entities="Alien")
     with pytest.raises(ConfigError, match="exclude is 'Alien'"):
         answerer.ask("a1.won_by", exclude="Alien")
 
@@ -210,6 +214,21 @@ def test_queries_of_more_branches_than_usual(film_graph: KnowledgeGraph) -> None
     # By De Morgan's law it is one branch.
     by_law = explain(usual, Question(text, top_k=2, union="demorgan"))
     assert len(by_law.witnesses) == 2
+
+
+def test_negated_intersections_are_no_branches(film_graph: KnowledgeGraph) -> None:
+    text = " & ".join(f"!({name}.won_by & a1.won_by)" for name in film_graph.vocabulary.entities)
+    explained = explain(make(film_graph), Question(text, top_k=2))
+    assert len(explained.witnesses) == 2
+
+
+def test_operators_that_say_nothing_are_not_needed(film_graph: KnowledgeGraph) -> None:
+    model = build_model(
+        "gqe", film_graph.num_entities, film_graph.num_relations, GqeConfig(dim=6), 0
+    )
+    text = "a1.won_by & (c1.produced | !c1.produced) & !!*"
+    (witness,) = explain(Answerer(film_graph, model), text, entities=["f1"]).witnesses
+    assert [part.query for part in witness.parts] == ["a1.won_by"]
 
 
 def test_queries_without_variables_or_answers(film_graph: KnowledgeGraph) -> None:

@@ -18,6 +18,7 @@ from conekg.errors import (
 )
 from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.model.catalog import build_model
+from conekg.query.parse import parse_query
 from conekg.query.render import render_query
 from conekg.query.tree import Anchor, Query
 
@@ -99,6 +100,11 @@ def test_what_is_no_query_is_told(film_graph: KnowledgeGraph, query: Query, told
     assert told in caught.value.message
 
 
+def test_what_is_no_question_is_told(film_graph: KnowledgeGraph) -> None:
+    with pytest.raises(ConfigError, match="'a1' is asked; it must be a Question"):
+        understood(film_graph, "a1")  # type: ignore[arg-type]
+
+
 def test_an_id_to_exclude_is_whole(film_graph: KnowledgeGraph) -> None:
     with pytest.raises(ConfigError, match=r"1\.5 is no entity id"):
         understood(film_graph, Question("a1.won_by", exclude=(1.5,)))  # type: ignore[arg-type]
@@ -123,3 +129,41 @@ def test_what_a_model_cannot_do_is_refused(film_graph: KnowledgeGraph, question:
     understood(film_graph, question)
     with pytest.raises(UnsupportedOperatorError):
         understood(film_graph, question, "gqe")
+
+
+@pytest.mark.parametrize(
+    ("text", "shorter"),
+    [
+        ("(a1.won_by | c1.produced) & (a1.won_by | c1.produced)", "a1.won_by | c1.produced"),
+        (
+            "?x: (won_by(a1, ?x) | produced(c1, ?x)) & (won_by(a1, ?x) | produced(c1, ?x))",
+            "a1.won_by | c1.produced",
+        ),
+        ("(a1 | f1).won_by & (a1 | f1).won_by & (a1 | f1).won_by", "(a1 | f1).won_by"),
+        ("(a1 | f1).won_by & (f2 | *).won_by & (f3 | *)", "(a1 | f1).won_by & *.won_by"),
+        ("(a1 | f1) & (f2 | f3) & (d1 | d2) & !*", "!*"),
+        (" | ".join(["a1.won_by"] * 9), "a1.won_by"),
+    ],
+)
+def test_branches_are_those_of_the_settled_query(
+    film_graph: KnowledgeGraph, text: str, shorter: str
+) -> None:
+    found = understood(film_graph, Question(text), max_branches=2)
+    assert found.query == parse_query(text, film_graph.vocabulary)
+    expected = understood(film_graph, Question(shorter), max_branches=2)
+    assert found.grounded == expected.grounded
+    assert found.ranked_by == expected.ranked_by
+
+
+def test_branches_in_excess_are_counted_settled(film_graph: KnowledgeGraph) -> None:
+    text = "(a1 | f1).won_by & (a1 | f2).won_by & (a1 | f1).won_by"
+    with pytest.raises(QueryTooLargeError, match="this query has 4 union-free branches"):
+        understood(film_graph, Question(text))
+
+
+def test_operators_that_say_nothing_are_not_needed(film_graph: KnowledgeGraph) -> None:
+    for text in ("!!a1.won_by", "a1.won_by & (c1.produced | !c1.produced)", "a1.won_by & *"):
+        found = understood(film_graph, Question(text), "gqe")
+        assert found.ranked_by.grounded.shape.name == "1p"
+    with pytest.raises(UnsupportedOperatorError, match="the set of all entities"):
+        understood(film_graph, Question("a1.won_by | *"), "gqe")

@@ -173,10 +173,18 @@ def test_refusals_are_one_message(run: Path, arguments: list[str], message: str)
 
 
 def test_a_file_that_is_no_text(run: Path, tmp_path: Path) -> None:
-    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "binary").write_bytes(b"a1.won_by\r\n\xff\xfe\x00")
     result = ask(run, "--file", tmp_path / "binary")
     assert result.exit_code == 2
-    assert "not UTF-8 text" in result.stderr
+    assert "binary:2: not UTF-8 text" in "".join(result.stderr.split("\n"))
+
+
+def test_lines_may_end_as_on_any_system(run: Path, tmp_path: Path) -> None:
+    for end in ("\n", "\r\n", "\r"):
+        (tmp_path / "questions.txt").write_bytes(f"a1.won_by{end}c1.produced".encode())
+        result = ask(run, "--file", tmp_path / "questions.txt", "--json", "-k", "1")
+        assert result.exit_code == 0, result.stderr
+        assert [json.loads(line)["line"] for line in result.stdout.splitlines()] == [1, 2]
 
 
 def test_a_file_without_a_question(run: Path, tmp_path: Path) -> None:

@@ -75,14 +75,14 @@ def test_what_the_model_is_asked_can_be_answered() -> None:
 
 
 def test_the_demo_fits_once_and_asks_three_questions(tmp_path, monkeypatch) -> None:
-    run = tmp_path / "demo-run"
+    run = tmp_path / "demo run"
     monkeypatch.setattr(recipes, "_small", lambda model: (TINY, ONE_STEP))
     monkeypatch.setitem(fit.PRESETS, "small", FEW)
     first = CliRunner().invoke(app, ["demo", "--out", str(run)])
     assert first.exit_code == 0, first.output
     for words, text in ASKED:
         assert words in first.stdout
-        assert text in first.stdout
+        assert f"$ conekg ask '{run}' '{text}' --top-k" in first.stdout
     assert first.stdout.count("known or predicted") == 3
     weights = next((run / "checkpoints" / "last").glob("parameters-*")).stat().st_mtime_ns
     second = CliRunner().invoke(app, ["demo", "--out", str(run)])

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,36 @@ def test_build_refuses_what_makes_no_sense(tmp_path: Path) -> None:
     assert failed.exit_code == 2
     assert "facts.tsv is a file" in failed.stderr
     assert "nell995" not in failed.stderr  # nothing was fetched before
+
+
+def test_the_graph_of_a_run_is_left_alone(films: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "run.json").write_text("{}")
+    assert run("build", films, "--out", tmp_path / "graph").exit_code == 0
+    (tmp_path / "graph").rename(folder / "graph")
+    result = run("build", "geography", "--out", folder / "graph")
+    assert result.exit_code == 2
+    assert "a part of the run" in result.stderr
+    assert run_json("info", folder)["name"] != "geography"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_names_that_are_not_utf8_are_refused(films: Path, tmp_path: Path) -> None:
+    strange = tmp_path / os.fsdecode(b"caf\xe9")
+    films.rename(strange)
+    facts = strange.with_suffix(".tsv")
+    facts.write_text("a\tlikes\tb\n")
+    for words in (
+        ("info", strange),
+        ("info", strange, "--verify"),
+        ("info", facts),
+        ("build", facts, "--out", tmp_path / "graph"),
+        ("build", "geography", "--out", strange / "new"),
+    ):
+        result = run(*words)
+        assert result.exit_code == 2, result.exception
+        assert "its name is not UTF-8" in result.stderr
 
 
 def test_build_reads_a_benchmark_from_a_folder(benchmark_data: Path, tmp_path: Path) -> None:

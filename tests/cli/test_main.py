@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -37,6 +38,26 @@ def test_failures_are_one_message_on_standard_error_and_exit_2() -> None:
     assert failed.stderr.startswith("error: no graph, folder or file named 'geografy'\n")
     assert "did you mean 'geography'?" in failed.stderr
     assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+@pytest.mark.parametrize("words", [("entities", "-n", "5000"), ("info", "--json"), ("relations",)])
+def test_a_full_disk_is_told_and_exits_2(words: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "conekg", "graph", *words]
+    with Path("/dev/full").open("w") as full:
+        failed = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert failed.returncode == 2
+    assert failed.stderr == "error: there is no space left\nmake some, try again\n"
+
+
+def test_other_faults_of_files_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("conekg.cli.demo.load_geography", fail)
+    assert isinstance(runner.invoke(app, ["demo", "--exact"]).exception, OSError)
 
 
 def test_unknown_commands_and_options_exit_2() -> None:

@@ -72,6 +72,33 @@ def test_failures_get_one_message_and_exit_2(arguments: tuple[str, ...], told: s
     assert told in result.stderr
 
 
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(
+    path: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_text("mine")
+    (tmp_path / "run" / "queries").mkdir(parents=True)
+    (tmp_path / "run" / "run.json").write_text("{}")
+    for arguments, told in (
+        (("import", "nowhere", "--out", mine), "is not a query set, so it is left alone"),
+        (("import", "nowhere", "--out", mine / "x.arrow"), "mine.txt is a file"),
+        (("import", "nowhere", "--out", tmp_path), "a query set is a file"),
+        (("import", "nowhere", "--out", tmp_path / "run/queries/test.arrow"), "a part of the run"),
+        (("export", "nowhere", "--out", mine), "mine.txt is a file"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert told in result.stderr
+    assert mine.read_text() == "mine"
+
+
+def test_a_folder_of_query_sets_is_no_query_set(path: Path, tmp_path: Path) -> None:
+    result = run("info", path.parent)
+    assert result.exit_code == 2
+    assert "name one of its files: test.arrow" in result.stderr
+    assert "`conekg sample` writes query sets" in run("info", tmp_path).stderr
+
+
 def test_negation_has_no_place_in_query2box_files(path: Path, tmp_path: Path) -> None:
     result = run("export", path, "--out", tmp_path / "out", "--form", "query2box")
     assert result.exit_code == 2

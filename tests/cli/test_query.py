@@ -58,11 +58,19 @@ def test_text_output_has_all_headings():
 
 
 def test_what_is_too_large_or_has_no_notation_is_said_in_its_place():
-    told = explained("(France | Spain) & (Italy | *)", "--cap", "3")
+    told = explained("(France | Spain) & (Italy | Norway)", "--cap", "3")
     assert told["branches"] == "(this query has 4 union-free branches; at most 3 are allowed)"
     assert told["plan"] == told["branches"]
     assert "no notation" in told["tuple"]
-    assert told["path"] == "(France | Spain) & (Italy | *)"
+    assert told["path"] == "(France | Spain) & (Italy | Norway)"
+
+
+def test_what_is_said_twice_is_computed_once():
+    twice = "(France.borders | Spain.borders) & (France.borders | Spain.borders)"
+    told, once = explained(twice, "--cap", "2"), explained("France.borders | Spain.borders")
+    assert told["path"] == twice
+    for heading in ("normal_form", "de_morgan_form", "branches", "plan"):
+        assert told[heading] == once[heading]
 
 
 def test_the_picture_is_written(tmp_path):

@@ -92,6 +92,8 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
         (("--cap", "²"), "--cap is '²'"),
         (("--shapes", "2p,1p,e.r"), "shape 1p is asked for 2 times"),
         (("--seed", "-1"), "seed is -1; it must be 0 or more"),
+        (("--train-cap", "5"), "--train-cap would change nothing: it is not for test queries"),
+        (("--split", "train", "--cap", "5"), "--cap would change nothing"),
     ],
 )
 def test_wrong_options_get_one_message_and_exit_2(
@@ -120,6 +122,37 @@ def test_a_path_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path
         assert "q.arrow is a file" in result.stderr
         assert "sampling" not in result.stderr
     assert file.read_text() == "mine"
+
+
+def test_files_of_another_kind_are_left_alone(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.tsv"
+    facts.write_text("a\tlikes\tb\n")
+    result = run("--out", facts, "--split", "test", "--count", 1, "--shapes", "2p")
+    assert result.exit_code == 2
+    assert "is not a query set, so it is left alone" in result.stderr
+    assert "sampling" not in result.stderr
+    (tmp_path / "valid.arrow").write_text("mine")
+    assert run("--out", tmp_path, "--count", 1, "--shapes", "2p").exit_code == 2
+    assert not (tmp_path / "train.arrow").exists()
+    assert facts.read_text() == "a\tlikes\tb\n"
+    empty = tmp_path / "new.arrow"
+    for _ in range(2):  # an empty file, as `mktemp` makes it, and an older set
+        empty.touch()
+        result = run("--out", empty, "--split", "test", "--count", 1, "--shapes", "2p")
+        assert result.exit_code == 0, result.output
+
+
+def test_the_queries_of_a_run_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "run" / "queries").mkdir(parents=True)
+    (tmp_path / "run" / "run.json").write_text("{}")
+    (tmp_path / "link").symlink_to(tmp_path / "run" / "queries")
+    for out in ("run/queries", "link"):
+        result = run("--out", tmp_path / out, "--count", 1, "--shapes", "2p")
+        assert result.exit_code == 2
+        assert "a part of the run" in result.stderr
+    assert not list((tmp_path / "run" / "queries").iterdir())
+    beside = run("--out", tmp_path / "run" / "mine", "--count", 1, "--shapes", "2p")
+    assert beside.exit_code == 0, beside.output
 
 
 def test_a_misspelt_preset_gets_a_suggestion(tmp_path: Path) -> None:

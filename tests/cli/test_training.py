@@ -190,6 +190,17 @@ def test_a_run_of_training_queries_alone_names_no_step_that_would_fail(graph, ru
     assert result.exit_code == 0, result.output
     told = "".join(result.stderr.split())
     assert f"therunisin{folder}" in told
+    assert "novalidationbeforeit" in told
+    assert "conekgcalibrate" not in told
+    assert "conekgevaluate" not in told
+
+
+def test_a_graph_too_small_for_held_out_queries_names_no_step_that_would_fail(tmp_path):
+    facts = tmp_path / "facts.tsv"
+    facts.write_text("a\tlikes\tb\nb\tlikes\tc\n")
+    result = conekg("train", facts, "--out", tmp_path / "run", *SMALL)
+    assert result.exit_code == 0, result.output
+    told = "".join(result.stderr.split())
     assert "conekgcalibrate" not in told
     assert "conekgevaluate" not in told
 
@@ -199,6 +210,16 @@ def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
     assert result.exit_code == 0, result.output
     assert "steps = 300001" in result.stdout
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("recipe", ["paper", "fast", "small"])
+def test_the_recipe_of_a_run_can_be_given_again(graph, run, tmp_path, recipe):
+    result = conekg(
+        "train", graph, "--out", tmp_path / "run", "--recipe", recipe,
+        "--config", run / "recipe.toml", "--show-recipe",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert result.stdout == (run / "recipe.toml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -217,6 +238,9 @@ def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
         (["train", "--out", "OUT"], "give a GRAPH"),
         (["train", "--out", "OUT", "--resume"], "does not exist"),
         (["train", "GRAPH", "--out", "OUT", "--config", "OUT/no.toml"], "cannot read"),
+        (["train", "OUT/no.tsv", "--out", "OUT", "--config", "OUT/no.toml"], "cannot read"),
+        (["train", "GRAPH", "--out", "OUT", "--model", "emql", "--set", "training.query_times=2"],
+         "would change nothing"),
         (["train", "GRAPH", "--out", "OUT", "--queries", "OUT"], "no such folder"),
         (["evaluate", "OUT"], "does not exist"),
         (["evaluate", "RUN", "--queries", "OUT/no.arrow"], "no such file"),
@@ -225,6 +249,7 @@ def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
          "holds valid queries, not test queries"),
         (["evaluate", "RUN", "--queries", "RUN/queries/valid.arrow", "--recompute"],
          "has its answers"),
+        (["evaluate", "RUN", "--queries", "RUN/queries", "--recompute"], "has its answers"),
         (["fit", "OUT/no.tsv", "--out", "OUT"], "no.tsv"),
         (["fit", "OUT/no.tsv", "--out", "RUN/run.json/run"], "run.json is a file"),
         (["train", "OUT/no.tsv", "--out", "RUN/run.json/run"], "run.json is a file"),

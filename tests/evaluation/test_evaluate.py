@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conekg.errors import ConeKGError, QueryTooLargeError
+from conekg.errors import ConeKGError, ConfigError, QueryTooLargeError
 from conekg.evaluation import evaluate as module
 from conekg.evaluation.evaluate import evaluate
 from conekg.graph.ragged import Ragged
@@ -229,6 +229,21 @@ def test_unions_by_de_morgan_use_the_operators():
     assert by_law.measured["2u"] != by_branch.measured["2u"]
     boxes = evaluate(new_model("box"), tiny_queries()["test"], num_entities=SIZE, union="demorgan")
     assert "negation" in boxes.unanswered["2u"]
+
+
+@pytest.mark.parametrize("union", ["dnf", "demorgan"])
+def test_a_scorer_keeps_its_own_way_with_unions(union):
+    model, queries = new_model("cone"), tiny_queries()["test"]
+    expected = evaluate(model, queries, num_entities=SIZE, union=union)
+    scorer = module.ModelScorer(model, union)
+    for given_union in (None, union):
+        report = evaluate(scorer, queries, num_entities=SIZE, union=given_union)
+        assert report.union == union
+        assert report.measured == expected.measured
+    other = "dnf" if union == "demorgan" else "demorgan"
+    with pytest.raises(ConfigError, match=f"union is '{other}', but .* as '{union}'") as caught:
+        evaluate(scorer, queries, num_entities=SIZE, union=other)
+    assert caught.value.key == "union"
 
 
 def seven_unions():

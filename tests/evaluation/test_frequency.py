@@ -1,7 +1,9 @@
 import tracemalloc
 
 import numpy as np
+import pytest
 
+from conekg.errors import ConfigError
 from conekg.evaluation import frequency
 from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.frequency import FrequencyScorer, answer_counts
@@ -120,3 +122,10 @@ def test_every_structure_is_answered():
     assert report.model == "frequency"
     assert not [why for why in report.unanswered.values() if "no query" not in why]
     assert 0 < report.measured["1p"].mrr < 1
+
+
+def test_unions_by_de_morgan_are_not_its_way():
+    scorer, queries = FrequencyScorer(GRAPH.adjacency("train")), tiny_queries()["test"]
+    assert evaluate(scorer, queries, num_entities=GRAPH.num_entities).union == "dnf"
+    with pytest.raises(ConfigError, match="'frequency' answers unions as 'dnf'"):
+        evaluate(scorer, queries, num_entities=GRAPH.num_entities, union="demorgan")

@@ -107,6 +107,17 @@ def test_a_full_disk_is_not_the_archives_fault(
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["data.zip"]
 
 
+def test_a_cache_that_takes_nothing_is_told_of(
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(benchmarks.tempfile, "mkdtemp", refuse)
+    with pytest.raises(StoreError, match=r"cache: the archive cannot be unpacked.*Read-only"):
+        open_benchmark("nell995")
+
+
 def test_a_local_folder_does_as_well(server: FileServer, tmp_path: Path) -> None:
     for folder in (tmp_path / "NELL", tmp_path / "anything"):
         folder.mkdir()

@@ -74,6 +74,20 @@ def test_notes_tell_what_was_merged(tmp_path: Path) -> None:
     assert read_source(path).notes == (f"{path}: 30 repeated triples merged",)
 
 
+def test_a_folder_called_as_a_known_graph_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_source("geography").notes == ()
+    (tmp_path / "geography").mkdir()
+    (tmp_path / "geography" / "train.tsv").write_text(FACTS)
+    read = read_source("geography")
+    assert read.notes == (
+        "'geography' is the embedded graph; what is called so here is './geography'",
+    )
+    assert read.graph.num_entities > open_graph("./geography").num_entities == 6
+
+
 def test_what_is_no_graph_gets_help(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="did you mean 'nell995'"):
         open_graph("nell-995")

@@ -165,3 +165,13 @@ def test_relations_have_inverses_by_name_label_and_id() -> None:
 def test_relation_names_cannot_look_like_inverses() -> None:
     with pytest.raises(DataError, match=r"'\^won' starts with '\^'"):
         Vocabulary(NameTable("entity", ["a"]), NameTable("relation", ["^won"]))
+
+
+@pytest.mark.parametrize("labels", [None, ["A", ""]])
+@pytest.mark.parametrize("index", [2, -1])
+def test_numbers_that_no_name_has_are_refused(index, labels):
+    table = NameTable("entity", ["a", "b"], labels)
+    for look_up in (table.name, table.label):
+        with pytest.raises(UnknownNameError, match=f"unknown entity number '{index}'") as caught:
+            look_up(index)
+        assert "there are 2" in str(caught.value.hint)

@@ -5,6 +5,7 @@ import strategies
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import parse_query
 from conekg.query.render import name_of, render_formula, render_query
+from conekg.query.render_sparql import render_sparql
 from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, depth
 
 VOCABULARY = Vocabulary(
@@ -87,3 +88,18 @@ def test_labels_stand_in_only_where_they_can_be_read_back():
         '?x: r("A", ?x) & r(?x, "/m/1") & ?x = "/m/3"'
     )
     assert parse_query(render_query(query, VOCABULARY, labels=True), VOCABULARY) == query
+
+
+@pytest.mark.parametrize("render", [render_query, render_formula, render_sparql])
+@pytest.mark.parametrize(
+    "step",
+    [lambda q: Project(q, 0), Not, lambda q: And((q, A)), lambda q: And((A, Project(q, 0)))],
+)
+def test_queries_of_any_depth_are_written(render, step):
+    def deep(levels):
+        query = Or((Project(A, 0), M1))
+        for _ in range(levels):
+            query = step(query)
+        return render(query, VOCABULARY)
+
+    assert len(deep(1_200)) > len(deep(1_199))

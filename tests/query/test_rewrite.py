@@ -14,13 +14,14 @@ from conekg.query.render import render_query
 from conekg.query.rewrite import (
     RULES,
     count_branches,
+    settle,
     simplify,
     to_de_morgan,
     to_dnf,
     union_free_branches,
 )
 from conekg.query.shape import STRUCTURES, Shape, shape_of, slots_of
-from conekg.query.tree import Anchor, And, Not, Or, Project, has_union, subtrees
+from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, has_union, subtrees
 from oracle import Oracle
 
 LETTERS = Vocabulary(NameTable("entity", "abcde"), NameTable("relation", "rst"))
@@ -178,3 +179,13 @@ def test_negation_swaps_what_multiplies():
     assert len(union_free_branches(Not(pairs))) == 1  # the pairs hold no union: kept whole
     with pytest.raises(QueryTooLargeError):
         to_dnf(Not(pairs))
+
+
+def test_rewriting_is_not_bounded_by_the_stack():
+    query = path = Anchor(0)
+    for _ in range(500):
+        query = Project(And((Not(Not(query)), Universe())), 0)
+        path = Project(path, 0)
+    assert settle(query) == path
+    assert to_dnf(query) == Project(And((to_dnf(query.operand.operands[0]), Universe())), 0)
+    assert count_branches(Or((query, path))) == 2

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 
 import strategies
+from conekg.errors import QueryError
 from conekg.query.shape import (
     NEGATION_STRUCTURES,
     POSITIVE_STRUCTURES,
@@ -92,3 +93,10 @@ def test_a_shape_is_the_query_with_its_ids_counted_in_reading_order(query):
 
 def test_queries_of_one_shape_share_it():
     assert shape_of(Project(Anchor(1), 2)) is shape_of(Project(Anchor(3), 4))
+
+
+@pytest.mark.parametrize("part", ["France", None, 3])
+def test_what_is_no_tree_is_told(part):
+    for query in (part, Project(part, 0), Not(And((Anchor(0), part)))):
+        with pytest.raises(QueryError, match=f"{part!r} in a query is no part of a tree"):
+            shape_of(query)

@@ -62,6 +62,7 @@ def meaning(text):
         ("{ ?x :r :a } UNION { ?x :r :b } UNION { ?x :r :c }", "a.^r | b.^r | c.^r"),
         ("{ :a :r ?y } UNION { :b :r ?y } ?y :s ?x", "(a.r | b.r).s"),
         ("VALUES ?y { :a :b } ?y :s ?x", "(a | b).s"),
+        ("VALUES (?y) { (:a) (:b) } ?y :s ?x", "(a | b).s"),
         # Negation.
         (":a :r ?x FILTER NOT EXISTS { :b :s ?x }", "a.r & !b.s"),
         ("FILTER NOT EXISTS { :b :s ?x } :a :r ?x", "a.r & !b.s"),
@@ -145,6 +146,9 @@ def test_whole_queries(text, path):
         ("SELECT ?x { :a !:r ?x }", "path operator '!'", "!"),
         ("SELECT ?x { :a ?p ?x }", "variable in the place of a relation, '?p'", "?p"),
         ("SELECT ?x { VALUES (?x ?y) { (:a :b) } }", "VALUES of several", "VALUES"),
+        ("SELECT ?x { VALUES (?x) { (:a :b) } }", "VALUES of several", "VALUES"),
+        ("SELECT ?x { VALUES (?x) { (:a) () } }", "VALUES of several", "VALUES"),
+        ("SELECT ?x { VALUES (?x) { (:a) (UNDEF) } }", "SPARQL's UNDEF", "UNDEF"),
         ("SELECT ?x { VALUES ?x { :a UNDEF } }", "SPARQL's UNDEF", "UNDEF"),
         ("SELECT ?x { :a :r ?x } LIMIT 3", "SPARQL's LIMIT", "LIMIT"),
         ("SELECT ?x { :a :r ?x } OFFSET 3", "SPARQL's OFFSET", "OFFSET"),

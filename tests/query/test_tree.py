@@ -1,3 +1,5 @@
+from itertools import product
+
 import pytest
 from hypothesis import given
 
@@ -11,6 +13,7 @@ from conekg.query.tree import (
     Universe,
     children,
     depth,
+    descend,
     fold,
     has_negation,
     has_union,
@@ -51,6 +54,44 @@ def test_fold_is_not_bounded_by_the_stack():
     for _ in range(5_000):
         query = Project(query, 0)
     assert depth(query) == 5_001
+
+
+def test_trees_of_any_depth_are_compared_hashed_and_shown():
+    steps = (lambda q: Project(q, 0), Not, lambda q: And((q, A)), lambda q: Or((A, q)))
+
+    def deep(leaf):
+        query = leaf
+        for level in range(3_000):
+            query = steps[level % 4](query)
+        return query
+
+    assert deep(A) == deep(Anchor(0))
+    assert deep(A) != deep(B)
+    assert len({deep(A), deep(Anchor(0)), deep(B)}) == 2
+    assert repr(deep(A)).startswith("Or(operands=(Anchor(entity_id=0), And(operands=(Not(operand=")
+
+
+def test_nodes_are_equal_where_kind_ids_and_operands_are():
+    different = [A, B, Universe(), Project(A, 0), Project(A, 1), Project(B, 0), Not(A), Not(Not(A)),
+                 A & B, B & A, A | B, And((A, B, A)), And((A, B & A)), Not(A & B)]  # fmt: skip
+    for one, other in product(different, repeat=2):
+        assert (one == other) == (one is other)
+    for query in different:
+        same = relabel(query, entity=lambda e: e, relation=lambda r: r)
+        assert same == query
+        assert hash(same) == hash(query)
+        assert eval(repr(query)) == query
+    assert A != 0
+
+
+def test_a_descent_is_not_bounded_by_the_stack():
+    def length(query):
+        return 1 + (yield length(query.operand)) if isinstance(query, Project) else 0
+
+    query = A
+    for _ in range(5_000):
+        query = Project(query, 0)
+    assert descend(length(query)) == 5_000
 
 
 def test_relabel_replaces_ids_in_reading_order():

@@ -109,6 +109,25 @@ def ask(page, text: str) -> None:
     expect(page.locator(".answer")).not_to_have_count(0)
 
 
+def type_and_act(page, *texts: str, then: str) -> None:
+    """Type each text and run `then` in one task: sooner than the page reads what is typed."""
+    page.evaluate(
+        f"""async (texts) => {{
+          const field = document.querySelector("#question");
+          for (const text of texts) {{
+            field.value = text;
+            field.dispatchEvent(new Event("input"));
+          }}
+          await {then};
+        }}""",
+        texts,
+    )
+
+
+def clicking(selector: str) -> str:
+    return f'document.querySelector("{selector}").click()'
+
+
 def test_a_question_is_answered_and_an_answer_explained(open_page):
     page = open_page()
     expect(page.locator("#source")).to_contain_text("geography")
@@ -303,14 +322,7 @@ def test_what_is_typed_while_the_builder_waits_for_the_server_is_kept(open_page)
     page.locator("[data-tool=not]").click()
     page.wait_for_function("window.held.length === 1")
     # The reply comes in before the pause after which typed text is read.
-    page.evaluate(
-        """async () => {
-          const field = document.querySelector("#question");
-          field.value = "Spain.borders &";
-          field.dispatchEvent(new Event("input"));
-          await window.release();
-        }"""
-    )
+    type_and_act(page, "Spain.borders &", then="window.release()")
     expect(page.locator("ck-builder .held")).to_be_visible()
     expect(field).to_have_value("Spain.borders &")
 
@@ -318,16 +330,7 @@ def test_what_is_typed_while_the_builder_waits_for_the_server_is_kept(open_page)
 def test_what_is_built_outlives_a_keystroke_that_was_taken_back(open_page):
     page = open_page()
     ask(page, "France.borders")
-    page.evaluate(
-        """() => {
-          const field = document.querySelector("#question");
-          for (const text of ["France.borders ", "France.borders"]) {
-            field.value = text;
-            field.dispatchEvent(new Event("input"));
-          }
-          document.querySelector("[data-tool=not]").click();
-        }"""
-    )
+    type_and_act(page, "France.borders ", "France.borders", then=clicking("[data-tool=not]"))
     expect(page.get_by_label("Ask the graph")).to_have_value("!France.borders")
     page.wait_for_timeout(500)  # longer than the pause after which typed text is read
     expect(page.locator("ck-builder .tone-not")).to_have_count(1)
@@ -337,14 +340,7 @@ def test_a_tool_used_before_the_text_is_read_waits_for_it(open_page):
     page = open_page()
     field = page.get_by_label("Ask the graph")
     ask(page, "France.borders")
-    page.evaluate(
-        """() => {
-          const field = document.querySelector("#question");
-          field.value = "Spain.borders &";
-          field.dispatchEvent(new Event("input"));
-          document.querySelector("[data-tool=remove]").click();
-        }"""
-    )
+    type_and_act(page, "Spain.borders &", then=clicking("[data-tool=remove]"))
     expect(page.locator("ck-builder .held")).to_be_visible()
     expect(field).to_have_value("Spain.borders &")
 
@@ -352,14 +348,7 @@ def test_a_tool_used_before_the_text_is_read_waits_for_it(open_page):
 def test_a_text_is_read_though_old_answers_are_filtered_meanwhile(open_page):
     page = open_page()
     ask(page, "France.borders")
-    page.evaluate(
-        """() => {
-          const field = document.querySelector("#question");
-          field.value = "Japan.capital";
-          field.dispatchEvent(new Event("input"));
-          document.querySelector("input[name=only][value=known]").click();
-        }"""
-    )
+    type_and_act(page, "Japan.capital", then=clicking("input[name=only][value=known]"))
     expect(page.locator(".words")).to_contain_text("Japan")
 
 

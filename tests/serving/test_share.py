@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -77,6 +78,47 @@ def test_publishing_goes_on_until_it_is_cancelled(tmp_path: Path):
             await task
 
     asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_a_folder_that_was_tidied_away_is_made_again(tmp_path: Path):
+    metrics, folder = Metrics(), tmp_path / "conekg-1"
+    shared = SharedMetrics(metrics, Share(0, 2, folder))
+    shared.publish()
+    assert (folder / "0.json").exists()
+    shutil.rmtree(folder)
+    metrics.observe_batch(1, 0.1)
+    shared.publish()
+    assert (folder / "0.json").exists()
+
+
+def test_publishing_outlives_a_full_disk_and_says_so_once(tmp_path: Path, monkeypatch, caplog):
+    metrics, tried, is_full = Metrics(), 0, True
+    shared = SharedMetrics(metrics, Share(0, 2, tmp_path))
+    write_text = Path.write_text
+
+    def write(path: Path, *arguments, **options):
+        nonlocal tried
+        tried += 1
+        if is_full:
+            raise OSError(28, "No space left on device")
+        return write_text(path, *arguments, **options)
+
+    async def run() -> None:
+        nonlocal is_full
+        task = asyncio.create_task(shared.keep_publishing())
+        while tried < 3:
+            await asyncio.sleep(0.001)
+        is_full = False
+        while not (tmp_path / "0.json").exists():
+            await asyncio.sleep(0.001)
+        task.cancel()
+
+    monkeypatch.setattr(Path, "write_text", write)
+    monkeypatch.setattr("conekg.serving.share.PUBLISH_EVERY_S", 0.001)
+    asyncio.run(asyncio.wait_for(run(), 30))
+    assert [record.message for record in caplog.records] == [
+        "the metrics of this process reach no other: [Errno 28] No space left on device"
+    ]
 
 
 def test_limits_and_cores_are_shared_out(tmp_path: Path):

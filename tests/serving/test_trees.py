@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from conekg.errors import QueryError, QueryTooLargeError, UnknownNameError
 from conekg.graph.vocabulary import NameTable, Vocabulary
-from conekg.query.shape import shape_of
 from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, depth, subtrees
 from conekg.serving.limits import Limits
 from conekg.serving.schemas import Tree
@@ -130,11 +129,17 @@ def test_the_name_that_is_too_much_is_located():
 
 
 def test_the_limit_of_branches_is_exact():
-    union = Or(tuple(Anchor(0) for _ in range(17)))
-    assert num_branches(shape_of(union)) == 17
+    union = Or(tuple(Anchor(entity_id) for entity_id in range(17)))
+    assert num_branches(union) == 17
     check_branches(union, Limits(query_branches=17), "")
     with pytest.raises(QueryTooLargeError, match="17 union-free branches; this server takes 16"):
         check_branches(union, Limits(query_branches=16), "")
+
+
+def test_what_is_said_twice_is_counted_once():
+    union = Or((Anchor(0), Anchor(1).project(0)))
+    assert num_branches(union & union) == 2
+    check_branches(And((union,) * 10), Limits(query_branches=2), "")
 
 
 def test_long_texts_are_refused():

@@ -138,6 +138,12 @@ def test_deep_queries_are_answered(random_graph: KnowledgeGraph) -> None:
         (Anchor(60), "entity id 60 .* has ids 0 to 59"),
         (Anchor(-1), "entity id -1"),
         (Project(Anchor(0), 10), "relation id 10 .* has ids 0 to 9"),
+        (Anchor(2**40), "entity id 1099511627776 .* has ids 0 to 59"),
+        (Anchor(2**70), "has ids 0 to 59"),
+        (Anchor(-(2**70)), "has ids 0 to 59"),
+        (Anchor(0.5), "0.5 in a query is no entity id"),
+        (Anchor("a"), "'a' in a query is no entity id"),
+        (Project(Anchor(0), True), "True in a query is no relation id"),
     ],
 )
 def test_ids_the_graph_does_not_have_are_refused(

@@ -129,6 +129,8 @@ def test_numbers_that_are_not_finite_are_refused(key, value):
         "training.negative_sampling=uniform-published",
         "training.adversarial_temperature=0.25",
         "training.answer_discount=0.25",
+        "training.query_times=4",
+        "training.compile_operators=true",
     ],
 )
 def test_what_a_loss_of_its_own_takes_no_notice_of_is_refused(setting):
@@ -139,6 +141,23 @@ def test_what_a_loss_of_its_own_takes_no_notice_of_is_refused(setting):
     recipe = find_recipe("small", "emql")
     assert change_recipe(recipe, {}, [f"training.negatives={recipe.training.negatives}"]) == recipe
     assert change_recipe(find_recipe("small", "gqe"), {}, [setting]).model == "gqe"
+
+
+def test_pools_are_refused_by_a_loss_of_its_own():
+    recipe = find_recipe("paper", "emql")
+    in_file = {"training": {"pools": {"path": {"1p": 1.0, "2p": 3.0}}}}
+    new = ['training.cycle=["mine"]', "training.pools.mine.1p=1"]
+    for changes, settings, pool in (
+        ({}, ["training.pools.path.2p=3"], "path"),
+        (in_file, [], "path"),
+        ({}, new, "mine"),
+    ):
+        with pytest.raises(ConfigError, match=r"change nothing.*leave it out") as error:
+            change_recipe(recipe, changes, settings)
+        assert error.value.key == f"training.pools.{pool}"
+    assert change_recipe(recipe, {}, ["training.pools.path.2p=1"]) == recipe
+    # How many updates a step has is its business too.
+    assert change_recipe(recipe, {}, ['training.cycle=["path"]']).training.cycle == ("path",)
 
 
 def test_near_misses_are_refused_where_nothing_is_negated():
@@ -231,6 +250,56 @@ def test_a_recipe_with_an_idle_pool_can_be_given_again():
     assert once.training.trained_shapes() == ("1p", "2p")
     again = change_recipe(find_recipe("small", "cone"), tomllib.loads(dump_recipe(once)), [])
     assert again == once
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+@pytest.mark.parametrize("name", RECIPES)
+@given(times=st.none() | st.integers(1, 9), validate=st.none() | st.integers(1, 99))
+def test_the_recipe_of_a_run_is_the_same_over_any_other(name, model, times, validate):
+    """What a run leaves unset has no key in its file, and stays unset."""
+    recipe = find_recipe(name, model, "FB15k")
+    unset = replace(recipe.training, query_times=times, validate_every=validate)
+    recipe = replace(recipe, training=unset)
+    recorded = tomllib.loads(dump_recipe(recipe))
+    for other in RECIPES:
+        assert change_recipe(find_recipe(other, model), recorded, []) == recipe
+
+
+def test_settings_come_after_the_recipe_of_a_run():
+    recorded = tomllib.loads(dump_recipe(find_recipe("paper", "cone")))
+    changed = change_recipe(find_recipe("small", "cone"), recorded, ["training.seed=7"])
+    assert changed.training == replace(find_recipe("paper", "cone").training, seed=7)
+    with pytest.raises(ConfigError, match="change nothing"):
+        change_recipe(
+            find_recipe("small", "cone"),
+            recorded,
+            ["training.drops_at=[]", "training.drop_factor=3"],
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "missing"),
+    [
+        ({"recipe": "small"}, "model.name"),
+        ({"recipe": "paper", "training": {"steps": 3}}, "model.name"),
+        ({"recipe": "paper", "training": 3}, "training"),
+    ],
+)
+def test_a_part_of_a_recipe_that_names_it_is_refused(changes, missing):
+    """It may be meant as a whole or as changes: what it leaves out is then not the same."""
+    with pytest.raises(ConfigError) as error:
+        change_recipe(find_recipe("paper", "cone"), changes, [])
+    assert error.value.key == missing
+
+
+def test_a_recipe_that_lacks_a_key_is_told_which():
+    recorded = tomllib.loads(dump_recipe(find_recipe("paper", "cone")))
+    del recorded["training"]["seed"]
+    with pytest.raises(ConfigError, match=r"lacks training\.seed; leave out `recipe`") as error:
+        change_recipe(find_recipe("small", "cone"), recorded, [])
+    assert error.value.key == "training.seed"
+    del recorded["recipe"]
+    assert change_recipe(find_recipe("small", "cone"), recorded, []).name == "small"
 
 
 def test_unreadable_configurations_say_which_file(tmp_path):

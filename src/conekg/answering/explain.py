@@ -28,13 +28,14 @@ from conekg.answering.explanation import (
 )
 from conekg.answering.named import ranked_by
 from conekg.answering.reading import read_query
-from conekg.answering.understand import Understood
+from conekg.answering.understand import Understood, is_whole
 from conekg.answering.witness import Cell, Step, WitnessSearch, walk
 from conekg.errors import ConfigError
 from conekg.model.cone import Cone
+from conekg.model.interface import QueryModel
 from conekg.query.render import render_query
 from conekg.query.rewrite import push_negation, settle, simplify
-from conekg.query.tree import Anchor, Not, Project, Query, fold
+from conekg.query.tree import Anchor, Not, Project, Query, Universe, fold, subtrees
 
 
 def explain(
@@ -50,8 +51,15 @@ def explain(
     instead of the top answers, by name, label or id; `candidates` is how many entities each
     variable lists.
     """
-    if candidates < 1:
-        raise ConfigError(f"candidates is {candidates}; it must be 1 or more", key="candidates")
+    if not is_whole(candidates) or candidates < 1:
+        raise ConfigError(
+            f"candidates is {candidates!r}; it must be a whole number, 1 or more", key="candidates"
+        )
+    # A text is a sequence of names too, of one letter each.
+    if isinstance(entities, str):
+        raise ConfigError(
+            f"entities is {entities!r}; it must be a list of names and ids", key="entities"
+        )
     answerer = Answerer.open(run) if isinstance(run, str | Path) else run
     if not isinstance(question, Question | Understood):
         question = Question(question)
@@ -61,13 +69,22 @@ def explain(
         if entities is None
         else answerer.judge(asked, [_entity_id(answerer, entity) for entity in entities])
     )
-    query = simplify(push_negation(asked.query))
+    query = _explained(asked.query, answerer.model)
     return Explanation(
         query=asked.text,
         reading=asked.reading,
         variables=_variables(answerer, asked.question, query, candidates),
         witnesses=_witnesses(answerer, asked.question, query, answers),
     )
+
+
+def _explained(query: Query, model: QueryModel) -> Query:
+    """The query with negations pushed inward; settled where the model has not all its operators."""
+    pushed = simplify(push_negation(query))
+    kinds = set(map(type, subtrees(pushed)))
+    lacks_negation = Not in kinds and not model.can_negate
+    lacks_universe = Universe in kinds and not model.can_embed_universe
+    return settle(pushed) if lacks_negation or lacks_universe else pushed
 
 
 def _entity_id(answerer: Answerer, entity: str | int) -> int:
@@ -181,7 +198,7 @@ class _Writer:
         )
 
     def _edges(self, steps: Sequence[Step], root: Cell) -> tuple[Edge, ...]:
-        variable = _variable_of_cells(root, "answer", 0)
+        variable = _variable_of_cells(root)
         edges = []
         for step in steps:
             node, origin_id = step.cell.query, step.origin_id
@@ -223,22 +240,20 @@ class _Writer:
         return EntityName(entity_id, table.name(entity_id), table.label(entity_id))
 
 
-def _variable_of_cells(cell: Cell, variable: str | None, before: int) -> dict[int, str | None]:
-    """The variable that each cell is about, by the cell's identity; None for named entities.
-
-    `before` is how many variables come earlier in the query.
-    """
-    found = {id(cell): variable}
-    if isinstance(cell.query, Project):
-        (operand,) = cell.operands
-        inner = None
-        if not isinstance(operand.query, Anchor):
-            inner = f"x{before + len(variables_of(operand.query)) + 1}"
-        found |= _variable_of_cells(operand, inner, before)
-    else:
+def _variable_of_cells(root: Cell) -> dict[int, str | None]:
+    """The variable that each cell is about, by the cell's identity; None for named entities."""
+    found: dict[int, str | None] = {}
+    # With each cell its variable, and how many variables come earlier in the query.
+    pending: list[tuple[Cell, str | None, int]] = [(root, "answer", 0)]
+    while pending:
+        cell, variable, before = pending.pop()
+        found[id(cell)] = variable
         for operand in cell.operands:
-            found |= _variable_of_cells(operand, variable, before)
-            before += len(variables_of(operand.query))
+            number = before + len(variables_of(operand.query))
+            if isinstance(cell.query, Project):
+                variable = None if isinstance(operand.query, Anchor) else f"x{number + 1}"
+            pending.append((operand, variable, before))
+            before = number
     return found
 
 

@@ -21,7 +21,6 @@ from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.model.interface import QueryModel
 from conekg.model.support import check_supported, missing_operators
 from conekg.query.parse import parse_query
-from conekg.query.plan import branches_of
 from conekg.query.render import render_query
 from conekg.query.rewrite import UnionForm, settle
 from conekg.query.shape import Grounded, Shape, grounded
@@ -55,40 +54,59 @@ def understand(
     query = question.query
     if isinstance(query, str):
         query = parse_query(query, vocabulary)
-    shape_and_ids = grounded(query)
-    _check_ids(shape_and_ids, graph)
-    branches_of(shape_and_ids.shape, question.union, max_branches)
-    check_supported(model, [shape_and_ids.shape], question.union, max_branches)
-    ids = shape_and_ids.entity_ids
-    if len(set(ids)) == len(ids) and _is_settled(shape_and_ids.shape, question.union, max_branches):
-        settled, ranking = shape_and_ids, RankedBy(shape_and_ids, ())
-    else:
-        shorter = settle(query)
+    asked = grounded(query)
+    _check_ids(asked, graph)
+    shorter = settled(query, asked)
+    form = shorter
+    if missing_operators(model, shorter.shape, question.union, max_branches):
         # What is left may be the set of all entities, which not all models can embed.
-        can_rank = not missing_operators(model, shorter, question.union, max_branches)
-        settled = grounded(shorter)
-        ranking = ranked_by(shorter if can_rank else query, question.union, max_branches)
+        check_supported(model, [asked.shape], question.union, max_branches)
+        form = asked
     return Understood(
         question=question,
         query=query,
-        grounded=settled,
-        ranked_by=ranking,
+        grounded=shorter,
+        ranked_by=_ranked_by(form, question.union, max_branches),
         text=render_query(query, vocabulary),
         reading=read_query(query, vocabulary),
         exclude=_entity_ids(question.exclude, graph),
     )
 
 
+def settled(query: Query, asked: Grounded) -> Grounded:
+    """A query as `settle` leaves it, by its shape and ids; `asked` is the query by its own.
+
+    Branches are counted and embedded of this form: what is said twice is not asked twice.
+    """
+    ids = asked.entity_ids
+    if len(set(ids)) == len(ids) and _is_settled(asked.shape):
+        return asked
+    return grounded(settle(query))
+
+
 @lru_cache(maxsize=1024)
-def _is_settled(shape: Shape, union: UnionForm, cap: int) -> bool:
-    """Whether queries of a shape that name no entity twice are ranked by just what they say.
+def _is_settled(shape: Shape) -> bool:
+    """Whether queries of a shape that name no entity twice are settled.
 
     Two parts of such a query can only be the same if they are made of `*` alone.
     """
     template = shape.template
     if any(isinstance(node, Universe) for node in subtrees(template)):
         return False
-    return settle(template) == template and not ranked_by(template, union, cap).limits
+    return settle(template) == template
+
+
+def _ranked_by(form: Grounded, union: UnionForm, cap: int) -> RankedBy:
+    """What a model ranks a query of that form by."""
+    if _names_answers(form.shape, union, cap):
+        return ranked_by(form.shape.ground(form.entity_ids, form.relation_ids), union, cap)
+    return RankedBy(form, ())
+
+
+@lru_cache(maxsize=1024)
+def _names_answers(shape: Shape, union: UnionForm, cap: int) -> bool:
+    """Whether branches of queries of a shape name entities as their answers."""
+    return bool(ranked_by(shape.template, union, cap).limits)
 
 
 def _entity_ids(entities: Sequence[str | int], graph: KnowledgeGraph) -> IntArray:
@@ -118,7 +136,7 @@ def check_entity_id(entity_id: int, graph: KnowledgeGraph) -> None:
 
 def _check_id(kind: str, value: int, number: int) -> None:
     """Raise an error unless `value` is one of the `number` ids that a graph has of a kind."""
-    if not _is_whole(value):
+    if not is_whole(value):
         raise ConfigError(
             f"{value!r} is no {kind} id; ids are whole numbers, names go into a query's text",
             key=kind,
@@ -129,17 +147,22 @@ def _check_id(kind: str, value: int, number: int) -> None:
         )
 
 
-def _is_whole(value: object) -> bool:
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number; truth values are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _check_options(question: Question) -> None:
+    if not isinstance(question, Question):
+        raise ConfigError(
+            f"{question!r} is asked; it must be a Question, such as Question('France.borders')"
+        )
     if not isinstance(question.query, str | Query):
         raise ConfigError(
             f"the query is {question.query!r}; it must be text or a tree, as parse_query gives it",
             key="query",
         )
-    if not _is_whole(question.top_k):
+    if not is_whole(question.top_k):
         raise ConfigError(f"top_k is {question.top_k!r}; it must be a whole number", key="top_k")
     if question.top_k < 1:
         raise ConfigError(f"top_k is {question.top_k}; it must be 1 or more", key="top_k")

@@ -24,11 +24,13 @@ from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.tree import (
     Anchor,
     And,
+    Descent,
     Not,
     Or,
     Project,
     Query,
     Universe,
+    descend,
     inverse_of,
     subtrees,
 )
@@ -98,22 +100,26 @@ class Step:
 
 def walk(cell: Cell, candidate: int) -> Iterator[Step]:
     """The steps of the cheapest witness of a candidate, from the anchors to the answer."""
-    match cell.query:
-        case Universe():
-            return
-        case Anchor() | Not():
-            yield Step(cell, candidate)
-        case Project(operand, _):
-            if not isinstance(operand, Anchor):
-                yield from walk(cell.operands[0], int(cell.choices[candidate]))
-            yield Step(cell, candidate)
-        case And():
-            for part in cell.operands:
-                yield from walk(part, candidate)
-        case Or():
-            yield from walk(cell.operands[int(cell.choices[candidate])], candidate)
-        case _:
-            assert_never(cell.query)
+    pending = [(cell, candidate, False)]
+    while pending:
+        cell, candidate, is_reached = pending.pop()
+        match cell.query:
+            case Universe():
+                continue
+            case Anchor() | Not():
+                yield Step(cell, candidate)
+            case Project(operand, _):
+                if is_reached or isinstance(operand, Anchor):
+                    yield Step(cell, candidate)
+                else:  # first all that leads to where the hop starts
+                    pending.append((cell, candidate, True))
+                    pending.append((cell.operands[0], int(cell.choices[candidate]), False))
+            case And():
+                pending.extend((part, candidate, False) for part in reversed(cell.operands))
+            case Or():
+                pending.append((cell.operands[int(cell.choices[candidate])], candidate, False))
+            case _:
+                assert_never(cell.query)
 
 
 class WitnessSearch:
@@ -138,16 +144,16 @@ class WitnessSearch:
         self._query = query
         self._device = next(model.parameters()).device
         self._known: dict[Query, IntArray] = {}
-        nodes = [node for node in dict.fromkeys(subtrees(query)) if not isinstance(node, Universe)]
+        nodes = _scored_nodes(query)
         self._place: dict[Query, int] = {node: place for place, node in enumerate(nodes)}
         self._embedded: EmbeddedQueries = embed_queries(model, nodes, union, cap)
 
     def search(self, entity_ids: Sequence[int]) -> Cell:
         """The cheapest ways to the given entities; its candidates are in the order given."""
         with torch.inference_mode():
-            return self._cell(self._query, np.array(entity_ids, dtype=np.int64))
+            return descend(self._cell(self._query, np.array(entity_ids, dtype=np.int64)))
 
-    def _cell(self, query: Query, ids: LongArray) -> Cell:
+    def _cell(self, query: Query, ids: LongArray) -> Descent[Cell]:
         nowhere = np.zeros(len(ids), dtype=np.int64)
         match query:
             case Universe():
@@ -159,17 +165,23 @@ class WitnessSearch:
                 costs = np.where(holds, 0.0, _CONTRADICTION + np.logaddexp(0, -scores))
                 return Cell(query, ids, costs, scores, holds, nowhere)
             case And(operands):
-                cells = tuple(self._cell(operand, ids) for operand in operands)
+                cells = yield self._cells(operands, ids)
                 costs = np.sum([cell.costs for cell in cells], axis=0)
                 return self._joined(query, ids, costs, nowhere, cells)
             case Or(operands):
-                cells = tuple(self._cell(operand, ids) for operand in operands)
+                cells = yield self._cells(operands, ids)
                 table = np.stack([cell.costs for cell in cells])
                 return self._joined(query, ids, table.min(axis=0), table.argmin(axis=0), cells)
             case Project(operand, relation_id):
-                origins = self._cell(operand, self._origins(operand, relation_id, ids))
+                origins = yield self._cell(operand, self._origins(operand, relation_id, ids))
                 return self._hop(query, ids, relation_id, origins)
         assert_never(query)
+
+    def _cells(self, queries: Sequence[Query], ids: LongArray) -> Descent[tuple[Cell, ...]]:
+        cells: list[Cell] = []
+        for query in queries:
+            cells.append((yield self._cell(query, ids)))
+        return tuple(cells)
 
     def _joined(
         self, query: Query, ids: LongArray, costs: FloatArray, choices: LongArray,
@@ -275,3 +287,17 @@ class WitnessSearch:
 
     def _tensor(self, ids: LongArray) -> torch.Tensor:
         return torch.as_tensor(ids, device=self._device)
+
+
+def _scored_nodes(query: Query) -> list[Query]:
+    """The parts of a query that entities are scored by, each once.
+
+    Of an intersection or union those are its operands, unless a projection starts from it.
+    """
+    found: dict[Query, None] = {}
+    for node in subtrees(query):
+        if isinstance(node, Anchor | Not):
+            found[node] = None
+        elif isinstance(node, Project) and not isinstance(node.operand, Universe):
+            found[node.operand] = None
+    return list(found)

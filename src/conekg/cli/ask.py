@@ -167,13 +167,11 @@ class _Session:
 def _read_lines(file: Path) -> Iterator[tuple[int, str]]:
     """The numbered questions of a file; `-` is standard input."""
     try:
-        text = (
-            typer.get_text_stream("stdin").read().removeprefix("\ufeff")
-            if str(file) == "-"
-            else file.read_text(encoding="utf-8-sig")
-        )
+        content = typer.get_binary_stream("stdin").read() if str(file) == "-" else file.read_bytes()
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
-        raise DataError("not UTF-8 text", path=str(file)) from error
+        number = error.object.count(b"\n", 0, error.start) + 1
+        raise DataError("not UTF-8 text", path=str(file), line=number) from error
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=str(file)) from error
     # Not `splitlines`, which ends lines at signs that names may hold.

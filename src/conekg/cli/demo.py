@@ -87,6 +87,7 @@ def demo(
         raise ConfigError("--json goes with --exact; a run answers in JSON by `conekg ask --json`")
     from conekg.cli.ask import ask
     from conekg.cli.fit import fit
+    from conekg.cli.training_report import in_shell
     from conekg.training.run import is_run
 
     out = out or RUN
@@ -95,7 +96,8 @@ def demo(
         say(f"{out} is there already; remove it to train anew")
     fit("geography", out, recipe="small", resume=begun)
     for words, text in ASKED:
-        print_text(f"\n{words}\n$ conekg ask {out} '{text}' --top-k {TOLD} --explain")
+        asked = f"conekg ask {in_shell(out)} {in_shell(text)} --top-k {TOLD} --explain"
+        print_text(f"\n{words}\n$ {asked}")
         ask(out, text, top_k=TOLD, explain=True)
 
 

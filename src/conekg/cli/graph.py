@@ -18,6 +18,7 @@ from conekg.cli.console import (
     progress,
     say,
 )
+from conekg.cli.output_file import refuse_part_of_run
 from conekg.errors import ConfigError
 from conekg.graph.assemble import Assembled
 from conekg.graph.benchmarks import BENCHMARKS
@@ -102,6 +103,7 @@ def build(
         entity_labels=entity_labels,
         relation_labels=relation_labels,
     )
+    refuse_part_of_run(out)
     check_replaceable(out)
     built = _read(source, options, from_folder)
     for note in built.notes:

@@ -7,6 +7,10 @@ add one line to the registrations below.
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -42,6 +46,21 @@ class ReportingGroup(TyperGroup):
         except ConeKGError as error:
             print_error(error)
             raise typer.Exit(2) from None
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            where = f" to write {error.filename}" if error.filename else ""
+            print_error(ConeKGError(f"there is no space left{where}", hint="make some, try again"))
+            _forget_output()
+            raise typer.Exit(2) from None
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def _forget_output() -> None:
+    """Let what is still to be printed go nowhere: at the end it would fail once more."""
+    sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (to the end)
 
 
 app = typer.Typer(

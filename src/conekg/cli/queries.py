@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from conekg.cli.console import JsonOption, print_json, print_table, say
+from conekg.cli.output_file import refuse_part_of_run
 from conekg.graph.knowledge_graph import Split
+from conekg.graph.place import check_place
 from conekg.graph.source import open_graph
-from conekg.sampling.query_set import load_query_set, save_query_set
+from conekg.sampling.query_set import check_replaceable, load_query_set, save_query_set
 
 app = typer.Typer(help="Look into query sets; import and export them.", no_args_is_help=True)
 
@@ -85,6 +87,8 @@ def import_queries(
     """Turn the query pickles of a public benchmark into a query set; no pickle is ever run."""
     from conekg.sampling.benchmark_files import read_queries  # numba takes a while to load
 
+    refuse_part_of_run(out)
+    check_replaceable(out)
     opened = open_graph(str(folder) if graph is None else graph)
     part: Split = split.value
     query_set = read_queries(folder, part, opened, recompute=recompute)
@@ -101,6 +105,7 @@ def export_queries(
     """Write a query set as the pickles that published code reads."""
     from conekg.sampling.benchmark_files import write_betae, write_query2box
 
+    check_place(out / "queries.pkl")
     query_set = load_query_set(path)
     write = write_betae if form is Form.betae else write_query2box
     write(out, query_set)

@@ -17,7 +17,13 @@ from conekg.query.picture import draw_svg, draw_tree
 from conekg.query.plan import describe, plan_shapes
 from conekg.query.render import render_formula, render_query
 from conekg.query.render_sparql import render_sparql
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP, to_de_morgan, to_dnf, union_free_branches
+from conekg.query.rewrite import (
+    DEFAULT_BRANCH_CAP,
+    settle,
+    to_de_morgan,
+    to_dnf,
+    union_free_branches,
+)
 from conekg.query.shape import shape_of
 from conekg.query.tree import Query
 from conekg.query.tuples import query_to_tuple
@@ -58,7 +64,8 @@ def explain_query(
 
 
 def explain(query: Query, vocabulary: Vocabulary, cap: int) -> dict[str, Any]:
-    """What there is to say about a query, by heading."""
+    """What there is to say about a query, by heading; what is computed is the settled query."""
+    settled = settle(query)
     return {
         "tree": draw_tree(query, vocabulary),
         "path": render_query(query, vocabulary, labels=True),
@@ -67,16 +74,16 @@ def explain(query: Query, vocabulary: Vocabulary, cap: int) -> dict[str, Any]:
         "tuple": _tuple(query),
         "shape": shape_of(query).name,
         "normal_form": _within_cap(
-            lambda: render_query(to_dnf(query, cap), vocabulary, labels=True)
+            lambda: render_query(to_dnf(settled, cap), vocabulary, labels=True)
         ),
-        "de_morgan_form": render_query(to_de_morgan(query), vocabulary, labels=True),
+        "de_morgan_form": render_query(to_de_morgan(settled), vocabulary, labels=True),
         "branches": _within_cap(
             lambda: [
                 render_query(branch, vocabulary, labels=True)
-                for branch in union_free_branches(query, cap=cap)
+                for branch in union_free_branches(settled, cap=cap)
             ]
         ),
-        "plan": _within_cap(lambda: describe(plan_shapes([(shape_of(query), 1)], cap=cap))),
+        "plan": _within_cap(lambda: describe(plan_shapes([(shape_of(settled), 1)], cap=cap))),
     }
 
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from conekg.cli.console import JsonOption, print_json, print_table, progress, say, warn
+from conekg.cli.output_file import refuse_part_of_run
 from conekg.errors import ConeKGError, ConfigError
 from conekg.graph.benchmarks import benchmark_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
-from conekg.graph.place import check_place
 from conekg.graph.source import open_graph
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import parse_query
 from conekg.query.shape import STRUCTURES, Shape, shape_of
 from conekg.sampling.protocol import PRESETS, SamplingProtocol
-from conekg.sampling.query_set import save_query_set
+from conekg.sampling.query_set import check_replaceable, save_query_set
 
 if TYPE_CHECKING:
     from conekg.sampling.sample import Progress, SampledSet
@@ -79,6 +79,7 @@ def sample(
     wanted = None if shapes is None else [_shape(text) for text in shapes.split(",")]
     opened = open_graph(graph)
     protocol = _protocol(opened, preset, cap, train_cap)
+    _refuse_idle_cap(split, cap, train_cap)
     splits = [part for part in SPLITS if split.value in (part, "all")]
     reports = []
     for part in splits:
@@ -106,7 +107,6 @@ def sample(
 
 def _check_out(out: Path, split: SplitChoice) -> None:
     """Refuse a path that cannot be written, before the work and not after it."""
-    check_place(out)
     if split is SplitChoice.all and out.exists() and not out.is_dir():
         raise ConfigError(
             f"--out is {str(out)!r}, a file; all splits go to a folder, a file each", key="out"
@@ -117,8 +117,10 @@ def _check_out(out: Path, split: SplitChoice) -> None:
             f"{str(out / split.value) + '.arrow'!r}",
             key="out",
         )
-    if split is SplitChoice.all:
-        check_place(out / "train.arrow")
+    files = [out / f"{part}.arrow" for part in SPLITS] if split is SplitChoice.all else [out]
+    for file in files:
+        refuse_part_of_run(file)
+        check_replaceable(file)
 
 
 def _shape(text: str) -> Shape:
@@ -156,6 +158,18 @@ def _protocol(
         number = _number_or_none(train_cap, "train-cap")
         protocol = replace(protocol, train_cap=number, train_negation_cap=number)
     return protocol
+
+
+def _refuse_idle_cap(split: SplitChoice, cap: str | None, train_cap: str | None) -> None:
+    """Raise ConfigError at a cap of queries that are not sampled."""
+    is_training = split is SplitChoice.train
+    if split is SplitChoice.all or (cap if is_training else train_cap) is None:
+        return
+    idle, other = ("cap", "train-cap") if is_training else ("train-cap", "cap")
+    raise ConfigError(
+        f"--{idle} would change nothing: it is not for {split} queries; theirs is --{other}",
+        key=idle,
+    )
 
 
 def _number_or_none(text: str, option: str) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,10 @@ from conekg.cli.console import say
 from conekg.cli.paper_tables import print_main_tables
 from conekg.cli.training_report import in_shell, tell_outcome, told_events
 from conekg.errors import ConfigError
+from conekg.graph.knowledge_graph import Split
+
+if TYPE_CHECKING:
+    from conekg.training.run import Run
 
 ModelOption = Annotated[
     str | None,
@@ -28,7 +32,10 @@ SetOption = Annotated[
 ]
 ConfigOption = Annotated[
     Path | None,
-    typer.Option("--config", help="A TOML file of changes to the recipe, as in recipe.toml."),
+    typer.Option(
+        "--config",
+        help="A TOML file of changes to the recipe, or a run's recipe.toml in place of it.",
+    ),
 ]
 MaxMinutesOption = Annotated[
     float | None,
@@ -113,12 +120,10 @@ def train(
             if graph is None:
                 raise ConfigError("give a GRAPH to train on, or --resume to continue a run")
             check_vacant(out)
+            changes = read_config(config) if config is not None else {}
             facts = read_graph(graph, events)
-            chosen = change_recipe(
-                choose_recipe(facts, model, recipe, pick_device(), events),
-                read_config(config) if config is not None else {},
-                settings or [],
-            )
+            base = choose_recipe(facts, model, recipe, pick_device(), events)
+            chosen = change_recipe(base, changes, settings or [])
             if show_recipe:
                 typer.echo(dump_recipe(chosen), nl=False)
                 return
@@ -131,6 +136,11 @@ def train(
                     events.chose(
                         f"the training queries in {queries} as they are",
                         "training.query_times is for queries sampled here",
+                    )
+                if "valid" not in sets:
+                    events.chose(
+                        "the model of the last step, and no validation before it",
+                        f"{queries} holds no validation queries",
                     )
             if "train" not in sets:
                 raise ConfigError(f"{queries} holds no training queries", key="queries")
@@ -146,10 +156,15 @@ def train(
     )
     if outcome.finished:
         next_steps = []
-        if run.has_queries("test"):
+        if _has_some(run, "test"):
             next_steps.append(f"`conekg evaluate {in_shell(out)}` ranks held-out answers")
-        if run.has_queries("valid"):
+        if _has_some(run, "valid"):
             next_steps.append(f"`conekg calibrate {in_shell(out)}` gives answers probabilities")
         say(f"the run is in {out}" + (f"; {', '.join(next_steps)}" if next_steps else ""))
         if tables:
             print_main_tables(open_run(out))
+
+
+def _has_some(run: Run, split: Split) -> bool:
+    """Whether a run has a query of a split: a small graph may hold none."""
+    return run.has_queries(split) and len(run.queries(split)) > 0

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from conekg.errors import ConfigError
 from conekg.evaluation.metrics import metrics_of
 from conekg.evaluation.ranks import Ties, filtered_ranks
 from conekg.evaluation.report import Report, StructureResult
@@ -44,6 +45,11 @@ class Scorer(Protocol):
     @property
     def device(self) -> torch.device:
         """Where the scores are."""
+        ...
+
+    @property
+    def union(self) -> UnionForm:
+        """How it answers unions."""
         ...
 
     def why_not(self, shape: Shape) -> str | None:
@@ -77,6 +83,11 @@ class ModelScorer:
         """Where the model's parameters are."""
         return next(self._model.parameters()).device
 
+    @property
+    def union(self) -> UnionForm:
+        """As the best of their branches, or by De Morgan's law."""
+        return self._union
+
     def why_not(self, shape: Shape) -> str | None:
         """Which operators the model lacks for this shape."""
         missing = missing_operators(self._model, shape, self._union)
@@ -101,7 +112,7 @@ def evaluate(
     *,
     num_entities: int,
     ties: Ties = "mean",
-    union: UnionForm = "dnf",
+    union: UnionForm | None = None,
     max_queries: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Report:
@@ -109,10 +120,10 @@ def evaluate(
 
     Structures that the model cannot answer are reported as such, not skipped. At most
     `max_queries` queries of each structure are ranked, evenly spaced ones. `union` says how a
-    model is to take unions, and of a scorer how it does. `progress` hears how many queries are
-    done, of how many.
+    model is to take unions, by default as `dnf`; a scorer has its own way, and another one is
+    refused. `progress` hears how many queries are done, of how many.
     """
-    scorer = ModelScorer(model, union) if isinstance(model, QueryModel) else model
+    scorer = _scorer_of(model, union)
     blocks = [_with_hard_answers(block, max_queries) for block in query_set]
     total, done = sum(map(len, blocks)), 0
     results, started = [], time.monotonic()
@@ -135,10 +146,22 @@ def evaluate(
         model=scorer.name,
         split=query_set.split,
         ties=ties,
-        union=union,
+        union=scorer.union,
         seconds=time.monotonic() - started,
         structures=tuple(results),
     )
+
+
+def _scorer_of(model: QueryModel | Scorer, union: UnionForm | None) -> Scorer:
+    if isinstance(model, QueryModel):
+        return ModelScorer(model, union or "dnf")
+    if union not in (None, model.union):
+        raise ConfigError(
+            f"union is {union!r}, but the scorer {model.name!r} answers unions as {model.union!r}; "
+            "leave it out, or make the scorer with it",
+            key="union",
+        )
+    return model
 
 
 @contextmanager

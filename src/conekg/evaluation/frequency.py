@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conekg.graph.adjacency import Adjacency, IntArray
+from conekg.query.rewrite import UnionForm
 from conekg.query.shape import Shape
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
 from conekg.sampling.query_set import QueryBlock
@@ -45,6 +46,11 @@ class FrequencyScorer:
     def device(self) -> torch.device:
         """The CPU."""
         return torch.device("cpu")
+
+    @property
+    def union(self) -> UnionForm:
+        """As the best of their operands."""
+        return "dnf"
 
     def why_not(self, shape: Shape) -> str | None:
         """Every shape can be answered."""

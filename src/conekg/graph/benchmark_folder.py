@@ -19,6 +19,7 @@ from conekg.errors import DataError
 from conekg.graph.adjacency import IntArray, LongArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.label_file import read_labels
+from conekg.graph.place import check_name
 from conekg.graph.safe_pickle import load_pickle
 from conekg.graph.text_file import fields_of, line_of_row
 from conekg.graph.vocabulary import NameTable, Vocabulary
@@ -36,6 +37,7 @@ def is_benchmark_folder(folder: Path) -> bool:
 def read_benchmark_folder(folder: str | Path, name: str | None = None) -> KnowledgeGraph:
     """The graph of a BetaE or Query2Box folder, with labels where the folder has them."""
     folder = Path(folder)
+    check_name(folder)
     entities = _names(folder, "ent")
     relations = _pair_relations(folder, _names(folder, "rel"))
     edges: dict[Split, IntArray] = {}

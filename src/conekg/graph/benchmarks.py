@@ -133,7 +133,10 @@ def _download(name: str, benchmark: Benchmark, store: Path, progress: Progress |
     url = benchmark.archive
     place = cache_folder() / url.rpartition("/")[2]
     archive = fetch(url, place, checksum=benchmark.checksum, progress=progress)
-    unpacked = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=cache_folder()))
+    try:
+        unpacked = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=cache_folder()))
+    except OSError as error:
+        raise _no_room(cache_folder(), error) from error
     try:
         _unpack(archive, benchmark, unpacked)
         save_graph(_read_checked(name, benchmark, unpacked), store)
@@ -161,13 +164,17 @@ def _unpack(archive: Path, benchmark: Benchmark, target: Path) -> None:
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise DataError(f"not a readable zip archive: {error}", path=str(archive)) from error
     except OSError as error:
-        raise StoreError(
-            f"the archive cannot be unpacked here: {error.strerror or error}",
-            path=str(target.parent),
-            hint="make room, or set CONEKG_CACHE to a folder that has some",
-        ) from error
+        raise _no_room(target.parent, error) from error
     if not is_benchmark_folder(target):
         raise DataError(f"no folder {' or '.join(benchmark.folders)} in it", path=str(archive))
+
+
+def _no_room(folder: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"the archive cannot be unpacked here: {error.strerror or error}",
+        path=str(folder),
+        hint="make room, or set CONEKG_CACHE to a folder that has some",
+    )
 
 
 def _resolve(benchmark: Benchmark, folder: Path) -> Path:

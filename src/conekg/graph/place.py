@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from conekg.errors import StoreError
+from conekg.errors import DataError, StoreError
 
 
 def place_of(path: Path) -> Path:
@@ -41,11 +41,22 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
         partial.unlink(missing_ok=True)
 
 
+def check_name(path: Path) -> None:
+    """Raise DataError where a path is not UTF-8: Arrow cannot open it, nor can a header hold it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise DataError(
+            "its name is not UTF-8", path=str(path), hint="rename it, or choose another"
+        ) from None
+
+
 def check_place(path: Path) -> None:
-    """Raise StoreError unless something can be created at `path`, its folders included.
+    """Raise DataError unless something can be created at `path`, its folders included.
 
     Tried, not read off permission bits: those do not tell of a file system that is read-only.
     """
+    check_name(path)
     folder = place_of(path).parent
     while not os.access(folder, os.F_OK):  # also false where one may not look
         folder = folder.parent

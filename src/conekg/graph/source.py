@@ -89,10 +89,11 @@ def read_source(
         )
     if source == "geography":
         _refuse_idle(options, "the embedded graph")
-        return Assembled(load_geography())
+        return Assembled(load_geography(), _namesake(source, "the embedded graph"))
     if source in BENCHMARKS:
         _refuse_idle(options, "a benchmark")
-        return Assembled(open_benchmark(str(source), benchmark_folder, progress))
+        benchmark = open_benchmark(str(source), benchmark_folder, progress)
+        return Assembled(benchmark, _namesake(str(source), "the public benchmark"))
     path = Path(source)
     if path.is_dir():
         return _read_folder(path, options)
@@ -106,6 +107,13 @@ def read_source(
         hint=f"{guess}accepted are {', '.join(names)}, a graph folder, or a file ending in "
         f"{', '.join(SUFFIXES)}",
     )
+
+
+def _namesake(name: str, what: str) -> tuple[str, ...]:
+    """A note where a file or folder is called as a graph that is known by its name."""
+    if not Path(name).exists():
+        return ()
+    return (f"{name!r} is {what}; what is called so here is './{name}'",)
 
 
 def _read_folder(folder: Path, options: ReadOptions) -> Assembled:

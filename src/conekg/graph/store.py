@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from conekg.errors import StoreError
 from conekg.graph.adjacency import Adjacency
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
-from conekg.graph.place import check_place, place_of
+from conekg.graph.place import check_name, check_place, place_of
 from conekg.graph.vocabulary import NameIndex, NameTable, Vocabulary
 
 FORMAT = "conekg graph"
@@ -75,7 +75,7 @@ def save_graph(graph: KnowledgeGraph, folder: str | Path) -> Path:
 
 
 def check_replaceable(folder: Path) -> None:
-    """Raise StoreError unless a store can be put there; worth asking before long work."""
+    """Raise DataError unless a store can be put there; worth asking before long work."""
     check_place(folder)
     if folder.exists() and not is_store(folder) and not _is_empty_folder(folder):
         raise StoreError(
@@ -92,6 +92,7 @@ def load_graph(folder: str | Path, *, verify: bool | None = None) -> KnowledgeGr
     the store is not larger than `VERIFIED_BYTES`.
     """
     folder = Path(folder)
+    check_name(folder)
     header = _read_header(folder)
     files = {name: header["files"][name] for name in _FILES}
     total = sum(entry["bytes"] for entry in files.values())

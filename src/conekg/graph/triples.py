@@ -17,6 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from conekg.errors import DataError
+from conekg.graph.place import check_name
 from conekg.graph.rdf import read_rdf
 from conekg.graph.text_file import (
     DELIMITERS,
@@ -60,6 +61,7 @@ class TripleTable:
 def read_triples(path: str | Path) -> TripleTable:
     """The triples of a file, whose format its name's ending tells."""
     path = Path(path)
+    check_name(path)
     if not path.is_file():
         told = "is not a file" if path.exists() else "no such file"
         raise DataError(told, path=str(path))

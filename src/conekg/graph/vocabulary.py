@@ -143,6 +143,7 @@ class NameTable:
         """The unique name of an id."""
         found = self._recent_names.get(index)
         if found is None:
+            self._check(index)
             found = str(self._names[index].as_py())
             if len(self._recent_names) >= RECENT_NAMES:
                 self._recent_names.clear()
@@ -164,8 +165,18 @@ class NameTable:
         """The readable label of an id; its name where it has no label."""
         if self._labels is None:
             return self.name(index)
+        self._check(index)
         label = self._labels[index].as_py()
         return self.name(index) if label is None else str(label)
+
+    def _check(self, index: int) -> None:
+        """Refuse what is no id of this table: negative ones would be counted from its end."""
+        if not 0 <= index < len(self):
+            raise UnknownNameError(
+                f"{self.kind} number",
+                str(index),
+                hint=f"there are {len(self)}, numbered from 0; is the query of another graph?",
+            )
 
     def title(self, index: int) -> str:
         """The label of an id, followed by its name where the label alone could be another id.

@@ -24,9 +24,7 @@ from conekg.query.tree import (
     Project,
     Query,
     Universe,
-    children,
     fold,
-    subtrees,
 )
 
 
@@ -229,20 +227,33 @@ class _Tree:
 @lru_cache(maxsize=1024)
 def _tree_of_shape(shape: Shape, union: UnionForm, cap: int) -> _Tree:
     branches = branches_of(shape, union, cap)
-    numbers: dict[Query, int] = {}
-    for branch in branches:
-        for query in subtrees(branch):
-            numbers.setdefault(query, len(numbers))
-    operands = [tuple(numbers[child] for child in children(query)) for query in numbers]
-    parents: list[list[int]] = [[] for _ in numbers]
-    for number, below in enumerate(operands):
+    numbers: dict[tuple[object, ...], int] = {}
+    queries: list[Query] = []
+    operands: list[tuple[int, ...]] = []
+    depths: list[int] = []
+
+    def number(query: Query, below: tuple[int, ...]) -> int:
+        """Of a node, by its own and its operands' numbers: whole trees are never compared."""
+        own = query.entity_id if isinstance(query, Anchor) else None
+        own = query.relation_id if isinstance(query, Project) else own
+        found = numbers.setdefault((type(query), own, below), len(numbers))
+        if found == len(queries):
+            queries.append(query)
+            operands.append(below)
+            depth = max((depths[operand] for operand in below), default=0)
+            depths.append(depth + isinstance(query, Project))
+        return found
+
+    roots = tuple(fold(branch, number) for branch in branches)
+    parents: list[list[int]] = [[] for _ in queries]
+    for place, below in enumerate(operands):
         for operand in below:
-            parents[operand].append(number)
+            parents[operand].append(place)
     nodes = tuple(
-        _Node(0, query, _rank(query), operands[number], tuple(parents[number]))
-        for query, number in numbers.items()
+        _Node(0, query, _rank(query, depths[place]), operands[place], tuple(parents[place]))
+        for place, query in enumerate(queries)
     )
-    return _Tree(branches, nodes, tuple(numbers[branch] for branch in branches))
+    return _Tree(branches, nodes, roots)
 
 
 def _all_nodes(trees: Sequence[_Tree]) -> tuple[list[_Node], list[list[int]]]:
@@ -325,13 +336,14 @@ def _pieces(sizes: Sequence[int], taken: Sequence[Rows]) -> tuple[tuple[Rows, ..
     )
 
 
-def _rank(query: Query) -> tuple[int, int, int]:
+def _rank(query: Query, depth: int) -> tuple[int, int, int]:
     """(projection depth, operator, arity): ready nodes of equal rank are one step.
+
+    The depth is how many projections the longest path to a leaf has.
 
     Smaller ranks run earlier: within a depth, complements before the intersections that
     may be waiting for them, so that intersections of equal arity meet in one step.
     """
-    depth = _projection_depth(query)
     match query:
         case Anchor():
             return depth, 0, 0
@@ -346,11 +358,6 @@ def _rank(query: Query) -> tuple[int, int, int]:
         case Or():
             raise AssertionError("unions are rewritten away before planning")
     assert_never(query)
-
-
-def _projection_depth(query: Query) -> int:
-    """How many projections the longest path to a leaf has."""
-    return fold(query, lambda node, below: max(below, default=0) + isinstance(node, Project))
 
 
 def _make_step(batch: Sequence[_Node], counts: Sequence[int], placed: Mapping[int, Rows]) -> Step:

@@ -14,7 +14,18 @@ from typing import assert_never
 from conekg.errors import UnknownNameError
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.tokens import is_bare_name, quote
-from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
+from conekg.query.tree import (
+    Anchor,
+    And,
+    Descent,
+    Not,
+    Or,
+    Project,
+    Query,
+    Universe,
+    descend,
+    fold,
+)
 
 
 def render_query(query: Query, vocabulary: Vocabulary, *, labels: bool = False) -> str:
@@ -58,7 +69,7 @@ def render_formula(query: Query, vocabulary: Vocabulary, *, labels: bool = False
     >>> render_formula(Project(Project(Anchor(0), 1), 1), names)
     '?x: exists y. part_of(y, "Asia") & part_of(?x, y)'
     """
-    return f"?x: {_FormulaWriter(vocabulary, labels).write(query, '?x').text}"
+    return f"?x: {descend(_FormulaWriter(vocabulary, labels).write(query, '?x')).text}"
 
 
 def name_of(table: NameTable, index: int, labels: bool) -> str:
@@ -104,22 +115,25 @@ class _FormulaWriter:
         self._labels = labels
         self._fresh = _variable_names()
 
-    def write(self, query: Query, variable: str) -> _Text:
+    def write(self, query: Query, variable: str) -> Descent[_Text]:
         match query:
             case Or(operands):
-                parts = [self.write(operand, variable).within(_AND) for operand in operands]
-                return _Text(" | ".join(parts), _OR)
+                parts: list[_Text] = []
+                for operand in operands:
+                    parts.append((yield self.write(operand, variable)))
+                return _Text(" | ".join(part.within(_AND) for part in parts), _OR)
             case Not(operand):
-                return _Text(f"!{self.write(operand, variable).within(_NOT)}", _NOT)
+                denied: _Text = yield self.write(operand, variable)
+                return _Text(f"!{denied.within(_NOT)}", _NOT)
             case _:
                 introduced: list[str] = []
-                conjuncts = self._conjuncts(query, variable, introduced)
+                conjuncts: list[str] = yield self._conjuncts(query, variable, introduced)
                 body = " & ".join(conjuncts)
                 if introduced:
                     return _Text(f"exists {', '.join(introduced)}. {body}", _EXISTS)
                 return _Text(body, _AND if len(conjuncts) > 1 else _PATH)
 
-    def _conjuncts(self, query: Query, variable: str, introduced: list[str]) -> list[str]:
+    def _conjuncts(self, query: Query, variable: str, introduced: list[str]) -> Descent[list[str]]:
         """What holds of the variable, each as tight as a negation; `introduced` grows."""
         match query:
             case Anchor(entity_id):
@@ -131,22 +145,22 @@ class _FormulaWriter:
             case Project(operand, relation_id):
                 inner = next(self._fresh)
                 introduced.append(inner)
-                below = (
-                    []
-                    if isinstance(operand, Universe)
-                    else self._conjuncts(operand, inner, introduced)
-                )
+                below: list[str] = []
+                if not isinstance(operand, Universe):
+                    below = yield self._conjuncts(operand, inner, introduced)
                 return [*below, self._atom(inner, relation_id, variable)]
             case And(operands):
                 conjuncts: list[str] = []
                 for operand in operands:
                     if isinstance(operand, And):
-                        conjuncts.append(self.write(operand, variable).within(_NOT))
+                        grouped: _Text = yield self.write(operand, variable)
+                        conjuncts.append(grouped.within(_NOT))
                     else:
-                        conjuncts += self._conjuncts(operand, variable, introduced)
+                        conjuncts += yield self._conjuncts(operand, variable, introduced)
                 return conjuncts
             case Or() | Not():
-                return [self.write(query, variable).within(_NOT)]
+                whole: _Text = yield self.write(query, variable)
+                return [whole.within(_NOT)]
         assert_never(query)
 
     def _atom(self, head: str, relation_id: int, tail: str) -> str:

@@ -7,18 +7,29 @@ answer such queries has to hold that triple for each of its entities.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import assert_never
 
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.iri import NAMESPACE, written_iri
-from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
+from conekg.query.tree import (
+    Anchor,
+    And,
+    Descent,
+    Not,
+    Or,
+    Project,
+    Query,
+    Universe,
+    descend,
+)
 
 
 def render_sparql(query: Query, vocabulary: Vocabulary) -> str:
     """The query as SPARQL that selects `?x`; reading it back gives the same answers."""
-    body = "\n".join(f"  {line}" for line in _SparqlWriter(vocabulary).group(query, "?x"))
+    lines = descend(_SparqlWriter(vocabulary).group(query, "?x"))
+    body = "\n".join(_indented(lines))
     prefixes = [f"PREFIX : <{NAMESPACE}>"]
     if "owl:Thing" in body:
         prefixes.append("PREFIX owl: <http://www.w3.org/2002/07/owl#>")
@@ -32,51 +43,56 @@ class _SparqlWriter:
         self._vocabulary = vocabulary
         self._fresh: Iterator[str] = (f"?y{number}" for number in count(1))
 
-    def group(self, query: Query, variable: str) -> list[str]:
+    def group(self, query: Query, variable: str) -> Descent[list[str]]:
         """The lines between two braces."""
         conditions = query.operands if isinstance(query, And) else (query,)
         lines: list[str] = []
         for condition in conditions:
             if not isinstance(condition, Not):
-                lines += self._binding(condition, variable)
+                lines += yield self._binding(condition, variable)
         if not lines:
             lines.append(f"{variable} a owl:Thing .")
         for condition in conditions:
             if isinstance(condition, Not):
-                lines.append("FILTER NOT EXISTS {")
-                lines += [f"  {line}" for line in self.group(condition.operand, variable)]
-                lines.append("}")
+                denied: list[str] = yield self.group(condition.operand, variable)
+                lines += ["FILTER NOT EXISTS {", *_indented(denied), "}"]
         return lines
 
-    def _binding(self, query: Query, variable: str) -> list[str]:
+    def _binding(self, query: Query, variable: str) -> Descent[list[str]]:
         match query:
             case Anchor(entity_id):
                 return [f"VALUES {variable} {{ {self._entity(entity_id)} }}"]
             case Universe():
                 return [f"{variable} a owl:Thing ."]
             case Project(operand, relation_id):
-                return self._step(operand, relation_id, variable)
+                step: list[str] = yield self._step(operand, relation_id, variable)
+                return step
             case Or(operands):
                 lines: list[str] = []
                 for operand in operands:
-                    lines.append("} UNION {" if lines else "{")
-                    lines += [f"  {line}" for line in self.group(operand, variable)]
+                    choice: list[str] = yield self.group(operand, variable)
+                    lines += ["} UNION {" if lines else "{", *_indented(choice)]
                 return [*lines, "}"]
             case And() | Not():
-                return ["{", *(f"  {line}" for line in self.group(query, variable)), "}"]
+                whole: list[str] = yield self.group(query, variable)
+                return ["{", *_indented(whole), "}"]
         assert_never(query)
 
-    def _step(self, operand: Query, relation_id: int, variable: str) -> list[str]:
+    def _step(self, operand: Query, relation_id: int, variable: str) -> Descent[list[str]]:
         below: list[str] = []
         if isinstance(operand, Anchor):
             head = self._entity(operand.entity_id)
         else:
             head = next(self._fresh)
             if not isinstance(operand, Universe):  # the triple itself binds its head
-                below = self.group(operand, head)
+                below = yield self.group(operand, head)
         relation = written_iri(self._vocabulary.relations.name(relation_id >> 1))
         first, second = (variable, head) if relation_id & 1 else (head, variable)
         return [*below, f"{first} {relation} {second} ."]
 
     def _entity(self, entity_id: int) -> str:
         return written_iri(self._vocabulary.entities.name(entity_id))
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"  {line}" for line in lines]

@@ -198,7 +198,7 @@ def union_of(operands: Sequence[Query]) -> Query:
 
 def to_dnf(query: Query, cap: int = DEFAULT_BRANCH_CAP) -> Query:
     """The disjunctive normal form: a union of trees without unions, negations pushed inward."""
-    return simplify(distribute(push_negation(simplify(query)), cap))
+    return simplify(distribute(simplify(push_negation(query)), cap))
 
 
 def to_de_morgan(query: Query) -> Query:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from pyparsing import ParseResults
+
 from conekg.query.formula_tree import (
     Conjunction,
     Disjunction,
@@ -118,11 +120,13 @@ class PatternReader:
         return pattern.limited(*conditions)
 
     def read_values(self, clause: Any, scope: Scope) -> Pattern:
-        """`VALUES ?x { ... }`: the variable is one of the entities."""
+        """`VALUES ?x { ... }`, or with parentheses: the variable is one of the entities."""
         span = self._terms.keyword("VALUES", clause)
         values = list(clause.value or [])
-        if len(clause.var) != 1 or not values:
+        rows = [list(value) if isinstance(value, ParseResults) else [value] for value in values]
+        if len(clause.var) != 1 or not rows or any(len(row) != 1 for row in rows):
             raise self._terms.unsupported("VALUES of several variables or of nothing", span)
+        values = [value for row in rows for value in row]
         if any(isinstance(value, str) and value == "UNDEF" for value in values):
             raise self._terms.unsupported("UNDEF", self._source.keyword("UNDEF"))
         variable = self._variable(clause.var[0], scope)

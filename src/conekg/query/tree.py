@@ -1,4 +1,4 @@
-"""The query tree: six frozen nodes, and the two walks everything else is built on.
+"""The query tree: six frozen nodes, and the walks everything else is built on.
 
 A query denotes a set of entities. Nodes hold integer ids, never names: text is
 understood once, in `parse`, and what walks the tree afterwards sees numbers.
@@ -7,17 +7,75 @@ Relation ids come in pairs, 2k forward and 2k+1 its inverse.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar, assert_never
+from typing import Any, TypeAlias, TypeVar, assert_never
 
 Result = TypeVar("Result")
 
 
 class Node:
-    """Operators shared by all nodes, so that trees can be written as `~a & b.project(r)`."""
+    """What all nodes share: operators, to write trees as `~a & b.project(r)`, and equality.
+
+    Trees are compared, hashed and shown iteratively, so that their depth is bounded by memory
+    and not by Python's stack.
+    """
 
     __slots__ = ()
+
+    # By type and not by `match`, which takes several times as long.
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Node):
+            return NotImplemented
+        ones: list[Any] = [self]
+        twos: list[Any] = [other]
+        while ones:
+            one, two = ones.pop(), twos.pop()
+            if one is two:
+                continue
+            kind = type(one)
+            if kind is not type(two):
+                return False
+            if kind is Project:
+                if one.relation_id != two.relation_id:
+                    return False
+                ones.append(one.operand)
+                twos.append(two.operand)
+            elif kind is Anchor:
+                if one.entity_id != two.entity_id:
+                    return False
+            elif kind is Not:
+                ones.append(one.operand)
+                twos.append(two.operand)
+            elif kind is not Universe:
+                if len(one.operands) != len(two.operands):
+                    return False
+                ones += one.operands
+                twos += two.operands
+        return True
+
+    def __hash__(self) -> int:
+        parts: list[int] = []
+        pending: list[Any] = [self]
+        while pending:
+            node = pending.pop()
+            kind = type(node)
+            if kind is Project:
+                parts.append(node.relation_id)
+                pending.append(node.operand)
+            elif kind is Anchor:
+                parts.append(node.entity_id)
+                continue
+            elif kind is Not:
+                pending.append(node.operand)
+            elif kind is not Universe:
+                parts.append(len(node.operands))
+                pending += node.operands
+            parts.append(_HASHED_AS[kind])
+        return hash(tuple(parts))
+
+    def __repr__(self: Query) -> str:  # type: ignore[misc]
+        return fold(self, _shown)
 
     def project(self: Query, relation_id: int) -> Project:  # type: ignore[misc]
         """The entities one `relation_id` edge away from this set."""
@@ -33,19 +91,19 @@ class Node:
         return Not(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Anchor(Node):
     """The set that holds one entity."""
 
     entity_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Universe(Node):
     """The set of all entities."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Project(Node):
     """The tails of all `relation_id` edges whose head is in `operand`."""
 
@@ -53,7 +111,7 @@ class Project(Node):
     relation_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class And(Node):
     """The entities in every operand; two operands at least."""
 
@@ -63,7 +121,7 @@ class And(Node):
         assert len(self.operands) >= 2, "an intersection has two operands at least"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Or(Node):
     """The entities in any operand; two operands at least."""
 
@@ -73,7 +131,7 @@ class Or(Node):
         assert len(self.operands) >= 2, "a union has two operands at least"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Not(Node):
     """All entities but those of `operand`."""
 
@@ -81,6 +139,9 @@ class Not(Node):
 
 
 Query: TypeAlias = Anchor | Universe | Project | And | Or | Not
+
+_HASHED_AS: dict[type[Query], int] = {Universe: -2, Project: -3, And: -4, Or: -5, Not: -6}
+"""Numbers that are no ids: hashes of types would differ from one process to the next."""
 
 
 def children(query: Query) -> tuple[Query, ...]:
@@ -118,6 +179,52 @@ def fold(query: Query, visit: Callable[[Query, tuple[Result, ...]], Result]) -> 
             results.append(visit(node, ()))
     (result,) = results
     return result
+
+
+Descent: TypeAlias = Generator["Descent[Any]", Any, Result]
+"""A recursive walk that yields each call of itself, and is sent what that returns."""
+
+
+def descend(walk: Descent[Result]) -> Result:
+    """What a walk from the root down returns, where `fold`, from the leaves up, does not serve.
+
+    As iterative as `fold` is.
+
+    >>> def path_length(query: Query) -> Descent[int]:
+    ...     return 1 + (yield path_length(query.operand)) if isinstance(query, Project) else 0
+    >>> descend(path_length(Anchor(0).project(1).project(2)))
+    2
+    """
+    pending: list[Descent[Any]] = [walk]
+    returned: Any = None
+    while pending:
+        try:
+            called = pending[-1].send(returned)
+        except StopIteration as stop:
+            pending.pop()
+            returned = stop.value
+        else:
+            pending.append(called)
+            returned = None
+    result: Result = returned
+    return result
+
+
+def _shown(node: Query, parts: tuple[str, ...]) -> str:
+    """A node as Python would build it, over operands written so."""
+    name = type(node).__name__
+    match node:
+        case Anchor():
+            return f"{name}(entity_id={node.entity_id!r})"
+        case Universe():
+            return f"{name}()"
+        case Project():
+            return f"{name}(operand={parts[0]}, relation_id={node.relation_id!r})"
+        case Not():
+            return f"{name}(operand={parts[0]})"
+        case And() | Or():
+            return f"{name}(operands=({', '.join(parts)}))"
+    assert_never(node)
 
 
 def rebuild(query: Query, operands: tuple[Query, ...]) -> Query:

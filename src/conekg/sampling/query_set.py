@@ -21,13 +21,15 @@ import pyarrow as pa
 from conekg.errors import StoreError
 from conekg.graph.adjacency import IntArray, LongArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
-from conekg.graph.place import written_whole
+from conekg.graph.place import check_place, written_whole
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import Shape, shape_of
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
 
 FORMAT_VERSION = 1
 _MAGIC = b"conekg.query_set"
+_ARROW = b"ARROW1"
+"""How every Arrow file begins."""
 _ROWS_A_BATCH = 65_536
 
 
@@ -121,9 +123,42 @@ def save_query_set(path: str | Path, query_set: QuerySet) -> None:
         ) from error
 
 
+def check_replaceable(path: Path) -> None:
+    """Raise DataError unless a set can be written there; a file of another kind is left alone."""
+    check_place(path)
+    if path.is_dir():
+        raise StoreError(
+            "a folder, and a query set is a file",
+            path=str(path),
+            hint=f"choose another name, as {str(path / 'test.arrow')!r}",
+        )
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_ARROW))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"cannot be read: {error.strerror}", path=str(path)) from error
+    if start and start != _ARROW:
+        raise StoreError(
+            "exists and is not a query set, so it is left alone",
+            path=str(path),
+            hint="choose another name, or remove the file first",
+        )
+
+
 def load_query_set(path: str | Path, graph: KnowledgeGraph | None = None) -> QuerySet:
     """The set in an Arrow file; with `graph`, only if it was made for that graph."""
     source = str(path)
+    if Path(path).is_dir():
+        found = ", ".join(sorted(file.name for file in Path(path).glob("*.arrow")))
+        raise StoreError(
+            "a folder, and a query set is a file",
+            path=source,
+            hint=f"name one of its files: {found}"
+            if found
+            else "`conekg sample` writes query sets",
+        )
     try:
         with pa.OSFile(source, "rb") as file, pa.ipc.open_file(file) as reader:
             facts = _facts(reader.schema, source)

@@ -21,29 +21,26 @@ def open_queries(
     of a folder, None is `test`.
     """
     place = Path(path)
-    if place.is_file():
-        query_set = load_query_set(place, graph)
+    own = place if place.is_file() else place / f"{split or 'test'}.arrow"
+    if own.is_file():
+        query_set = load_query_set(own, graph)
         if split is not None and split != query_set.split:
             raise ConfigError(
-                f"{place} holds {query_set.split} queries, not {split} queries", key="split"
+                f"{own} holds {query_set.split} queries, not {split} queries", key="split"
             )
         if recompute:
             raise ConfigError(
-                f"{place} has its answers; only those of a benchmark's folder are computed again",
+                f"{own} has its answers; only those of a benchmark's folder are computed again",
                 key="recompute",
             )
         return query_set
-    split = split or "test"
-    own = place / f"{split}.arrow"
-    if own.is_file():
-        return load_query_set(own, graph)
     if not place.is_dir():
         raise DataError(
             "no such file or folder",
             path=str(place),
             hint="give a file that `conekg sample` wrote, or a BetaE or Query2Box folder",
         )
-    return read_queries(place, split, graph, recompute=recompute)
+    return read_queries(place, split or "test", graph, recompute=recompute)
 
 
 def has_queries(folder: Path, split: Split) -> bool:

@@ -158,7 +158,7 @@ class Service:
             reading=read_query(query, self._vocabulary),
             shape=shape_of(query).name,
             depth=check_size(query, self._limits),
-            branches=num_branches(shape_of(query)),
+            branches=num_branches(query),
             tree=tree_of_query(query, self._vocabulary),
         )
 

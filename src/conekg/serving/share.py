@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conekg.serving.limits import Limits
 from conekg.serving.metrics import Metrics
+
+log = logging.getLogger(__name__)
 
 PUBLISH_EVERY_S = 0.2
 
@@ -61,14 +64,23 @@ class SharedMetrics:
         if state != self._published:
             file = self._file(self._share.index)
             draft = file.with_suffix(".draft")
+            # Temporary folders that nobody has used for days are tidied away on many machines.
+            self._share.folder.mkdir(mode=0o700, exist_ok=True)
             draft.write_text(state, encoding="utf-8")
             draft.replace(file)  # readers find the old file or the new one, never a part
             self._published = state
 
     async def keep_publishing(self) -> None:
-        """Publish again and again until cancelled."""
+        """Publish again and again until cancelled; what cannot be written now may be later."""
+        fault = ""
         while True:
-            self.publish()
+            try:
+                self.publish()
+                fault = ""
+            except OSError as error:  # a full disk
+                if str(error) != fault:
+                    log.warning("the metrics of this process reach no other: %s", error)
+                fault = str(error)
             await asyncio.sleep(PUBLISH_EVERY_S)
 
     def _file(self, index: int) -> Path:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import assert_never
 
+from conekg.answering.understand import settled
 from conekg.errors import QueryError, QueryTooLargeError, UnknownNameError
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.rewrite import count_branches
-from conekg.query.shape import Shape, shape_of
+from conekg.query.shape import Shape, grounded, shape_of
 from conekg.query.tree import (
     Anchor,
     And,
@@ -152,7 +153,7 @@ def _size_of(shape: Shape) -> tuple[int, int]:
 
 def check_branches(query: Query, limits: Limits, hint: str) -> None:
     """Raise `QueryTooLargeError` with the hint where a query has more branches than allowed."""
-    branches = num_branches(shape_of(query))
+    branches = num_branches(query)
     if branches > limits.query_branches:
         raise QueryTooLargeError(
             f"the query has {branches:,} union-free branches; "
@@ -161,9 +162,13 @@ def check_branches(query: Query, limits: Limits, hint: str) -> None:
         )
 
 
+def num_branches(query: Query) -> int:
+    """How many union-free branches a query has once it is settled, however many that is."""
+    return _branches_of_shape(settled(query, grounded(query)).shape)
+
+
 @lru_cache(maxsize=1024)
-def num_branches(shape: Shape) -> int:
-    """How many union-free branches queries of a shape have, however many that is."""
+def _branches_of_shape(shape: Shape) -> int:
     return count_branches(shape.template)
 
 

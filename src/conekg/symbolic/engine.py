@@ -7,10 +7,12 @@ combined is in `kernels`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from conekg.errors import QueryError
-from conekg.graph.adjacency import Adjacency, IntArray
+from conekg.graph.adjacency import Adjacency, IntArray, LongArray
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import Shape, shape_of, slots_of
 from conekg.query.tree import Query
@@ -35,16 +37,28 @@ def answer(adjacency: Adjacency, query: Query) -> IntArray:
     [1]
     """
     entity_ids, relation_ids = slots_of(query)
-    anchors = np.array(entity_ids, dtype=np.int32).reshape(1, -1)
-    relations = np.array(relation_ids, dtype=np.int32).reshape(1, -1)
+    anchors, relations = _row("entity", entity_ids), _row("relation", relation_ids)
     return answer_batch(adjacency, shape_of(query), anchors, relations, workers=1).values
+
+
+def _row(kind: str, ids: Sequence[int]) -> LongArray:
+    """[1, ids] to be checked; what is not whole is refused, which an array would cut to fit."""
+    for value in ids:
+        if not isinstance(value, int | np.integer) or isinstance(value, bool):
+            raise QueryError(
+                f"{value!r} in a query is no {kind} id",
+                hint="ids are whole numbers; parse_query looks names up",
+            )
+    bounds = np.iinfo(np.int64)
+    held = [max(bounds.min, min(int(value), bounds.max)) for value in ids]
+    return np.array(held, dtype=np.int64).reshape(1, -1)
 
 
 def answer_batch(
     adjacency: Adjacency,
     shape: Shape,
-    anchors: IntArray,
-    relations: IntArray,
+    anchors: IntArray | LongArray,
+    relations: IntArray | LongArray,
     *,
     workers: int | None = None,
 ) -> Ragged:
@@ -100,7 +114,10 @@ class _Memory:
 
 
 def check_queries(
-    adjacency: Adjacency, shape: Shape, anchors: IntArray, relations: IntArray
+    adjacency: Adjacency,
+    shape: Shape,
+    anchors: IntArray | LongArray,
+    relations: IntArray | LongArray,
 ) -> None:
     """Refuse queries whose ids the graph does not have; compiled code would read astray."""
     assert anchors.shape == (len(anchors), shape.num_anchors), "one column an entity slot"

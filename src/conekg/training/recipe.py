@@ -125,7 +125,8 @@ class TrainingRecipe:
     """How much less a query counts the more answers n it has, (4 + n) to the power of minus this;
     0.5 as published, 0 lets all queries count alike."""
     pools: tuple[Pool, ...] = (PATH_POOL, OTHER_POOL)
-    """Which shapes share a batch, and in which proportion."""
+    """Which shapes share a batch, and in which proportion. EmQL draws its own examples instead;
+    of the pools it has the names alone, for `cycle`."""
     cycle: tuple[str, ...] = ("path", "other", "path")
     """The pools of the updates that make one step, in order."""
     learning_rate: float = 1e-4
@@ -144,11 +145,12 @@ class TrainingRecipe:
     sums always in float32; on a CPU all three mean float32."""
     compile_operators: bool = False
     """Whether a GPU run compiles the model's operators first: about a minute at the start, a
-    shorter step afterwards. A CPU run takes no notice, nor does EmQL."""
+    shorter step afterwards. A CPU run takes no notice; EmQL has nothing to compile."""
     query_times: int | None = None
     """How many training queries a run samples of every shape, those with negation too: a multiple
     of what the sampling protocol has of shapes without negation. Left out: the protocol's own
-    numbers. Only for runs that sample their queries themselves."""
+    numbers. Only for runs that sample their queries themselves, and not for EmQL, which learns
+    from facts."""
     seed: int = 0
     """Determines the initial parameters, every batch and every dropout mask."""
     log_every: int = 100

@@ -29,8 +29,10 @@ _OF_THE_SHARED_LOSS = (
     "near_misses",
     "adversarial_temperature",
     "answer_discount",
+    "query_times",
+    "compile_operators",
 )
-"""What only models without a loss of their own take notice of."""
+"""What only models without a loss of their own take notice of, beside the pools."""
 _OF_THE_DROPS = ("drop_factor", "fresh_moments")
 """What says how a drop of the learning rate is done."""
 
@@ -97,8 +99,11 @@ def read_config(path: Path) -> Table:
 def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable[str]) -> Recipe:
     """The recipe with a configuration table merged in, then `key=value` settings, in order.
 
-    A pool given in `changes` replaces the pool of that name; other tables are merged.
+    A pool given in `changes` replaces the pool of that name; other tables are merged. A table
+    that names its recipe, as that of a run does, is taken as a whole, whatever `recipe` is.
     """
+    if "recipe" in changes:
+        recipe, changes = _whole_recipe(recipe, changes), {}
     table = _merged(recipe_to_table(recipe), changes, ())
     chosen, set_pools = _chosen_in(changes), list[str]()
     for setting in settings:
@@ -119,13 +124,34 @@ def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable
     return changed
 
 
-def _chosen_in(changes: Mapping[str, Any]) -> list[str]:
-    """The keys of `training` that a file was written to change.
+def _whole_recipe(like: Recipe, table: Mapping[str, Any]) -> Recipe:
+    """The recipe that a table is all of; ConfigError where it lacks a key of the model's recipes.
 
-    None of a file that names its recipe, as that of a run does: it has every key there is.
+    Nothing is merged in, as what a recipe leaves unset has no key in its table.
     """
+    _refuse_another_model(like, table)
+    missing = [
+        f"{part}.{key}"
+        for part in ("model", "training")
+        for key in recipe_to_table(like)[part]
+        if key not in _require_table(table.get(part, {}), part)
+    ]
+    missing = [key for key in missing if key not in _may_be_none()]
+    if missing:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        raise ConfigError(
+            f"recipe = {table['recipe']!r}: a configuration that names its recipe is taken as a "
+            f"whole, and this one lacks {', '.join(missing[:3])}{more}; leave out `recipe` to "
+            "change only what it has (--recipe chooses what is changed), or add what it lacks",
+            key=missing[0],
+        )
+    return recipe_from_table(table)
+
+
+def _chosen_in(changes: Mapping[str, Any]) -> list[str]:
+    """The keys of `training` that a table was written to change."""
     training = changes.get("training")
-    return list(training) if isinstance(training, Mapping) and "recipe" not in changes else []
+    return list(training) if isinstance(training, Mapping) else []
 
 
 def _refuse_idle_drops(
@@ -159,7 +185,7 @@ def _refuse_idle_pools(training: TrainingRecipe, names: Iterable[str]) -> None:
             )
 
 
-def _refuse_another_model(recipe: Recipe, table: Table) -> None:
+def _refuse_another_model(recipe: Recipe, table: Mapping[str, Any]) -> None:
     """Raise ConfigError where changes are meant for another model than the recipe is of."""
     model = table.get("model")
     name = model.get("name", recipe.model) if isinstance(model, Mapping) else recipe.model
@@ -173,7 +199,7 @@ def _refuse_another_model(recipe: Recipe, table: Table) -> None:
 
 
 def _refuse_idle_changes(before: Recipe, after: Recipe) -> None:
-    """Raise ConfigError where a change says how to draw candidates that are never drawn."""
+    """Raise ConfigError where a change says how to draw what is never drawn."""
     near_misses, shapes = after.training.near_misses, after.training.trained_shapes()
     if near_misses > before.training.near_misses and not any(map(_has_near_misses, shapes)):
         raise ConfigError(
@@ -183,15 +209,23 @@ def _refuse_idle_changes(before: Recipe, after: Recipe) -> None:
         )
     if not find_model(after.model).model.has_own_loss:
         return
-    for name in _OF_THE_SHARED_LOSS:
-        value = getattr(after.training, name)
-        if value != getattr(before.training, name):
-            key = f"training.{name}"
-            raise ConfigError(
-                f"{key} = {value!r} would change nothing: {after.model} is trained by a loss of "
-                "its own, against all entities",
-                key=key,
-            )
+    idle = {
+        f"training.{name}": getattr(after.training, name)
+        for name in _OF_THE_SHARED_LOSS
+        if getattr(after.training, name) != getattr(before.training, name)
+    } | {
+        f"training.pools.{pool.name}": dict(pool.shares)
+        for pool in after.training.pools
+        if pool not in before.training.pools
+    }
+    if idle:
+        key, value = next(iter(idle.items()))
+        raise ConfigError(
+            f"{key} = {value!r} would change nothing: {after.model} is trained by a loss of its "
+            "own, on examples that it draws itself; leave it out (training.batch_size says how "
+            "many an update has, training.cycle how many updates a step)",
+            key=key,
+        )
 
 
 def _has_near_misses(shape_name: str) -> bool:
