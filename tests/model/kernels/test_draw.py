@@ -83,7 +83,7 @@ def test_rows_are_whole_queries_of_their_shape_with_their_own_answers(count: int
 
 def test_the_answers_of_a_row_are_drawn_independently() -> None:
     drawn = torch.cat(
-        [batch.candidates[:3, :4] for batch in batches(60, filtered=True, positives=4)]
+        [batch.candidates[:3, :4] for batch in batches(30, filtered=True, positives=4)]
     )
     of_many = drawn[drawn.max(dim=1).values > 2]  # rows of queries 1 and 2
     for column in range(4):
@@ -104,16 +104,17 @@ def test_every_entity_is_drawn_and_the_published_way_hits_answers() -> None:
     assert any(set(d.candidates[0, 1:].tolist()) & set(ANSWERS[2]) for d in row)
 
 
-@pytest.mark.parametrize("filtered", [True, False])
-@pytest.mark.parametrize("near", [1, 3, 5])
-@pytest.mark.parametrize("count", [1, 7])
+@pytest.mark.parametrize(
+    ("filtered", "near", "count"),
+    [(True, 1, 1), (True, 3, 7), (True, 5, 7), (False, 1, 7), (False, 5, 1)],
+)
 def test_the_first_negatives_are_near_misses_where_there_are_some(
     filtered: bool, near: int, count: int
 ) -> None:
     seen = set()
-    plain = batches(40, filtered=filtered, positives=count)
+    plain = batches(15, filtered=filtered, positives=count)
     for drawn, without in zip(
-        batches(40, filtered=filtered, positives=count, near=near), plain, strict=True
+        batches(15, filtered=filtered, positives=count, near=near), plain, strict=True
     ):
         assert torch.equal(drawn.anchors, without.anchors)
         for row, query in enumerate((drawn.anchors[:, 0] // 2).tolist()):
