@@ -131,12 +131,12 @@ def test_the_recipe_fits_graph_and_machine():
     heard = Heard()
     gpu = torch.device("cuda")
     graph = tiny_graph()
-    assert choose_recipe(graph, "cone", None, CPU, heard).name == "small"
-    assert choose_recipe(graph, "cone", None, gpu, heard).name == "small"
-    assert choose_recipe(graph, "cone", "fast", CPU, heard).name == "fast"
+    assert choose_recipe(graph, "cone", None, {}, (), CPU, heard).name == "small"
+    assert choose_recipe(graph, "cone", None, {}, (), gpu, heard).name == "small"
+    assert choose_recipe(graph, "cone", "fast", {}, (), CPU, heard).name == "fast"
     assert "GPU" in heard.choices[0][1]
     assert "training edges" in heard.choices[1][1]
-    assert choose_recipe(graph, "cone", "paper", CPU, heard).name == "paper"
+    assert choose_recipe(graph, "cone", "paper", {}, (), CPU, heard).name == "paper"
     assert "FB15k-237" in heard.choices[-1][0]
 
 

@@ -212,14 +212,27 @@ def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("recipe", ["paper", "fast", "small"])
-def test_the_recipe_of_a_run_can_be_given_again(graph, run, tmp_path, recipe):
-    result = conekg(
-        "train", graph, "--out", tmp_path / "run", "--recipe", recipe,
-        "--config", run / "recipe.toml", "--show-recipe",
+@pytest.mark.parametrize("options", [(), ("--recipe", "small"), ("--model", "gqe")])
+def test_the_recipe_of_a_run_can_be_given_again(graph, tmp_path, options):
+    """It says which model and which recipe it is; nothing else is chosen then."""
+    recorded = conekg(
+        "train", graph, "--out", tmp_path / "run", "--model", "gqe", "--recipe", "small",
+        "--set", "training.steps=7", "--show-recipe",
     )  # fmt: skip
+    (tmp_path / "recipe.toml").write_text(recorded.stdout)
+    again = ("train", graph, "--out", tmp_path / "run", "--config", tmp_path / "recipe.toml")
+    result = conekg(*again, *options, "--show-recipe")
     assert result.exit_code == 0, result.output
-    assert result.stdout == (run / "recipe.toml").read_text()
+    assert result.stdout == recorded.stdout
+    assert "chose the recipe" not in result.stderr
+
+
+@pytest.mark.parametrize("options", [("--recipe", "fast"), ("--model", "box")])
+def test_a_whole_recipe_and_another_one_are_too_many(graph, run, tmp_path, options):
+    config = ("--config", run / "recipe.toml")
+    result = conekg("train", graph, "--out", tmp_path / "run", *config, *options)
+    assert result.exit_code == 2
+    assert options[1] in result.stderr
 
 
 @pytest.mark.parametrize(

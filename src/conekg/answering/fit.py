@@ -22,7 +22,7 @@ from conekg.evaluation.report import Report
 from conekg.evaluation.validate import make_validator
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.source import read_source
-from conekg.model.catalog import find_model
+from conekg.model.catalog import MODELS, find_model
 from conekg.model.support import check_supported
 from conekg.query.shape import Shape
 from conekg.sampling.protocol import PRESETS, SamplingProtocol
@@ -114,8 +114,7 @@ def fit(
     else:
         check_vacant(folder)
         graph = source if isinstance(source, KnowledgeGraph) else read_graph(source, events)
-        chosen = choose_recipe(graph, model, recipe, device, events)
-        chosen = change_recipe(chosen, config or {}, settings)
+        chosen = choose_recipe(graph, model, recipe, config or {}, settings, device, events)
         times = chosen.training.query_times
         queries = sample_queries(graph, protocol, chosen.training.seed, events, times)
         run = start_run(folder, graph, chosen, queries, events)
@@ -191,11 +190,38 @@ def choose_recipe(
     graph: KnowledgeGraph,
     model: str | None,
     recipe: str | None,
+    config: Mapping[str, Any],
+    settings: Sequence[str],
     device: torch.device,
     events: FitEvents,
 ) -> Recipe:
-    """The recipe that was asked for, or the one that fits graph and machine; ConE's by default."""
-    model = model or DEFAULT_MODEL
+    """The recipe that was asked for, or the one that fits graph and machine, with all changes.
+
+    ConE's by default. A configuration that names its recipe, as that of a run does, is all of it.
+    """
+    if "recipe" not in config:
+        base = _recipe_to_change(graph, model or DEFAULT_MODEL, recipe, device, events)
+        return change_recipe(base, config, settings)
+    if recipe not in (None, config["recipe"]):
+        raise ConfigError(
+            f"the recipe {recipe!r} is asked for, and the configuration is all of a recipe "
+            f"{config['recipe']!r}; leave one of them out, or `recipe` out of the configuration",
+            key="recipe",
+        )
+    options = config.get("model")
+    named = options.get("name") if isinstance(options, Mapping) else None
+    model = model or (named if named in MODELS else DEFAULT_MODEL)
+    return change_recipe(find_recipe("small", model, graph.name), config, settings)
+
+
+def _recipe_to_change(
+    graph: KnowledgeGraph,
+    model: str,
+    recipe: str | None,
+    device: torch.device,
+    events: FitEvents,
+) -> Recipe:
+    """The recipe of that name; without one, that of a size which graph and machine allow."""
     num_edges = len(graph.edges("train"))
     if recipe is not None:
         if recipe == "paper" and data_set_of(graph.name) is None:

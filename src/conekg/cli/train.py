@@ -102,7 +102,7 @@ def train(
     )
     from conekg.sampling.source import open_all_queries
     from conekg.training.loop import pick_device
-    from conekg.training.recipe_file import change_recipe, dump_recipe, read_config
+    from conekg.training.recipe_file import dump_recipe, read_config
     from conekg.training.run import check_vacant, open_run
 
     with told_events() as events:
@@ -122,8 +122,9 @@ def train(
             check_vacant(out)
             changes = read_config(config) if config is not None else {}
             facts = read_graph(graph, events)
-            base = choose_recipe(facts, model, recipe, pick_device(), events)
-            chosen = change_recipe(base, changes, settings or [])
+            chosen = choose_recipe(
+                facts, model, recipe, changes, settings or [], pick_device(), events
+            )
             if show_recipe:
                 typer.echo(dump_recipe(chosen), nl=False)
                 return
