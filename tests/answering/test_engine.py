@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from conekg.answering.curves import Curve
 from conekg.answering.engine import Answerer, ask
 from conekg.errors import (
     CheckpointError,
+    ConfigError,
     QueryError,
     UnknownNameError,
 )
@@ -340,6 +342,12 @@ def test_models_without_size_estimate_nothing(random_graph: KnowledgeGraph) -> N
 def test_entities_to_judge_must_be_there(film_graph: KnowledgeGraph) -> None:
     with pytest.raises(UnknownNameError, match="entity ids 0 to 7"):
         make(film_graph).judge(Question("a1.won_by"), [99])
+
+
+@pytest.mark.parametrize("most", [0, -1, 2.0, None])
+def test_parts_hold_one_answer_at_least(film_graph: KnowledgeGraph, most: Any) -> None:
+    with pytest.raises(ConfigError, match=r"most is .*; it must be a whole number, 1 or more"):
+        next(make(film_graph).ask_in_parts([Question("a1.won_by")], most))
 
 
 def test_one_bad_question_is_known_before_the_batch(film_graph: KnowledgeGraph) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies
+from conekg.answering import reading
 from conekg.answering.answer import Question
 from conekg.answering.engine import Answerer
 from conekg.answering.explain import explain, sector_cones, variables_of
 from conekg.answering.explanation import Witness
+from conekg.answering.relation_phrase import Phrase, one_hop
 from conekg.errors import ConfigError, QueryTooLargeError, UnknownNameError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.model.catalog import build_model
@@ -222,6 +225,40 @@ def test_negated_intersections_are_no_branches(film_graph: KnowledgeGraph) -> No
     assert len(explained.witnesses) == 2
 
 
+def test_negated_intersections_under_projections_are_named_as_the_cause(
+    film_graph: KnowledgeGraph,
+) -> None:
+    names = ["f1", "f2", "f3", "d1", "d2", "c1", "c2"]
+    text = " & ".join(f"(!({name}.won_by & {name}.produced)).directed_by" for name in names)
+    answerer = make(film_graph)
+    assert answerer.ask(f"({text}).won_by").answers
+    with pytest.raises(QueryTooLargeError) as caught:
+        explain(answerer, f"({text}).won_by")
+    assert "negated intersections" in str(caught.value.hint)
+    by_law = explain(answerer, Question(f"({text}).won_by", top_k=2, union="demorgan"))
+    assert len(by_law.witnesses) == 2
+
+
+def test_every_part_is_put_into_words_once(
+    film_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query: Query = Anchor(0)
+    for hop in range(40):
+        query = query.project(hop % 6)
+    hops = []
+
+    def counted(*arguments: Any, **options: Any) -> Phrase:
+        hops.append(arguments)
+        return one_hop(*arguments, **options)
+
+    monkeypatch.setattr(reading, "one_hop", counted)
+    explained = explain(make(film_graph), query)
+    assert len(explained.witnesses) == 8
+    assert len(explained.variables) == 39
+    # The question, and its parts for all variables and witnesses together.
+    assert len(hops) == 2 * 40
+
+
 def test_operators_that_say_nothing_are_not_needed(film_graph: KnowledgeGraph) -> None:
     model = build_model(
         "gqe", film_graph.num_entities, film_graph.num_relations, GqeConfig(dim=6), 0
@@ -255,3 +292,15 @@ def test_sector_cones(film_graph: KnowledgeGraph) -> None:
     assert set(chosen) <= set(cones)
     plain = build_model("gqe", 8, 6, GqeConfig(dim=4), 0)
     assert sector_cones(Answerer(film_graph, plain), query, 3, dimensions=[0]) == ()
+
+
+def test_cones_that_are_not_there_are_refused(film_graph: KnowledgeGraph) -> None:
+    answerer, query = make(film_graph), Anchor(0).project(0)
+    for dimension in (6, -1, 1.0, "0"):
+        with pytest.raises(ConfigError, match=r"among the dimensions is none .* has 0 to 5"):
+            sector_cones(answerer, query, 3, dimensions=[0, dimension])  # type: ignore[list-item]
+    for entity_id in (8, -1):
+        with pytest.raises(UnknownNameError, match=r"(?s)entity id '-?\d'.*ids 0 to 7"):
+            sector_cones(answerer, query, entity_id, dimensions=[0])
+    with pytest.raises(UnknownNameError, match="relation id '99'"):
+        sector_cones(answerer, Anchor(0).project(99), 3, dimensions=[0])

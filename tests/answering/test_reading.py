@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies
-from conekg.answering.reading import read_query
+from conekg.answering.reading import read_parts, read_query
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import parse_query
-from conekg.query.tree import Anchor, Query, fold
+from conekg.query.rewrite import push_negation, simplify
+from conekg.query.tree import Anchor, Query, fold, subtrees
 
 WORLD = Vocabulary(
     NameTable("entity", ["France", "Spain", "Euro", "Oscar", "Miramax", "Paris"]),
@@ -96,6 +97,13 @@ def test_every_entity_is_named(vocabulary: Vocabulary, query: Query) -> None:
     for entity_id in fold(query, entities):
         assert plain.entities.label(entity_id) in words
     assert words.count("(") == words.count(")")
+
+
+@given(strategies.queries())
+def test_parts_are_read_as_each_alone(query: Query) -> None:
+    simple, vocabulary = simplify(push_negation(query)), strategies.plain_vocabulary()
+    alone = [read_query(part, vocabulary) for part in subtrees(simple)]
+    assert read_parts(simple, vocabulary) == alone
 
 
 @given(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import small_models
+import strategies
 from conekg.answering.answer import Question
-from conekg.answering.understand import Understood, understand
+from conekg.answering.understand import Understood, Words, understand, understand_part
 from conekg.errors import (
     ConeKGError,
     ConfigError,
@@ -20,7 +25,8 @@ from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.model.catalog import build_model
 from conekg.query.parse import parse_query
 from conekg.query.render import render_query
-from conekg.query.tree import Anchor, Query
+from conekg.query.rewrite import push_negation, settle, simplify
+from conekg.query.tree import Anchor, Query, subtrees
 
 
 def understood(
@@ -167,3 +173,23 @@ def test_operators_that_say_nothing_are_not_needed(film_graph: KnowledgeGraph) -
         assert found.ranked_by.grounded.shape.name == "1p"
     with pytest.raises(UnsupportedOperatorError, match="the set of all entities"):
         understood(film_graph, Question("a1.won_by | *"), "gqe")
+
+
+@given(given_graph=strategies.graphs_with_queries(), union=st.sampled_from(["dnf", "demorgan"]))
+def test_parts_are_understood_as_each_alone(
+    given_graph: tuple[KnowledgeGraph, Query], union: Literal["dnf", "demorgan"]
+) -> None:
+    graph, query = given_graph
+    query = simplify(push_negation(query))
+    options = small_models.SMALL_OPTIONS["cone"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, options, 0)
+    for part in subtrees(query):
+        question = Question(part, union=union)
+        alone = understand(question, graph, model, 10_000)
+        words = Words(alone.text, alone.reading)
+        is_settled = settle(query) == query
+        found = understand_part(question, part, words, model, 10_000, is_settled=is_settled)
+        assert found.grounded == alone.grounded
+        assert found.ranked_by == alone.ranked_by
+        assert (found.query, found.text, found.reading) == (part, *words)
+        assert found.exclude.tolist() == []

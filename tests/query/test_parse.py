@@ -172,6 +172,13 @@ def test_a_deeper_limit_than_the_stack_bears_is_refused():
         parse("France", max_depth=DEPTH_LIMIT + 1)
 
 
+@pytest.mark.parametrize("text", [None, 3, b"a.r", ["a.r"], Anchor(0)])
+def test_what_is_no_text_is_refused(text):
+    with pytest.raises(ConfigError, match=r"the query is .*; it must be text, such as") as caught:
+        parse_query(text, VOCABULARY)
+    assert caught.value.key == "text"
+
+
 def test_length_is_limited():
     with pytest.raises(QueryTooLargeError, match="characters"):
         parse("France | " * 2_000 + "France")

@@ -15,7 +15,7 @@ from conekg.query.plan import (
     plan_shapes,
 )
 from conekg.query.rewrite import union_free_branches
-from conekg.query.shape import STRUCTURES, Shape
+from conekg.query.shape import STRUCTURES, Shape, shape_of
 from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, fold, subtrees
 
 BATCHES = st.lists(
@@ -130,6 +130,13 @@ def test_intersections_of_equal_arity_are_one_step():
 
 def test_plans_are_cached():
     assert plan_shapes([(STRUCTURES["3p"], 7)]) is plan_shapes(((STRUCTURES["3p"], 7),))
+
+
+def test_a_path_of_any_length_is_planned():
+    query = Anchor(0)
+    for _ in range(10_000):
+        query = Project(query, 0)
+    assert len(plan_shapes([(shape_of(query), 1)]).steps) == 10_001
 
 
 def test_too_many_branches_are_refused():

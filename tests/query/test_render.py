@@ -2,11 +2,12 @@ import pytest
 from hypothesis import given
 
 import strategies
+from conekg.errors import QueryError
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import parse_query
-from conekg.query.render import name_of, render_formula, render_query
+from conekg.query.render import name_of, render_formula, render_parts, render_query
 from conekg.query.render_sparql import render_sparql
-from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, depth
+from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, depth, subtrees
 
 VOCABULARY = Vocabulary(
     NameTable("entity", ["a", "b c", "/m/1", "/m/2", "/m/3"], ["A", "", "Paris", "Paris", "a"]),
@@ -33,6 +34,22 @@ A, B, M1, M2, M3 = map(Anchor, range(5))
 )
 def test_path_algebra(query, text):
     assert render_query(query, VOCABULARY) == text
+
+
+@given(strategies.queries())
+def test_parts_are_rendered_as_each_alone(query):
+    vocabulary = strategies.plain_vocabulary()
+    alone = [render_query(part, vocabulary) for part in subtrees(query)]
+    assert render_parts(query, vocabulary) == alone
+
+
+@pytest.mark.parametrize(
+    "query", ["a.r", None, Not("a"), And((A, Project("b", 0))), Or((A, 3)), Not([A])]
+)
+def test_what_is_no_tree_is_refused(query):
+    with pytest.raises(QueryError, match="in a query is no part of a tree") as caught:
+        render_query(query, VOCABULARY)
+    assert "parse_query" in caught.value.hint
 
 
 @pytest.mark.parametrize(

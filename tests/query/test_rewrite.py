@@ -159,6 +159,7 @@ def test_the_cap_is_checked_before_the_work_is_done():
         to_dnf(conjunction_of_unions(7), cap=100)
     assert "128 union-free branches; at most 100" in caught.value.message
     assert "De Morgan" in str(caught.value.hint)
+    assert "negated intersections" in str(caught.value.hint)
 
 
 def test_operands_under_a_negated_projection_count_too():

@@ -3,12 +3,14 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pyoxigraph
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyparsing import Keyword, ParseBaseException
 from rdflib.plugins.sparql.parser import Query as RdflibQuery
 from rdflib.plugins.sparql.parserutils import prettify_parsetree
 
@@ -20,6 +22,7 @@ from conekg.query.parse import parse_query
 from conekg.query.render import render_query
 from conekg.query.render_sparql import render_sparql
 from conekg.query.sparql import SAFE_NESTING, _grammar
+from conekg.query.sparql_source import SparqlSource
 from conekg.query.tree import Anchor, And, Not, Or, Project, Universe
 from oracle import Oracle
 
@@ -437,6 +440,54 @@ def test_triples_are_read_as_rdflib_reads_them(pattern):
         for grammar in (_grammar(), RdflibQuery)
     )
     assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "?x = :a || ?x != <http://x/y#z> && !(?x IN (:a, :b))",
+        "STR(?x) = 'a' || str:f(?x) = 1.5 || :f() || :f(DISTINCT ?x, :a)",
+        "true || FALSE && true:x = ?x || BOUND(?x) && bound:x = ?x",
+        "EXISTS { ?x :r :a } || NOT EXISTS { ?x :r :a } || exists:a = not:b",
+        "COUNT(*) + -1 * +2.0 / 3e1 > 0 && REGEX(?x, 'a', 'i') || COALESCE(?x, :a)",
+        "RAND () < 1 # why\n && $x = \"a\"@en || 'b'^^:t = ?x || IF(?x, 1, count:a)",
+        "?x = a", "?x = :a(", "STR :a", "? = 1", "NOT :a", "?x IN (:a, )", "count :a", "-STR = 1",
+    ],
+)  # fmt: skip
+def test_expressions_are_read_as_rdflib_reads_them(expression):
+    def outcome(grammar):
+        try:
+            read = grammar.parse_string(
+                f"SELECT ?x {{ :a :r ?x FILTER ({expression}) }}", parse_all=True
+            )
+        except ParseBaseException as error:
+            return error.loc
+        return prettify_parsetree(read)
+
+    assert outcome(_grammar()) == outcome(RdflibQuery)
+
+
+def test_long_lists_are_read_without_searching_for_each_name(monkeypatch):
+    tried = Counter()
+
+    def count(owner, method):
+        plain = getattr(owner, method)
+
+        def counted(*arguments, **options):
+            tried[method] += 1
+            return plain(*arguments, **options)
+
+        monkeypatch.setattr(owner, method, counted)
+
+    count(SparqlSource, "prefixed_name")
+    count(Keyword, "parseImpl")
+    names = [f"n{number}" for number in range(200)]
+    vocabulary = Vocabulary(NameTable("entity", names), NameTable("relation", ["r"]))
+    listed = ", ".join(f":{name}" for name in names)
+    query = parse_query(f"SELECT ?x {{ :n0 :r ?x FILTER (?x IN ({listed})) }}", vocabulary)
+    assert query == And((Project(Anchor(0), 0), Or(tuple(map(Anchor, range(200))))))
+    assert tried["prefixed_name"] == 1  # of the relation
+    assert tried["parseImpl"] < 20 * len(names)
 
 
 @given(strategies.graphs(), patterns(3))

@@ -15,6 +15,7 @@ from conekg.query.tree import (
     depth,
     descend,
     fold,
+    fold_each,
     has_negation,
     has_union,
     inverse_of,
@@ -47,6 +48,12 @@ def test_fold_visits_bottom_up_left_to_right():
     total = fold(QUERY, lambda node, below: seen.append(type(node).__name__) or 1 + sum(below))
     assert seen == ["Anchor", "Project", "Anchor", "Universe", "Or", "Not", "And", "Project"]
     assert total == 8
+
+
+def test_fold_each_keeps_what_every_node_gives():
+    query = And((Project(Anchor(1), 0), Not(Anchor(2))))
+    assert fold_each(query, lambda _, below: 1 + sum(below)) == [1, 2, 1, 2, 5]
+    assert len(subtrees(query)) == 5
 
 
 def test_fold_is_not_bounded_by_the_stack():

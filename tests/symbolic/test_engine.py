@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conekg.errors import QueryError
+from conekg.errors import ConfigError, QueryError
 from conekg.graph.adjacency import Adjacency, build_adjacency
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.query.shape import STRUCTURES, shape_of, slots_of
@@ -151,3 +151,8 @@ def test_ids_the_graph_does_not_have_are_refused(
 ) -> None:
     with pytest.raises(QueryError, match=told):
         answer(random_graph.adjacency("train"), query)
+
+
+def test_a_graph_in_place_of_its_edges_is_refused(random_graph: KnowledgeGraph) -> None:
+    with pytest.raises(ConfigError, match=r"a KnowledgeGraph is searched; .*graph\.adjacency"):
+        answer(random_graph, Project(Anchor(0), 0))  # type: ignore[arg-type]

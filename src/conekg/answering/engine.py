@@ -23,7 +23,8 @@ from conekg.answering.calibration import Calibration, calibration_of, outlines, 
 from conekg.answering.facts import Facts, contains, facts_of
 from conekg.answering.index import EntityIndex, Ranking, merge_rankings
 from conekg.answering.named import Limit
-from conekg.answering.understand import Understood, check_entity_id, understand
+from conekg.answering.understand import Understood, check_entity_id, is_whole, understand
+from conekg.errors import ConfigError
 from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.model.interface import QueryModel, Region
@@ -115,6 +116,8 @@ class Answerer:
 
         All questions are embedded together, and then searched part by part.
         """
+        if not is_whole(most) or most < 1:
+            raise ConfigError(f"most is {most!r}; it must be a whole number, 1 or more", key="most")
         started = time.perf_counter()
         understood = [
             item if isinstance(item, Understood) else self.understand(item) for item in questions

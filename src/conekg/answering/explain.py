@@ -8,7 +8,9 @@ this file puts names to what it finds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -27,15 +29,24 @@ from conekg.answering.explanation import (
     Witness,
 )
 from conekg.answering.named import ranked_by
-from conekg.answering.reading import read_query
-from conekg.answering.understand import Understood, is_whole
+from conekg.answering.reading import read_parts
+from conekg.answering.understand import (
+    Understood,
+    Words,
+    check_entity_id,
+    check_ids,
+    is_whole,
+    understand_part,
+)
 from conekg.answering.witness import Cell, Step, WitnessSearch, walk
 from conekg.errors import ConfigError
+from conekg.graph.vocabulary import Vocabulary
 from conekg.model.cone import Cone
 from conekg.model.interface import QueryModel
-from conekg.query.render import render_query
+from conekg.query.render import render_parts
 from conekg.query.rewrite import push_negation, settle, simplify
-from conekg.query.tree import Anchor, Not, Project, Query, Universe, fold, subtrees
+from conekg.query.shape import grounded
+from conekg.query.tree import Anchor, Not, Project, Query, Universe, fold, fold_each, subtrees
 
 
 def explain(
@@ -70,12 +81,24 @@ def explain(
         else answerer.judge(asked, [_entity_id(answerer, entity) for entity in entities])
     )
     query = _explained(asked.query, answerer.model)
+    words = _words_of_parts(query, answerer.graph.vocabulary)
     return Explanation(
         query=asked.text,
         reading=asked.reading,
-        variables=_variables(answerer, asked.question, query, candidates),
-        witnesses=_witnesses(answerer, asked.question, query, answers),
+        variables=_variables(answerer, asked.question, query, words, candidates),
+        witnesses=_witnesses(answerer, asked.question, query, words, answers),
     )
+
+
+_PartWords: TypeAlias = dict[int, Words]
+"""The words of the nodes of a query, by identity: to compare nodes is to walk them."""
+
+
+def _words_of_parts(query: Query, vocabulary: Vocabulary) -> _PartWords:
+    """All at once: each part is a part of others, and of many witnesses."""
+    texts, readings = render_parts(query, vocabulary), read_parts(query, vocabulary)
+    parts = zip(subtrees(query), texts, readings, strict=True)
+    return {id(node): Words(text, reading) for node, text, reading in parts}
 
 
 def _explained(query: Query, model: QueryModel) -> Query:
@@ -100,9 +123,18 @@ def sector_cones(
 
     Of a union the branch that fits the entity best is shown.
     """
+    check_ids(grounded(query), answerer.graph)
+    check_entity_id(entity_id, answerer.graph)
     model = answerer.model
     if not isinstance(model, Cone):
         return ()
+    for dimension in dimensions:
+        if not is_whole(dimension) or not 0 <= dimension < model.dim:
+            raise ConfigError(
+                f"{dimension!r} among the dimensions is none of the model's; "
+                f"it has 0 to {model.dim - 1}",
+                key="dimensions",
+            )
     form = ranked_by(settle(query), "dnf", answerer.max_branches)
     embedded = embed_grounded(model, [form.grounded], cap=answerer.max_branches)
     allowed = form.allowed(np.array([entity_id]))
@@ -142,15 +174,17 @@ def variables_of(query: Query) -> tuple[Query, ...]:
 
 
 def _variables(
-    answerer: Answerer, question: Question, query: Query, candidates: int
+    answerer: Answerer, question: Question, query: Query, words: _PartWords, candidates: int
 ) -> tuple[Variable, ...]:
+    is_settled = settle(query) == query
     questions = [
-        Question(
+        understand_part(
+            replace(question, query=node, top_k=candidates, only=None, exclude=()),
             node,
-            candidates,
-            known_graph=question.known_graph,
-            union=question.union,
-            keep_contradicted=question.keep_contradicted,
+            words[id(node)],
+            answerer.model,
+            answerer.max_branches,
+            is_settled=is_settled,
         )
         for node in variables_of(query)
     ]
@@ -162,8 +196,9 @@ def _variables(
 
 
 def _witnesses(
-    answerer: Answerer, question: Question, query: Query, answers: Sequence[RankedAnswer]
-) -> tuple[Witness, ...]:
+    answerer: Answerer, question: Question, query: Query, words: _PartWords,
+    answers: Sequence[RankedAnswer],
+) -> tuple[Witness, ...]:  # fmt: skip
     if not answers:
         return ()
     adjacency = answerer.graph.adjacency(question.known_graph)
@@ -171,19 +206,22 @@ def _witnesses(
         answerer.model, answerer.index, adjacency, query, question.union, answerer.max_branches
     )
     cell = search.search([answer.entity_id for answer in answers])
-    writer = _Writer(answerer)
-    return tuple(writer.witness(cell, place, answer) for place, answer in enumerate(answers))
+    writer = _Writer(answerer, cell, words)
+    return tuple(writer.witness(place, answer) for place, answer in enumerate(answers))
 
 
 class _Writer:
-    """Puts names to the steps of witnesses."""
+    """Puts names to the steps of the witnesses in one cell."""
 
-    def __init__(self, answerer: Answerer) -> None:
+    def __init__(self, answerer: Answerer, cell: Cell, words: _PartWords) -> None:
         self._vocabulary = answerer.graph.vocabulary
+        self._cell = cell
+        self._words = words
+        self._variable = _variable_of_cells(cell)
 
-    def witness(self, cell: Cell, candidate: int, answer: RankedAnswer) -> Witness:
-        steps = list(walk(cell, candidate))
-        edges = self._edges(steps, cell)
+    def witness(self, candidate: int, answer: RankedAnswer) -> Witness:
+        steps = list(walk(self._cell, candidate))
+        edges = self._edges(steps)
         parts = tuple(self._part(step) for step in steps)
         assignment = {
             edge.head_variable: edge.head for edge in edges if edge.head_variable is not None
@@ -197,8 +235,7 @@ class _Writer:
             facts_only=all(part.kind in ("fact", "absent") for part in parts),
         )
 
-    def _edges(self, steps: Sequence[Step], root: Cell) -> tuple[Edge, ...]:
-        variable = _variable_of_cells(root)
+    def _edges(self, steps: Sequence[Step]) -> tuple[Edge, ...]:
         edges = []
         for step in steps:
             node, origin_id = step.cell.query, step.origin_id
@@ -212,8 +249,8 @@ class _Writer:
                     tail=self._entity(step.entity_id),
                     kind="fact" if step.holds else "guess",
                     score=step.score,
-                    head_variable=variable[id(step.cell.operands[0])],
-                    tail_variable=variable[id(step.cell)] or "answer",
+                    head_variable=self._variable[id(step.cell.operands[0])],
+                    tail_variable=self._variable[id(step.cell)] or "answer",
                 )
             )
         return tuple(edges)
@@ -228,12 +265,8 @@ class _Writer:
                 kind = "absent" if step.holds else "contradicted"
             case _:
                 kind = "fact" if step.holds else "contradicted"
-        return Part(
-            query=render_query(node, self._vocabulary),
-            reading=read_query(node, self._vocabulary),
-            kind=kind,
-            score=step.score,
-        )
+        words = self._words[id(node)]
+        return Part(query=words.text, reading=words.reading, kind=kind, score=step.score)
 
     def _entity(self, entity_id: int) -> EntityName:
         table = self._vocabulary.entities
@@ -243,18 +276,30 @@ class _Writer:
 def _variable_of_cells(root: Cell) -> dict[int, str | None]:
     """The variable that each cell is about, by the cell's identity; None for named entities."""
     found: dict[int, str | None] = {}
+    counts = _numbers_of_variables(root.query)
     # With each cell its variable, and how many variables come earlier in the query.
     pending: list[tuple[Cell, str | None, int]] = [(root, "answer", 0)]
     while pending:
         cell, variable, before = pending.pop()
         found[id(cell)] = variable
         for operand in cell.operands:
-            number = before + len(variables_of(operand.query))
+            number = before + counts[id(operand.query)]
             if isinstance(cell.query, Project):
                 variable = None if isinstance(operand.query, Anchor) else f"x{number + 1}"
             pending.append((operand, variable, before))
             before = number
     return found
+
+
+def _numbers_of_variables(query: Query) -> dict[int, int]:
+    """How many variables `variables_of` finds in each node, by the node's identity."""
+
+    def count(node: Query, below: tuple[int, ...]) -> int:
+        starts = isinstance(node, Project) and not isinstance(node.operand, Anchor)
+        return sum(below) + starts
+
+    numbers = fold_each(query, count)
+    return {id(node): number for node, number in zip(subtrees(query), numbers, strict=True)}
 
 
 def _strength(part: Part) -> tuple[int, float]:

@@ -7,7 +7,7 @@ are not produced by Y". What the words lose in precision the canonical text keep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import assert_never
 
@@ -15,11 +15,35 @@ from conekg.answering.relation_phrase import Phrase, one_hop
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.rewrite import push_negation, simplify
 from conekg.query.shape import Shape, shape_of, slots_of
-from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold, subtrees
+from conekg.query.tree import (
+    Anchor,
+    And,
+    Not,
+    Or,
+    Project,
+    Query,
+    Universe,
+    fold,
+    fold_each,
+    subtrees,
+)
 
 
 def read_query(query: Query, vocabulary: Vocabulary) -> str:
     """The query in plain words, without a full stop."""
+    return fold(_as_read(query), _reader(vocabulary)).noun
+
+
+def read_parts(query: Query, vocabulary: Vocabulary) -> list[str]:
+    """What `read_query` gives of every node, in the order of `subtrees`, by a single walk.
+
+    For queries that are simple and have their negations pushed inward, as `explain` takes them.
+    """
+    return [phrase.noun for phrase in fold_each(query, _reader(vocabulary))]
+
+
+def _reader(vocabulary: Vocabulary) -> Callable[[Query, tuple[Phrase, ...]], Phrase]:
+    """Puts a node into words over operands that are."""
 
     def read(node: Query, parts: tuple[Phrase, ...]) -> Phrase:
         match node:
@@ -43,7 +67,7 @@ def read_query(query: Query, vocabulary: Vocabulary) -> str:
                 return _union(parts)
         assert_never(node)
 
-    return fold(_as_read(query), read).noun
+    return read
 
 
 def _as_read(query: Query) -> Query:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 
@@ -25,6 +25,15 @@ from conekg.query.render import render_query
 from conekg.query.rewrite import UnionForm, settle
 from conekg.query.shape import Grounded, Shape, grounded
 from conekg.query.tree import Query, Universe, subtrees
+
+
+class Words(NamedTuple):
+    """A query in both kinds of words."""
+
+    text: str
+    """Canonical."""
+    reading: str
+    """Plain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +64,51 @@ def understand(
     if isinstance(query, str):
         query = parse_query(query, vocabulary)
     asked = grounded(query)
-    _check_ids(asked, graph)
+    check_ids(asked, graph)
     shorter = settled(query, asked)
-    form = shorter
-    if missing_operators(model, shorter.shape, question.union, max_branches):
-        # What is left may be the set of all entities, which not all models can embed.
-        check_supported(model, [asked.shape], question.union, max_branches)
-        form = asked
     return Understood(
         question=question,
         query=query,
         grounded=shorter,
-        ranked_by=_ranked_by(form, question.union, max_branches),
+        ranked_by=_checked_form(asked, shorter, question.union, model, max_branches),
         text=render_query(query, vocabulary),
         reading=read_query(query, vocabulary),
         exclude=_entity_ids(question.exclude, graph),
     )
+
+
+def understand_part(
+    question: Question, part: Query, words: Words, model: QueryModel, max_branches: int, *,
+    is_settled: bool,
+) -> Understood:  # fmt: skip
+    """What `understand` gives of a question that asks for a part of an understood query.
+
+    Nothing is checked again and nothing put into words. `is_settled` where the whole query is
+    as `settle` leaves it: then so are its parts.
+    """
+    asked = grounded(part)
+    shorter = asked if is_settled else settled(part, asked)
+    return Understood(
+        question=question,
+        query=part,
+        grounded=shorter,
+        ranked_by=_checked_form(asked, shorter, question.union, model, max_branches),
+        text=words.text,
+        reading=words.reading,
+        exclude=np.empty(0, dtype=np.int32),
+    )
+
+
+def _checked_form(
+    asked: Grounded, shorter: Grounded, union: UnionForm, model: QueryModel, cap: int
+) -> RankedBy:
+    """What a model that can answer a query ranks it by: the shorter form where it has that."""
+    form = shorter
+    if missing_operators(model, shorter.shape, union, cap):
+        # What is left may be the set of all entities, which not all models can embed.
+        check_supported(model, [asked.shape], union, cap)
+        form = asked
+    return _ranked_by(form, union, cap)
 
 
 def settled(query: Query, asked: Grounded) -> Grounded:
@@ -122,7 +160,8 @@ def _entity_ids(entities: Sequence[str | int], graph: KnowledgeGraph) -> IntArra
     return np.unique(np.array(ids, dtype=np.int32))
 
 
-def _check_ids(query: Grounded, graph: KnowledgeGraph) -> None:
+def check_ids(query: Grounded, graph: KnowledgeGraph) -> None:
+    """Raise UnknownNameError where a query has ids that the graph does not have."""
     for entity_id in query.entity_ids:
         check_entity_id(entity_id, graph)
     for relation_id in query.relation_ids:

@@ -68,6 +68,10 @@ def parse_query(
     >>> parse_query("?x: !borders(?x, France)", names) == _
     True
     """
+    if not isinstance(text, str):
+        raise ConfigError(
+            f"the query is {text!r}; it must be text, such as 'France.borders'", key="text"
+        )
     if max_depth > DEPTH_LIMIT:
         raise ConfigError(
             f"max_depth is {max_depth}; at most {DEPTH_LIMIT} is supported", key="max_depth"

@@ -304,13 +304,17 @@ def _in_order_of_use(
     What a step takes is then one slice of what an earlier one put out, or a few, where it would
     be a piece a node: tensors are sliced where they would be copied, and so are gradients.
     """
-    used_later = [root for branches in roots for root in branches]
+    used = [root for branches in roots for root in branches]
+    place: dict[int, int] = {}
+    start = 0
     ordered: list[list[int]] = []
     for batch in reversed(batches):
-        place = {key: number for number, key in reversed(list(enumerate(used_later)))}
+        # From the last use to the first: places go down, and the first of several is kept.
+        start -= len(used)
+        place.update((key, start + number) for number, key in reversed(list(enumerate(used))))
         ordered.append(sorted(batch, key=place.__getitem__))
         columns = zip(*(nodes[key].operands for key in ordered[-1]), strict=True)
-        used_later = [key for column in columns for key in column] + used_later
+        used = [key for column in columns for key in column]
     return ordered[::-1]
 
 

@@ -6,7 +6,7 @@ rendered, operand order and nesting included.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import assert_never
@@ -25,6 +25,7 @@ from conekg.query.tree import (
     Universe,
     descend,
     fold,
+    fold_each,
 )
 
 
@@ -37,6 +38,18 @@ def render_query(query: Query, vocabulary: Vocabulary, *, labels: bool = False) 
     >>> render_query(Not(Project(Anchor(0), 1)), names)
     '!"South Asia".^part_of'
     """
+    return fold(query, _path_writer(vocabulary, labels)).text
+
+
+def render_parts(query: Query, vocabulary: Vocabulary) -> list[str]:
+    """What `render_query` gives of every node, in the order of `subtrees`, by a single walk."""
+    return [part.text for part in fold_each(query, _path_writer(vocabulary, labels=False))]
+
+
+def _path_writer(
+    vocabulary: Vocabulary, labels: bool
+) -> Callable[[Query, tuple[_Text, ...]], _Text]:
+    """Writes a node over operands that are written."""
 
     def write(node: Query, parts: tuple[_Text, ...]) -> _Text:
         match node:
@@ -57,7 +70,7 @@ def render_query(query: Query, vocabulary: Vocabulary, *, labels: bool = False) 
                 return _Text(" | ".join(part.within(_AND) for part in parts), _OR)
         assert_never(node)
 
-    return fold(query, write).text
+    return write
 
 
 def render_formula(query: Query, vocabulary: Vocabulary, *, labels: bool = False) -> str:

@@ -14,8 +14,18 @@ from functools import cached_property, lru_cache
 from itertools import count
 from typing import NamedTuple, assert_never
 
-from conekg.errors import QueryError
-from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold, relabel
+from conekg.query.tree import (
+    Anchor,
+    And,
+    Not,
+    Or,
+    Project,
+    Query,
+    Universe,
+    fold,
+    not_a_query,
+    relabel,
+)
 
 
 @dataclass(frozen=True)
@@ -120,18 +130,11 @@ def _walk(query: Query) -> tuple[tuple[int, ...], list[int], list[int]]:
             case Universe():
                 signs.append(_UNIVERSE)
             case _:
-                raise _not_a_query(node)
+                raise not_a_query(node)
     signs.reverse()
     entity_ids.reverse()
     relation_ids.reverse()
     return tuple(signs), entity_ids, relation_ids
-
-
-def _not_a_query(part: object) -> QueryError:
-    return QueryError(
-        f"{part!r} in a query is no part of a tree",
-        hint="operands are trees: Anchor(id) for an entity, or what parse_query makes of a text",
-    )
 
 
 @lru_cache(maxsize=4096)

@@ -109,8 +109,10 @@ def _read(source: SparqlSource) -> tuple[Any, Any]:
 def _grammar() -> Any:
     """rdflib's grammar of queries, in which triples are read one after the other.
 
-    There each is nested in the one before, so that Python's stack ends after some eighty. It
-    is changed in a copy of the module, for the grammar belongs to all who use rdflib.
+    There each is nested in the one before, so that Python's stack ends after some eighty. And
+    there some sixty functions are tried before a name or a variable is; nothing is both, so that
+    they can as well come last. It is changed in a copy of the module, for the grammar belongs to
+    all who use rdflib.
     """
     from pyparsing import Optional, Suppress, ZeroOrMore, rest_of_line
 
@@ -122,6 +124,16 @@ def _grammar() -> Any:
     triple = parser.ParamList("triples", parser.TriplesSameSubjectPath)
     block = triple + ZeroOrMore(Suppress(".") + triple) + Optional(Suppress("."))
     parser.TriplesBlock <<= block.ignore("#" + rest_of_line)
+    functions_last = (
+        parser.BrackettedExpression,
+        parser.iriOrFunction,
+        parser.RDFLiteral,
+        parser.NumericLiteral,
+        parser.BooleanLiteral,
+        parser.Var,
+        parser.BuiltInCall,
+    )
+    parser.PrimaryExpression.exprs[:] = functions_last
     return parser.Query
 
 

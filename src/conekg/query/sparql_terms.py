@@ -6,14 +6,16 @@ Imports rdflib; `sparql` imports it only where that extra is installed.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import urljoin
 
 from rdflib.term import BNode, Literal, URIRef
 from rdflib.term import Variable as VariableName
 
-from conekg.errors import QuerySyntaxError
-from conekg.graph.vocabulary import Vocabulary
+from conekg.errors import QuerySyntaxError, UnknownNameError
+from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.iri import NAMESPACE, name_of_iri
 from conekg.query.sparql_source import Order, SparqlSource
 from conekg.query.tokens import Span, look_up
@@ -65,17 +67,25 @@ class Terms:
 
     def entity_id(self, node: Any) -> int:
         """The entity an IRI names, or a string by its name or unique label."""
+        span: Callable[[], Span]
         if is_literal(node):
             name = str(node if isinstance(node, Literal) else node.string)
-            span = self.source.literal(name)
+            span = partial(self.source.literal, name)
         else:
-            name, span = name_of_iri(self.iri(node)), self.span_of(node)
-        return look_up(self._vocabulary.entities, name, self.source.text, span)
+            name, span = name_of_iri(self.iri(node)), partial(self.span_of, node)
+        return self._look_up(self._vocabulary.entities, name, span)
 
     def relation_id(self, node: Any) -> int:
         """The relation that an IRI names."""
         name = name_of_iri(self.iri(node))
-        return 2 * look_up(self._vocabulary.relations, name, self.source.text, self.span_of(node))
+        return 2 * self._look_up(self._vocabulary.relations, name, partial(self.span_of, node))
+
+    def _look_up(self, table: NameTable, name: str, span: Callable[[], Span]) -> int:
+        """The id of a name; where it stands is searched for only if it is unknown."""
+        try:
+            return table.id_of(name)
+        except UnknownNameError:
+            return look_up(table, name, self.source.text, span())
 
     def span_of(self, node: Any) -> Span:
         """Where a node that is an IRI is written."""

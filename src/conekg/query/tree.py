@@ -11,6 +11,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, assert_never
 
+from conekg.errors import QueryError
+
 Result = TypeVar("Result")
 
 
@@ -153,7 +155,16 @@ def children(query: Query) -> tuple[Query, ...]:
             return ()
         case And() | Or():
             return query.operands
-    assert_never(query)
+        case _:
+            raise not_a_query(query)
+
+
+def not_a_query(part: object) -> QueryError:
+    """The complaint about what stands in a tree and is none."""
+    return QueryError(
+        f"{part!r} in a query is no part of a tree",
+        hint="operands are trees: Anchor(id) for an entity, or what parse_query makes of a text",
+    )
 
 
 def fold(query: Query, visit: Callable[[Query, tuple[Result, ...]], Result]) -> Result:
@@ -179,6 +190,19 @@ def fold(query: Query, visit: Callable[[Query, tuple[Result, ...]], Result]) -> 
             results.append(visit(node, ()))
     (result,) = results
     return result
+
+
+def fold_each(query: Query, visit: Callable[[Query, tuple[Result, ...]], Result]) -> list[Result]:
+    """What `fold` returns of every node, in the order of `subtrees`."""
+    found: list[Result] = []
+
+    def keep(node: Query, below: tuple[Result, ...]) -> Result:
+        result = visit(node, below)
+        found.append(result)
+        return result
+
+    fold(query, keep)
+    return found
 
 
 Descent: TypeAlias = Generator["Descent[Any]", Any, Result]

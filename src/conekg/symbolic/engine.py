@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from conekg.errors import QueryError
+from conekg.errors import ConfigError, QueryError
 from conekg.graph.adjacency import Adjacency, IntArray, LongArray
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import Shape, shape_of, slots_of
@@ -120,6 +120,12 @@ def check_queries(
     relations: IntArray | LongArray,
 ) -> None:
     """Refuse queries whose ids the graph does not have; compiled code would read astray."""
+    if not isinstance(adjacency, Adjacency):
+        raise ConfigError(
+            f"a {type(adjacency).__name__} is searched; it must be one of the nested graphs, as "
+            "graph.adjacency('train') gives it",
+            key="adjacency",
+        )
     assert anchors.shape == (len(anchors), shape.num_anchors), "one column an entity slot"
     assert relations.shape == (len(anchors), shape.num_relations), "one column a relation slot"
     for kind, ids, size in (
