@@ -58,6 +58,14 @@ def test_markdown_can_stand_beside_the_papers_rows():
     assert "Not answered: 2in (box has no negation)" in text
 
 
+def test_the_bar_of_a_union_ends_no_cell():
+    text = comparison_markdown({"a|b": {"1p": 2.0, "(e.r | e.r).r.r": 1.0}})
+    heading, rule, row = text.splitlines()
+    assert heading == r"| | 1p | (e.r \| e.r).r.r |"
+    assert rule == "|---|---|---|"
+    assert row == r"| a\|b | 2.0 | 1.0 |"
+
+
 def test_the_table_shows_counts_policy_and_what_was_not_answered():
     console = Console(width=160, record=True)
     with console.capture() as capture:

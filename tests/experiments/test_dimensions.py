@@ -29,6 +29,11 @@ def test_the_papers_dimensions_stand_beside(trained, options):
     assert positive.row("BetaE, d = 800, Table 6").values["AVG"] == 20.6
     assert negative.row("BetaE, d = 400, Table 7").values["3in"] == 7.9
     assert not [row for row in positive.rows if row.kind == "comparison"], "16 is neither"
+    run = open_run(trained["cone"].folder)
+    run.graph.name = "fb15k-237"
+    positive, _ = dimensions([run], options)
+    assert positive.row("ConE, Table 6").values["AVG"] == 23.4
+    assert not [row for row in positive.rows if row.kind == "comparison"], "32 is not 800"
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,29 @@ def test_other_queries_and_where_ours_are_from(trained, options, tmp_path):
     assert valid.row("ConE (cone)").values == given.row("ConE (cone)").values
 
 
+def test_other_splits_than_the_papers_are_said_to_be(trained, options, tmp_path):
+    run = named(trained["cone"], "NELL", tmp_path)
+    file = run.folder / "queries" / "valid.arrow"
+    for chosen in ({"split": "valid"}, {"queries": file}):
+        (table,) = main_epfo([run], replace(options, **chosen))
+        (note,) = [note for note in table.notes if "of test queries" in note]
+        assert note.startswith("The paper's numbers are of test queries, these of valid queries:")
+    for ours, chosen in ((run, options), (trained["cone"], replace(options, split="valid"))):
+        (table,) = main_epfo([ours], chosen)
+        assert not any("of test queries" in note for note in table.notes)
+
+
+def test_without_a_measured_structure_nothing_is_within_the_error_bar(trained, options, tmp_path):
+    run = named(trained["cone"], "NELL", tmp_path)
+    links = tmp_path / "links.arrow"
+    queries = run.queries("test")
+    save_query_set(links, replace(queries, blocks=(queries.block("1p"),)))
+    (table,) = main_negation([run], replace(options, queries=links))
+    assert table.row("ConE (cone)").values == {}
+    assert not [row for row in table.rows if row.kind == "comparison"]
+    assert not any(note.startswith("Within the error bar") for note in table.notes)
+
+
 def test_fewer_queries_are_ranked_when_asked(trained, options):
     (few,) = MAIN_EPFO.measure([trained["cone"]], replace(options, max_queries=1))
     assert few.notes[-1] == "At most 1 queries of each structure were used."

@@ -129,6 +129,11 @@ def test_a_majority_of_an_odd_number_is_rounded_up(wide_runs):
     assert set(row.values.values()) == {8 / 12, 8 / 13}, "5/8 of 12 is 7.5"
 
 
+def test_of_equally_good_shares_the_most_is_demanded():
+    precision, recall = np.array([0.2, 0.5, 0.8, 0.9]), np.array([1.0, 0.8, 0.5, 0.1])
+    assert Curve(precision, recall, precision, recall).fittest() == 2
+
+
 def test_the_fitted_share_is_the_best_of_all_on_validation_queries(wide_runs, options):
     positive, _ = membership([wide_runs["cone"]], options)
     model = wide_runs["cone"].load_model()

@@ -19,6 +19,7 @@ def test_plots_are_plain_data_in_the_tables_file():
              "x": [0.0, 1.0], "y": [0.333333, 1.0]}
         ],
     }  # fmt: skip
+    assert Plot("title", "across", "up", (series,), log_x=True).to_json()["log_x"] is True
 
 
 def test_every_point_has_two_coordinates():

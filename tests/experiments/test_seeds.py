@@ -42,6 +42,14 @@ def test_the_papers_error_bars_stand_beside(trained, options):
     assert positive.row("ConE, mean − paper").values["AVG"] == pytest.approx(ours - 27.2)
 
 
+def test_the_papers_error_bars_are_of_cones_alone(trained, options):
+    run = open_run(trained["beta"].folder)
+    run.graph.name = "NELL"
+    for table in seeds([run], options):
+        assert table.row("BetaE, mean of 1").values
+        assert not [row for row in table.rows if row.kind == "comparison"]
+
+
 def test_one_run_has_no_deviation():
     assert mean_and_deviation([{"1p": 3.0}]) == ({"1p": 3.0}, {})
 

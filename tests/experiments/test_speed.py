@@ -6,6 +6,7 @@ from conekg.errors import ConfigError
 from conekg.experiments import speed as experiment
 from conekg.experiments.speed import equal_recipe, speed
 from conekg.training import timing
+from conekg.training.run import open_run
 from conekg.training.updater import EagerUpdater
 
 
@@ -45,13 +46,31 @@ def test_the_means_are_those_that_training_picks(trained, options, monkeypatch):
     assert "BetaE, EmQL by PyTorch, operation by operation (EagerUpdater)" in note
 
 
-def test_recipes_are_the_runs_where_they_can_be(trained):
-    run = trained["cone"]
+def test_recipes_are_the_runs_where_they_can_be(trained, monkeypatch):
+    run = open_run(trained["cone"].folder)
+    training = replace(run.recipe.training, negatives=5, precision="tf32", seed=7)
+    recipe = replace(run.recipe, training=replace(training, compile_operators=False))
+    monkeypatch.setitem(run.__dict__, "recipe", recipe)  # cached there
     box, beta = equal_recipe(run, "box", 32), equal_recipe(run, "beta", 32)
     assert box.training.batch_size == run.recipe.training.batch_size == 16
+    assert (box.training.negatives, box.training.precision, box.training.seed) == (5, "tf32", 7)
+    assert not box.training.compile_operators
     assert not any("n" in shape for shape in box.training.trained_shapes())
     assert "2in" in beta.training.trained_shapes()
     assert (beta.config.dim, beta.config.hidden) == (16, 48)
+
+
+def test_an_odd_width_is_not_claimed_of_pairs(trained, options, monkeypatch):
+    run = open_run(trained["cone"].folder)
+    recipe = replace(run.recipe, config=replace(run.recipe.config, dim=7))
+    monkeypatch.setitem(run.__dict__, "recipe", recipe)  # cached there
+    monkeypatch.setattr(experiment, "seconds_per_step", lambda *_: 1.0)
+    (table,) = speed([run], options)
+    widths = {row.label: row.values["entity parameters"] // 31 for row in table.rows[:5]}
+    assert widths.pop("BetaE, d = 3") == 6
+    assert set(widths.values()) == {7}
+    (note,) = [note for note in table.notes if note.startswith("All entity tables")]
+    assert "are 7 wide (BetaE has two numbers a dimension, so that its is 6 wide)." in note
 
 
 def test_one_run_at_a_time(trained, options):

@@ -1,6 +1,10 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from conekg.experiments.union import union
+from conekg.sampling.query_set import save_query_set
 from conekg.training.run import open_run
 from plain_mrr import mrr
 from tiny import tiny_queries
@@ -36,3 +40,17 @@ def test_a_box_has_dnf_only(trained, options):
     (table,) = union([trained["box"]], options)
     assert set(table.row("Query2Box (box)").values) == {"2u-N", "up-N"}
     assert any("demorgan: box has no negation" in note for note in table.notes)
+
+
+def test_a_structure_without_queries_is_named(trained, options, tmp_path):
+    queries = tiny_queries()["test"]
+    two, projected = queries.block("2u"), queries.block("up")
+    without = two.take(np.flatnonzero(two.hard.lengths == 0))
+    file = tmp_path / "some.arrow"
+    save_query_set(file, replace(queries, blocks=(without, projected)))
+    (table,) = union([trained["cone"]], replace(options, queries=file))
+    assert set(table.row("ConE (cone)").values) == {"up-N", "up-M"}
+    reason = "the query set has no query of this structure with a hard answer (2u)."
+    assert f"ConE (cone), dnf: {reason}" in table.notes
+    assert not any("(up)" in note for note in table.notes)
+    assert "MRR is filtered; equal scores: mean rank." in table.notes

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -171,6 +171,8 @@ def test_the_rotating_projection_starts_as_a_rotation() -> None:
     axis, half = model.project(anchors, relation)
     turn = torch.remainder(axis - anchors[0], 2 * math.pi)
     torch.testing.assert_close(turn, turn[:1].expand(6, 5))
+    turned_by = torch.remainder(model.to_angle(model.relation_axis[2]), 2 * math.pi)
+    torch.testing.assert_close(turn[0], turned_by, msg="the network adds nothing yet")
     assert turn.std() > 0.1
     torch.testing.assert_close(half, half[:1].expand(6, 5))
     # Narrow for entities, nearly everyone for everyone.
@@ -192,6 +194,38 @@ def test_the_network_makes_the_cones_that_are_not_turned() -> None:
     made_axis, made_half = published.project(anchors, relation)
     torch.testing.assert_close(axis[:, 3:], made_axis[:, 3:])
     torch.testing.assert_close(half[:, 3:], made_half[:, 3:])
+
+
+@pytest.mark.parametrize(
+    ("dim", "share", "num_turned"), [(5, 0.15, 1), (5, 0.55, 3), (5, 0.05, 1), (1, 0.5, 1)]
+)
+def test_so_many_cones_are_turned_and_one_at_least(dim: int, share: float, num_turned: int) -> None:
+    config = ConeConfig(dim=dim, hidden=7, projection="rotation", turned_share=share)
+    model = Cone(6, 4, config, torch.Generator())
+    anchors, relation = model.anchor(torch.arange(6)), torch.full((6,), 2)
+    axis, _ = model.project(anchors, relation)
+    turned_by = torch.remainder(
+        axis - anchors[0] - model.to_angle(model.relation_axis[2]), math.tau
+    )
+    is_turned = torch.minimum(turned_by, math.tau - turned_by).amax(dim=0) < 1e-5
+    assert is_turned.tolist() == [j < num_turned for j in range(dim)]
+
+
+def test_which_cones_are_turned_is_in_the_recipe_and_in_no_checkpoint() -> None:
+    # So that weights of before there was a share are read as they were.
+    config = ConeConfig(dim=5, hidden=7, projection="rotation", turned_share=0.6)
+    model, other = (Cone(6, 4, config, torch.Generator().manual_seed(seed)) for seed in (0, 1))
+    assert model.state_dict().keys() == dict(model.named_parameters()).keys()
+    other.load_state_dict(model.state_dict())
+    relations = torch.tensor([0, 1, 2, 3, 0, 1])
+    for double in (False, True):
+        regions = [
+            (m.double() if double else m).project(m.anchor(torch.arange(6)), relations)
+            for m in (model, other)
+        ]
+        for part, twin in zip(*regions, strict=True):
+            assert part.dtype == (torch.float64 if double else torch.float32)
+            torch.testing.assert_close(part, twin)
 
 
 def test_a_share_of_turned_cones_needs_cones_that_are_turned() -> None:
@@ -317,6 +351,8 @@ def test_angle_is_that_of_the_vector(x: float, y: float) -> None:
 
 @pytest.mark.parametrize("form", [angle, published_angle])
 @given(x=st.floats(-2, 2, width=32), y=st.floats(-2, 2, width=32))
+@example(x=1e-5, y=0.0)
+@example(x=0.0, y=1e-5)
 def test_angle_gradients_are_finite_and_bounded(form: object, x: float, y: float) -> None:
     vector = torch.tensor([x, y], requires_grad=True)
     form(vector[0], vector[1]).backward()

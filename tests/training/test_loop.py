@@ -90,6 +90,27 @@ def test_every_model_resumes_as_if_never_stopped(tmp_path, model, monkeypatch):
     assert_equal_bits(parameters(unbroken), parameters(stopped))
 
 
+def test_a_minute_has_sixty_seconds(tmp_path, monkeypatch):
+    run = tiny_run(tmp_path / "run", steps=4, checkpoint_every=100)
+    ticks = iter([0.0, 59.0, *[61.0] * 100])  # the start, then the end of each step
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.time, "monotonic", lambda: next(ticks))
+        outcome = train(run, device=CPU, max_minutes=1)
+    assert (outcome.step, outcome.reason, outcome.seconds) == (2, "time is up", 61.0)
+
+
+def test_time_before_a_stop_counts(tmp_path):
+    run = tiny_run(tmp_path / "run", steps=4, checkpoint_every=100)
+    stopped = train(run, device=CPU, max_minutes=0)
+    assert (stopped.step, stopped.finished) == (1, False)
+    manifest = run.checkpoint_folder("last") / "checkpoint.json"
+    content = json.loads(manifest.read_text())
+    assert 0 < content["seconds"] <= stopped.seconds
+    manifest.write_text(json.dumps(content | {"seconds": 1000.0}))
+    resumed = train(run, device=CPU)
+    assert 1000 < json.loads(manifest.read_text())["seconds"] <= resumed.seconds < 1100
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("model", ["box", "beta"])  # for ConE's dropout see test_fused.py
 def test_a_gpu_run_resumes_as_if_never_stopped(tmp_path, model):

@@ -29,3 +29,10 @@ def test_time_is_per_step_without_the_first(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(timing.time, "perf_counter", lambda: updater.now)
     assert timing.seconds_per_step(updater, 0.5, 10, repeats=3) == pytest.approx(1.05)  # type: ignore[arg-type]
     assert updater.steps == timing.WARM_UP_STEPS + 30
+
+
+def test_one_slow_repeat_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    updater = Counting()
+    looks = iter([0.0, 20.0, 20.0, 30.0, 30.0, 1000.0])  # before and after each of three repeats
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(looks))
+    assert timing.seconds_per_step(updater, 0.5, 10, repeats=3) == pytest.approx(2.0)  # type: ignore[arg-type]

@@ -152,12 +152,12 @@ def comparison_markdown(rows: Mapping[str, Mapping[str, float]], digits: int = 1
     """A Markdown table: one row a label, one column a structure, in the paper's order."""
     columns = column_order([name for row in rows.values() for name in row])
     lines = [
-        "| | " + " | ".join(columns) + " |",
+        "| | " + " | ".join(map(_in_a_cell, columns)) + " |",
         "|---" * (len(columns) + 1) + "|",
     ]
     for label, row in rows.items():
         cells = [f"{row[name]:.{digits}f}" if name in row else _ABSENT for name in columns]
-        lines.append(f"| {label} | " + " | ".join(cells) + " |")
+        lines.append(f"| {_in_a_cell(label)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -167,6 +167,11 @@ def column_order(names: Sequence[str]) -> list[str]:
     preferred += list(STRUCTURES)
     present = set(names)
     return [name for name in dict.fromkeys((*preferred, *names)) if name in present]
+
+
+def _in_a_cell(text: str) -> str:
+    """Text for a Markdown table, whose cells end where a bar stands, as one of a union does."""
+    return text.replace("|", r"\|")
 
 
 def _cells(metrics: Metrics | None) -> list[str]:

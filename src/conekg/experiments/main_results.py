@@ -73,8 +73,10 @@ def _main_table(
         comparisons += compare(title_of(run), ours, theirs)
         if theirs and deviation and run.recipe.model == "cone":
             within = is_within(ours, theirs, deviation)
-            comparisons.append(Row(f"{title_of(run)} within the error bar", within, "comparison"))
-            notes.append(ERROR_BAR_NOTE)
+            if within:
+                label = f"{title_of(run)} within the error bar"
+                comparisons.append(Row(label, within, "comparison"))
+                notes.append(ERROR_BAR_NOTE)
         notes += [
             describe(run, options.checkpoint),
             *report_notes(report),
@@ -127,12 +129,18 @@ def queries_title(options: Options) -> str:
 def origin_note(run: Run, options: Options, paper: Published) -> tuple[str, ...]:
     """That the queries are not the paper's, where its numbers stand beside."""
     queries = queries_of(run, options)
-    if not paper.rows or queries.protocol is None:
-        return ()
-    return (
-        f"{title_of(run)}: these queries were sampled here (protocol {queries.protocol}, seed "
-        f"{queries.seed}); the paper's are those of the public release, which --queries takes.",
-    )
+    notes = list[str]()
+    if paper.rows and queries.split != "test":
+        notes.append(
+            f"The paper's numbers are of test queries, these of {queries.split} queries: the "
+            "differences are not those of the models alone."
+        )
+    if paper.rows and queries.protocol is not None:
+        notes.append(
+            f"{title_of(run)}: these queries were sampled here (protocol {queries.protocol}, seed "
+            f"{queries.seed}); the paper's are those of the public release, which --queries takes."
+        )
+    return tuple(notes)
 
 
 def same_queries_note(

@@ -58,6 +58,7 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
     options.progress(total, total)
     papers = [Row(f"{model_title(n)}, {paper.place}", v, "paper") for n, v in paper.rows.items()]
     training = run.recipe.training
+    odd = f", so that its is {width - 1} wide" if width % 2 else ""
     table = Table(
         title=f"Time of 100 training steps, {run.graph.name}, {_machine(options.device)}",
         columns=("seconds", "entity parameters", "all parameters"),
@@ -65,8 +66,8 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
         paper="tab:running_time",
         unit="seconds per 100 steps",
         notes=(
-            f"All entity tables are {width} wide (BetaE has two numbers a dimension). A step is "
-            "one round of the model's update cycle, with the run's batch size of "
+            f"All entity tables are {width} wide (BetaE has two numbers a dimension{odd}). A step "
+            "is one round of the model's update cycle, with the run's batch size of "
             f"{training.batch_size} queries and {training.negatives} negatives, products in "
             f"{training.precision}; EmQL has a loss of its own without negatives.",
             f"The median of {REPEATS} times {options.steps} step{'s' * (options.steps > 1)}, after "

@@ -41,8 +41,9 @@ def union(runs: Sequence[Run], options: Options) -> Tables:
         for letter, form in _FORMS:
             report = rank(run, options, _STRUCTURES, union=form)
             ours |= {f"{name}-{letter}": 100.0 * m.mrr for name, m in report.measured.items()}
-            for reason in dict.fromkeys(report.unanswered.values()):
-                notes.append(f"{title_of(run)}, {form}: {reason}.")
+            notes.append(f"MRR is filtered; equal scores: {report.ties} rank.")
+            for name, reason in report.unanswered.items():
+                notes.append(f"{title_of(run)}, {form}: {reason} ({name}).")
         rows.append(Row(title_of(run), ours))
         comparisons += compare(title_of(run), ours, paper.row(run.recipe.model))
         notes += [describe(run, options.checkpoint), *origin_note(run, options, paper)]

@@ -55,9 +55,9 @@ class ConeConfig:
     has the relation turn and open the cone, and the network, which starts at zero, correct
     that. Paths compose from the first step then, so that far fewer steps are needed."""
     turned_share: float = 1.0
-    """With `rotation`, the share of the d cones that relations turn; the network makes the others,
-    as published. Turned cones learn links soonest, made ones long paths and what a negation rules
-    out; a distance is the sum over both kinds."""
+    """With `rotation`, the share of the d cones that relations turn, one at least; the network
+    makes the others, as published. Turned cones learn links soonest, made ones long paths and what
+    a negation rules out; a distance is the sum over both kinds."""
     initial_scale: float = 0.5
     """The distance scale m starts at this multiple of ρ. The published 0.5 puts every logit far
     above zero at first, where large learning rates saturate; about 3 balances them, and about
@@ -119,7 +119,7 @@ class Cone(QueryModel):
         self.relation_axis = uniform_table(num_relations, dim, -rho, rho, generator)
         self.relation_aperture = uniform_table(num_relations, dim, -rho, rho, generator)
         self.projection = perceptron((2 * dim, config.hidden, config.hidden, 2 * dim), generator)
-        turned = round(config.turned_share * dim) if config.projection == "rotation" else 0
+        turned = max(1, round(config.turned_share * dim)) if config.projection == "rotation" else 0
         self.register_buffer("turned", (torch.arange(dim) < turned).float(), persistent=False)
         with torch.no_grad():
             for parameter in self.projection[-1].parameters():
