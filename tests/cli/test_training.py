@@ -227,6 +227,15 @@ def test_the_recipe_of_a_run_can_be_given_again(graph, tmp_path, options):
     assert "chose the recipe" not in result.stderr
 
 
+@pytest.mark.parametrize("name", ["[1]", "3", '"cube"'])
+def test_a_whole_recipe_of_no_model_is_refused(graph, tmp_path, name):
+    (tmp_path / "recipe.toml").write_text(f'recipe = "small"\n[model]\nname = {name}\n')
+    config = ("--config", tmp_path / "recipe.toml")
+    result = conekg("train", graph, "--out", tmp_path / "run", *config)
+    assert result.exit_code == 2, result.output
+    assert "model" in result.stderr
+
+
 @pytest.mark.parametrize("options", [("--recipe", "fast"), ("--model", "box")])
 def test_a_whole_recipe_and_another_one_are_too_many(graph, run, tmp_path, options):
     config = ("--config", run / "recipe.toml")

@@ -210,7 +210,8 @@ def choose_recipe(
         )
     options = config.get("model")
     named = options.get("name") if isinstance(options, Mapping) else None
-    model = model or (named if named in MODELS else DEFAULT_MODEL)
+    if model is None:  # a name of no model is refused with the rest of the configuration
+        model = named if isinstance(named, str) and named in MODELS else DEFAULT_MODEL
     return change_recipe(find_recipe("small", model, graph.name), config, settings)
 
 
