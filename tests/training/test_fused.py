@@ -370,7 +370,8 @@ COMPILED = {"compile_operators": True, "precision": "bfloat16"}
 @pytest.mark.gpu
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:torch")
 @pytest.mark.parametrize(
-    ("name", "changes"), [*((name, {}) for name in MODELS), ("cone", COMPILED)]
+    ("name", "changes"),
+    [*((name, {}) for name in MODELS), ("cone", COMPILED), ("cone-rotation", COMPILED)],
 )
 def test_a_replayed_graph_moves_as_uncaptured_steps_do(
     name: str, changes: dict[str, object]
@@ -413,7 +414,12 @@ def test_every_step_has_dropout_masks_of_its_own(
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:torch")
 @pytest.mark.parametrize(
     ("name", "compiled"),
-    [*((name, False) for name in MODELS), ("cone", True), ("beta", True)],
+    [
+        *((name, False) for name in MODELS),
+        ("cone", True),
+        ("cone-rotation", True),
+        ("beta", True),
+    ],
 )
 def test_products_in_bfloat16_are_those_of_autocast(name: str, compiled: bool) -> None:
     """Compiled or not, gradients are what autocast's are, to the precision of bfloat16."""
