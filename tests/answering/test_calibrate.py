@@ -118,6 +118,8 @@ def test_sizes_that_tell_nothing_are_not() -> None:
     """The wider, the fewer: no rising curve is as good as always saying the same."""
     answers = np.array([1.0] * 90 + [500.0] * 10)
     assert fit_count(-answers, np.log1p(answers), every_other(100)) is None
+    # Where all have as many, to say so is as good a guess.
+    assert fit_count(np.arange(6.0), np.full(6, 2.0), every_other(6)) is None
     assert fit_count(np.array([1.0]), np.array([3.0]), every_other(1)) is None
     assert fit_count(np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.array([True, True])) is None
 

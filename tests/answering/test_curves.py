@@ -19,16 +19,15 @@ from conekg.answering.curves import (
     surprise,
 )
 
-values = st.lists(st.floats(-5, 5), min_size=1, max_size=40)
 
-
-@given(values)
-def test_pooling_is_isotonic_regression(sequence: list[float]) -> None:
-    means, sizes = pool_adjacent_violators(np.array(sequence))
-    assert sizes.sum() == len(sequence)
+@given(st.lists(st.tuples(st.floats(-5, 5), st.integers(1, 4)), min_size=1, max_size=40))
+def test_pooling_is_isotonic_regression(weighted: list[tuple[float, int]]) -> None:
+    sequence, weights = (np.array(column) for column in zip(*weighted, strict=True))
+    means, sizes = pool_adjacent_violators(sequence, weights)
+    assert sizes.sum() == weights.sum()
     assert (np.diff(means) > 0).all()
-    fitted = isotonic_regression(np.array(sequence)).x
-    np.testing.assert_allclose(np.repeat(means, sizes), fitted, atol=1e-9)
+    fitted = isotonic_regression(sequence, weights=weights).x
+    np.testing.assert_allclose(np.repeat(means, sizes), np.repeat(fitted, weights), atol=1e-9)
 
 
 @given(st.lists(st.tuples(st.floats(-5, 5), st.booleans()), min_size=1, max_size=40))
@@ -39,6 +38,34 @@ def test_a_curve_rises_and_stays_within_its_points(points: list[tuple[float, boo
     assert (np.diff(found) >= -1e-12).all()
     assert found.min() >= -1e-12
     assert found.max() <= 1 + 1e-12
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=30))
+def test_points_at_one_place_have_one_value(points: list[tuple[int, bool]]) -> None:
+    """Least squares over all rising functions of the place, in whatever order points come."""
+    x, y = (np.array(column, dtype=float) for column in zip(*points, strict=True))
+    places, owners, counts = np.unique(x, return_inverse=True, return_counts=True)
+    best = isotonic_regression(np.bincount(owners, y) / counts, weights=counts).x
+    backwards = fit_curve(x[::-1], y[::-1])
+    curve = fit_curve(x, y)
+    assert curve == backwards
+    assert curve.x == tuple(sorted(set(curve.x)))
+    # What is pooled has one knot, in the middle of its points.
+    blocks, members = np.unique(best.round(9), return_inverse=True)
+    centers = np.bincount(members, places * counts) / np.bincount(members, counts)
+    np.testing.assert_allclose(curve(centers), blocks, atol=1e-6)
+
+
+def test_equal_scores_are_as_likely_as_they_are_true() -> None:
+    curve = fit_curve(np.array([1.0, 1.0, 1.0, 1.0, 2.0]), np.array([0.0, 0.0, 1.0, 1.0, 1.0]))
+    assert curve([1.0, 2.0]).tolist() == [0.5, 1.0]
+
+
+def test_knots_rise_where_points_are_as_near_as_numbers_can_be() -> None:
+    for number in range(2, 40):
+        x = np.array([0.1] * number + [math.nextafter(0.1, 1)] * (number + 1))
+        curve = fit_curve(x, np.repeat([0.0, 1.0], [number, number + 1]))
+        assert list(curve.x) == sorted(curve.x)
 
 
 def test_a_curve_recovers_a_rising_relation() -> None:
@@ -58,6 +85,9 @@ def test_expected_calibration_error_by_hand() -> None:
     # Two bins of half the cases each: |0.1 - 0.5| and |0.9 - 1.0|.
     assert expected_calibration_error(probabilities, hits) == pytest.approx(0.25)
     assert expected_calibration_error(np.array([1.0]), np.array([1.0])) == 0.0
+    # What is sure is in the bin of what is nearly so.
+    sure = expected_calibration_error(np.array([1.0, 0.95]), np.array([0.0, 1.0]))
+    assert sure == pytest.approx((1.0 + 0.95 - 1.0) / 2)
     assert math.isnan(expected_calibration_error(np.empty(0), np.empty(0)))
 
 

@@ -36,6 +36,7 @@ from conekg.errors import (
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.model.catalog import build_model
 from conekg.model.cone import ConeConfig
+from conekg.model.interface import Region
 from conekg.query.open_world import certainty_of, contradiction_of
 from conekg.query.render import render_query
 from conekg.query.rewrite import settle, union_free_branches
@@ -268,6 +269,37 @@ def test_members_by_the_majority_rule(random_graph: KnowledgeGraph) -> None:
     everything = answerer.ask(Universe(), top_k=60)
     assert all(ranked.member for ranked in everything.answers)
     assert make(random_graph, "gqe").ask(Anchor(0).project(0)).answers[0].member is None
+
+
+def test_estimates_of_branches_are_added(random_graph: KnowledgeGraph) -> None:
+    """What a branch names bounds its part; the sum is as uncertain as its worst part."""
+
+    def always(number: float, factor: float) -> CountCurve:
+        return CountCurve(Curve((0.0,), (math.log1p(number),)), factor)
+
+    curves = {"e.r": always(5, 1.5), "e.r.r": always(3, 2.0)}
+    named = Anchor(0).project(0) & Anchor(5)
+    query = named | Anchor(1).project(2).project(4)
+    answerer = make(random_graph)
+    answerer.calibration = replace(CALIBRATION, count_of=curves)
+    answer = answerer.ask(query)
+    assert answer.num_known + 1 + 3 < random_graph.num_entities
+    assert answer.estimated_count == pytest.approx(answer.num_known + 1 + 3)
+    most = answer.num_known + (1 + 1 + 3) * 2.0 - 1
+    assert answer.estimated_count_factor == pytest.approx(most / answer.estimated_count)
+
+
+@pytest.mark.parametrize(("share", "member"), [(5 / 8, True), (0.6249, False)])
+def test_five_eighths_of_the_dimensions_make_a_member(
+    random_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch, share: float, member: bool
+) -> None:
+    answerer = make(random_graph)
+
+    def all_alike(_: Region, ids: torch.Tensor) -> torch.Tensor:
+        return torch.full(ids.shape, share)
+
+    monkeypatch.setattr(answerer.model, "inside_fraction", all_alike)
+    assert {one.member for one in answerer.ask(Anchor(0).project(0)).answers} == {member}
 
 
 def test_equal_scores_rank_by_id(random_graph: KnowledgeGraph) -> None:

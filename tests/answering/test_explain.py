@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import strategies
 from conekg.answering import reading
-from conekg.answering.answer import Question
-from conekg.answering.engine import Answerer
+from conekg.answering.answer import Question, Union
+from conekg.answering.engine import MEMBER_SHARE, Answerer
 from conekg.answering.explain import explain, sector_cones, variables_of
 from conekg.answering.explanation import Witness
 from conekg.answering.relation_phrase import Phrase, one_hop
@@ -225,18 +225,26 @@ def test_negated_intersections_are_no_branches(film_graph: KnowledgeGraph) -> No
     assert len(explained.witnesses) == 2
 
 
-def test_negated_intersections_under_projections_are_named_as_the_cause(
+def test_negated_intersections_under_projections_are_no_branches_either(
     film_graph: KnowledgeGraph,
 ) -> None:
     names = ["f1", "f2", "f3", "d1", "d2", "c1", "c2"]
-    text = " & ".join(f"(!({name}.won_by & {name}.produced)).directed_by" for name in names)
+    negated = " & ".join(f"!({name}.won_by & {name}.produced)" for name in names)
+    text = f"(a1.won_by & {negated}).directed_by"
     answerer = make(film_graph)
-    assert answerer.ask(f"({text}).won_by").answers
-    with pytest.raises(QueryTooLargeError) as caught:
-        explain(answerer, f"({text}).won_by")
-    assert "negated intersections" in str(caught.value.hint)
-    by_law = explain(answerer, Question(f"({text}).won_by", top_k=2, union="demorgan"))
-    assert len(by_law.witnesses) == 2
+    explained = explain(answerer, Question(text, top_k=2))
+    assert [witness.answer for witness in explained.witnesses] == list(
+        answerer.ask(text, top_k=2).answers
+    )
+    # What leads there is ranked as it is when asked for itself.
+    (variable,) = explained.variables
+    asked = answerer.ask(f"a1.won_by & {negated}", top_k=5)
+    assert [one.entity_id for one in variable.candidates] == [
+        one.entity_id for one in asked.answers
+    ]
+    assert [one.score for one in variable.candidates] == pytest.approx(
+        [one.score for one in asked.answers]
+    )
 
 
 def test_every_part_is_put_into_words_once(
@@ -292,6 +300,19 @@ def test_sector_cones(film_graph: KnowledgeGraph) -> None:
     assert set(chosen) <= set(cones)
     plain = build_model("gqe", 8, 6, GqeConfig(dim=4), 0)
     assert sector_cones(Answerer(film_graph, plain), query, 3, dimensions=[0]) == ()
+
+
+@pytest.mark.parametrize("union", ["dnf", "demorgan"])
+def test_sector_cones_are_those_that_a_question_is_ranked_by(
+    film_graph: KnowledgeGraph, union: Union
+) -> None:
+    number = {"dnf": 2, "demorgan": 7}[union]  # of factors, and of branches: 4 and 128
+    answerer = make(film_graph)
+    query = And(tuple((Anchor(i + 1) | Anchor(0)).project(0) for i in range(number)))
+    for answer in answerer.ask(query, union=union).answers:
+        cones = sector_cones(answerer, query, answer.entity_id, dimensions=range(6), union=union)
+        inside = sum(cone.inside for cone in cones)
+        assert answer.member == (inside >= MEMBER_SHARE * 6)
 
 
 def test_cones_that_are_not_there_are_refused(film_graph: KnowledgeGraph) -> None:

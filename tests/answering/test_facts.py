@@ -11,7 +11,7 @@ from conekg.answering.facts import contains, exact_answers, facts_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.query.open_world import certainty_of, contradiction_of
 from conekg.query.shape import grounded
-from conekg.query.tree import Query
+from conekg.query.tree import Anchor, And, Not, Or, Query
 from oracle import Oracle
 
 
@@ -46,6 +46,19 @@ def test_each_question_gets_the_facts_of_its_own_graph(
         certain = [] if certainty is None else by_oracle(graph, split, certainty)
         assert facts.certain.tolist() == certain
         assert set(certain) <= set(facts.known.tolist())
+
+
+def test_of_known_answers_some_are_certain(film_graph: KnowledgeGraph) -> None:
+    """Films of the award, or such as the United States did not produce: facts may come of those."""
+    awarded, produced = Anchor(0).project(0), Anchor(6).project(4)
+    (facts,) = facts_of(film_graph, [(grounded(Or((awarded, Not(produced)))), "train")])
+    assert facts.certain.tolist() == by_oracle(film_graph, "train", awarded) == [1, 3]
+    assert facts.known.tolist() == [0, 1, 3, 4, 5, 6, 7]
+    assert facts.contradicted.tolist() == []
+    (facts,) = facts_of(film_graph, [(grounded(And((awarded, Not(produced)))), "train")])
+    assert facts.known.tolist() == [3]
+    assert facts.certain.tolist() == []
+    assert facts.contradicted.tolist() == [1, 2]
 
 
 @given(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 
@@ -118,3 +119,28 @@ def test_steps_lead_from_the_anchor_to_the_answer(film_graph: KnowledgeGraph) ->
         (0, 1, True),
         (1, 4, True),
     ]
+
+
+def test_of_equally_cheap_origins_the_model_chooses(random_graph: KnowledgeGraph) -> None:
+    config = ConeConfig(dim=6, hidden=5)
+    model = build_model("cone", random_graph.num_entities, random_graph.num_relations, config, 0)
+    adjacency = random_graph.adjacency("train")
+    brute = BruteForce(model.eval(), random_graph)
+    several = 0
+    for relation in range(random_graph.num_relations):
+        # Whatever has such an edge: every head of a fact is as cheap an origin as another.
+        query = Project(Universe(), relation)
+        search = WitnessSearch(model, EntityIndex(model), adjacency, query)
+        entity_ids = sorted(brute.oracle.answer(query))
+        cell = search.search(entity_ids)
+        for candidate, entity_id in enumerate(entity_ids):
+            heads = [h for h, r, t in brute.facts if (r, t) == (relation, entity_id)]
+            if not 1 < len(heads) <= 2:
+                continue
+            several += 1
+            (step,) = walk(cell, candidate)
+            assert step.holds
+            assert step.score == pytest.approx(
+                max(brute.one_hop(head, relation)[entity_id] for head in heads), rel=1e-4
+            )
+    assert several > 50

@@ -94,6 +94,9 @@ def test_everything_is_certain_that_holds_in_all_completions(
         # Behind a hop, nothing is ruled out: the hop may start elsewhere.
         (Project(Not(Project(Anchor(0), 0)), 0), set()),
         (Project(Anchor(0), 0), set()),
+        # A hop from nothing leads nowhere, whatever facts come.
+        (Project(Not(Universe()), 0), {0, 1, 2}),
+        (Or((Project(Not(Universe()), 0), Anchor(0))), {1, 2}),
     ],
 )
 def test_everything_is_found_that_no_completion_allows(query: Query, expected: set[int]) -> None:

@@ -195,14 +195,19 @@ KEYWORDS = ["select", "ASK", "Describe", "construct", "prefix", "BASE", "insert"
 @example("Describe", ":x", "")
 @example("select", "$1", ".r")
 @example("ASK", "from", " & b")
+@example("describe", "", " .c:r")
 @given(
     st.sampled_from(KEYWORDS),
     st.text("awherfomdtins$:#-/1", max_size=6),
-    st.sampled_from(["", ".r", " . r", " & b", "|b", "\n& (b | *)", " & '{' | '<'.r", " ∧ b"]),
+    st.sampled_from(
+        ["", ".r", " . r", " .c:r", " & b", "|b", "\n& (b | *)", " & '{' | '<'.r", " ∧ b"]
+    ),
 )
 def test_names_that_begin_as_sparql_does_are_names(keyword, rest, end):
     name = keyword + rest
-    vocabulary = Vocabulary(NameTable("entity", [name, "b", "{", "<"]), NameTable("relation", "r"))
+    vocabulary = Vocabulary(
+        NameTable("entity", [name, "b", "{", "<"]), NameTable("relation", ["r", "c:r"])
+    )
     found = parse_query(name + end, vocabulary)
     assert found == parse_query(f"({quote(name)}{end})", vocabulary)
     assert Anchor(0) in subtrees(found)

@@ -52,6 +52,17 @@ def test_the_svg_shows_names_relations_and_operators():
     assert root.get("aria-label") == '("Academy Award".won_by & !("<b & c>" | *)).^director'
 
 
+def test_names_with_control_characters_are_drawn():
+    names = ["bell \x07", "nul \x00", "tab\t", "escape \x1b[0m", "beyond \ufffe", "\U0001f600"]
+    vocabulary = Vocabulary(NameTable("entity", names), NameTable("relation", ["\x01r"]))
+    root, of = drawn(And(tuple(Anchor(i).project(0) for i in range(len(names)))), vocabulary)
+    assert [text.text for text in of("entity")] == [
+        "bell \ufffd", "nul \ufffd", "tab\t", "escape \ufffd[0m", "beyond \ufffd", "\U0001f600"
+    ]  # fmt: skip
+    assert {text.text for text in of("relation")} == {"\ufffdr"}
+    assert "nul \ufffd" in root.get("aria-label")
+
+
 @given(strategies.queries())
 def test_every_node_and_operand_is_drawn_apart_and_inside(query):
     root, of = drawn(query, strategies.plain_vocabulary())

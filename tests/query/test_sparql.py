@@ -80,6 +80,8 @@ def meaning(text):
         # A variable of a block is its own, whatever else is called so.
         (":a :r ?x MINUS { ?x :s ?y } ?x :t ?y", "a.r & !*.^s & *.^t"),
         (":a :r ?x { :b :s ?x MINUS { ?x :t ?z } }", "a.r & b.s & !*.^t"),
+        # Within a negated block MINUS may speak of what the block itself binds.
+        (":a :r ?x FILTER NOT EXISTS { ?x :s ?y MINUS { ?y :t :b } }", "a.r & !(!b.^t).^s"),
         (":a :r ?x { :b :t ?y FILTER NOT EXISTS { ?x :s ?y } } ?y :r ?x", "a.r & (b.t & !*.s).r"),
         # The other filters.
         (":a :r ?x FILTER EXISTS { ?x :s ?z }", "a.r & *.^s"),
@@ -108,6 +110,15 @@ def test_what_patterns_mean(pattern, path):
         ("# a comment\nPREFIX p: <http://x/>\nSELECT ?x WHERE { <http://x/y#z> p:rel ?x }",
          "http://x/y#z.http://x/rel"),
         ("BASE <http://x/> SELECT $x { <y#z> <rel> $x }", "http://x/y#z.http://x/rel"),
+        # What is relative counts from the base before it, prefixes and other bases too.
+        ("BASE <http://x/> PREFIX p: <y#> SELECT ?x { p:z <rel> ?x }",
+         "http://x/y#z.http://x/rel"),
+        ("PREFIX p: <http://x/> BASE <http://y/> BASE <//x/> SELECT ?x { <y#z> p:rel ?x }",
+         "http://x/y#z.http://x/rel"),
+        ("BASE <http://z/> PREFIX p: <http://x/y#> SELECT ?x { p:z <http://x/rel> ?x }",
+         "http://x/y#z.http://x/rel"),
+        ("BASE <http://z/> PREFIX all: <http://www.w3.org/2002/07/owl#> "
+         "SELECT ?x { ?x a all:Thing MINUS { ?x :r :a } }", "!a.^r"),
         ("SELECT ?x { ?y :r ?x } VALUES ?y { :b }", "b.r"),
         ("PREFIX : <http://x/> SELECT ?x { ?x :rel ?y }", "*.^http://x/rel"),
         # Escapes are four digits after u and eight after U, whatever follows.
@@ -180,12 +191,20 @@ def test_whole_queries(text, path):
         ("SELECT ?x { ?x :r ?y MINUS { ?y :s ?x } }", "'?x' is unsafe", ":s"),
         ("SELECT ?x { { ?x :r :a } UNION { ?x :s ?y } FILTER NOT EXISTS { ?y :t ?x } }",
          "'?y' is bound in only one branch", "?y"),
+        ("SELECT ?x { { ?x :r :a } UNION { ?x :s ?y } "
+         "FILTER NOT EXISTS { ?x :r ?z FILTER NOT EXISTS { ?z :t ?y } } }",
+         "'?y' is bound in only one branch", "?y"),
         ("SELECT ?x { ?x :r :a MINUS { { ?x :s :b } UNION { :c :t :b } } }", "no variable", ":t"),
         ("SELECT ?x { ?x :r :a MINUS { { ?x :s :b } UNION { ?z :t :b } } }",
          "MINUS over a variable bound in one branch only", "MINUS"),
         ("SELECT ?x { ?x :r :a FILTER NOT EXISTS { :b :s ?z MINUS { ?x :t ?z } } }",
          "MINUS over a variable bound outside of EXISTS", "MINUS"),
+        ("SELECT ?x { ?x :r :a FILTER NOT EXISTS "
+         "{ { ?x :s ?z } UNION { :b :s ?z } MINUS { ?x :t ?z } } }",
+         "MINUS over a variable bound outside of EXISTS", "MINUS"),
         ("SELECT ?x { :a :r ?x FILTER (?y != :b) }", "'?y' is compared but not bound", "?y"),
+        ("SELECT ?x { { ?x :r :a } UNION { ?x :s ?y } FILTER (?y != :b) }",
+         "'?y' is compared but not bound", "?y"),
         ("SELECT ?x { :a :r ?x FILTER (?x != ?x) }", "comparison of other than", "FILTER"),
         ("SELECT ?x { { :a :r ?x } UNION { } }", "an empty group says nothing", "UNION"),
         ("SELECT ?x { p:a :r ?x }", "prefix 'p:' is not declared", "p:"),

@@ -9,8 +9,9 @@ from hypothesis import given
 import strategies
 from conekg.errors import QueryError, QueryTooLargeError
 from conekg.query.shape import STRUCTURES, shape_of
-from conekg.query.tree import Anchor, And, Not, Or, Project, Universe
+from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, depth
 from conekg.query.tuples import (
+    MAX_NESTING,
     query_from_tuple,
     query_to_tuple,
     shape_from_structure,
@@ -103,9 +104,14 @@ def test_malformed_structures_are_refused():
         shape_from_structure(("e", ("x",)))
 
 
-def test_bottomless_tuples_are_refused():
-    nested = (0, (0,))
-    for _ in range(10_000):
-        nested = (nested, (0,))
+@pytest.mark.parametrize("levels", [MAX_NESTING + 1, 10_000])
+def test_bottomless_tuples_are_refused(levels):
+    def nested(levels):
+        branch = (0, (0,))
+        for _ in range(levels):
+            branch = (branch, (0,))
+        return branch
+
     with pytest.raises(QueryTooLargeError, match="64"):
-        query_from_tuple(nested)
+        query_from_tuple(nested(levels))
+    assert depth(query_from_tuple(nested(MAX_NESTING))) == MAX_NESTING + 2

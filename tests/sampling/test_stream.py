@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -51,6 +52,13 @@ def test_batches_of_any_size_cut_the_same_stream(random_graph: KnowledgeGraph) -
     parts = ShapeStream(random_graph, shape, PROTOCOL, 0)
     pieces = [parts.take(size) for size in (1, 12, 17)]
     assert np.array_equal(whole.anchors, np.concatenate([piece.anchors for piece in pieces]))
+
+
+def test_patience_is_for_attempts_that_find_nothing(random_graph: KnowledgeGraph) -> None:
+    hasty = replace(PROTOCOL, patience=2048)
+    stream = ShapeStream(random_graph, STRUCTURES["2i"], hasty, 0)
+    assert len(stream.take(6000)) == 6000
+    assert stream.position > 2 * hasty.patience
 
 
 def test_a_shape_the_graph_does_not_hold_ends_in_a_clear_error(film_graph: KnowledgeGraph) -> None:

@@ -31,26 +31,30 @@ class Curve:
 
 
 def fit_curve(x: FloatArray, y: FloatArray) -> Curve:
-    """The rising curve nearest to the points in least squares; one point at least."""
+    """The rising curve nearest to the points in least squares; points in no order."""
     if len(x) == 0:
         return Curve((0.0,), (0.0,))
-    order = np.argsort(x, kind="stable")
-    means, weights = pool_adjacent_violators(y[order])
-    ends = np.cumsum(weights)
-    starts = ends - weights
-    centers = np.add.reduceat(x[order], starts) / weights
-    return Curve(tuple(centers.tolist()), tuple(means.tolist()))
+    # A curve has one value at each place: points that share one count as their mean.
+    _, owners, counts = np.unique(x, return_inverse=True, return_counts=True)
+    means, sizes = pool_adjacent_violators(np.bincount(owners, y) / counts, counts)
+    centers = np.add.reduceat(np.sort(x), np.cumsum(sizes) - sizes) / sizes
+    # Rounding must not put centers that are next to each other out of order.
+    knots = np.maximum.accumulate(centers)
+    return Curve(tuple(knots.tolist()), tuple(means.tolist()))
 
 
-def pool_adjacent_violators(values: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
-    """(means, sizes) of the blocks of the isotonic regression of a sequence.
+def pool_adjacent_violators(
+    values: FloatArray, weights: NDArray[np.int64]
+) -> tuple[FloatArray, NDArray[np.int64]]:
+    """(means, sizes) of the blocks of the isotonic regression of a weighted sequence.
 
-    Neighbouring blocks whose means do not rise are merged until all rise.
+    Neighbouring blocks whose means do not rise are merged until all rise; the size of a block
+    is the sum of its weights.
     """
     means: list[float] = []
     sizes: list[int] = []
-    for value in values.tolist():
-        mean, size = value, 1
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        mean, size = value, weight
         while means and means[-1] >= mean:
             size += sizes[-1]
             mean += (means.pop() - mean) * sizes.pop() / size

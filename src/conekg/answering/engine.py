@@ -253,17 +253,18 @@ class Answerer:
         """
         if self.calibration is None or len(sizes) == 0:
             return None
-        most = self.graph.num_entities
         curves = [self.calibration.sizes(one) for one in self._outlines(item)]
         known = [curve for curve in curves if curve is not None]
         if len(known) < len(curves):
             return None
         limits = item.ranked_by.limits or (Limit(),) * len(known)
         counts = [
-            min(curve.missing(size), most if limit.among is None else len(limit.among))
+            curve.missing(size)
+            if limit.among is None
+            else min(curve.missing(size), len(limit.among))
             for curve, size, limit in zip(known, sizes, limits, strict=True)
         ]
-        return _Estimate(float(min(sum(counts), most)), max(curve.factor for curve in known))
+        return _Estimate(sum(counts), max(curve.factor for curve in known))
 
     def _unwanted(self, item: Understood, facts: Facts) -> IntArray:
         """Sorted ids that must not come back."""

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
-from conekg.answering.answer import Question, RankedAnswer
+from conekg.answering.answer import Question, RankedAnswer, Union
 from conekg.answering.batch import embed_grounded
 from conekg.answering.engine import Answerer
 from conekg.answering.explanation import (
@@ -117,11 +117,17 @@ def _entity_id(answerer: Answerer, entity: str | int) -> int:
 
 
 def sector_cones(
-    answerer: Answerer, query: Query, entity_id: int, *, dimensions: Sequence[int]
+    answerer: Answerer,
+    query: Query,
+    entity_id: int,
+    *,
+    dimensions: Sequence[int],
+    union: Union = "dnf",
 ) -> tuple[SectorCone, ...]:
     """The query's cones with the entity's angles in them; empty for models without cones.
 
-    Of a union the branch that fits the entity best is shown.
+    They are those that a question of that form of `union` is ranked by: of several branches,
+    the one that fits the entity best.
     """
     check_ids(grounded(query), answerer.graph)
     check_entity_id(entity_id, answerer.graph)
@@ -135,8 +141,8 @@ def sector_cones(
                 f"it has 0 to {model.dim - 1}",
                 key="dimensions",
             )
-    form = ranked_by(settle(query), "dnf", answerer.max_branches)
-    embedded = embed_grounded(model, [form.grounded], cap=answerer.max_branches)
+    form = ranked_by(settle(query), union, answerer.max_branches)
+    embedded = embed_grounded(model, [form.grounded], union, answerer.max_branches)
     allowed = form.allowed(np.array([entity_id]))
     with torch.inference_mode():
         ids = torch.tensor([[entity_id]], device=embedded.region[0].device)

@@ -100,6 +100,8 @@ _DEEDS = frozenset(
 """Past forms that no "is" is missing from: somebody acted in a film, but is located in a town."""
 _PARTS = re.compile(r"[^\W_]+")
 _IRREGULAR_PLURALS = {"person": "people", "child": "children", "people": "people"}
+_LATIN_END = re.compile("[a-z\u00df-\u024f]$")
+"""The last letter of a word that an English plural fits."""
 _LONGEST_WORD = 14
 """Longer single words are several words run together, such as `athleteplaysforteam`."""
 
@@ -182,7 +184,8 @@ def _understand(name: str) -> _Relation:
     if words[-1] == "of" and len(words) > 1:
         # "capital of" read backwards is the noun "capital".
         return _Relation("noun", " ".join(words[:-1]), reversed=True)
-    if words[-1] in _PREPOSITIONS or (len(words) == 1 and len(words[0]) > _LONGEST_WORD):
+    is_run_together = len(words) == 1 and len(words[0]) > _LONGEST_WORD
+    if words[-1] in _PREPOSITIONS or is_run_together or not _LATIN_END.search(words[-1]):
         return _Relation("quoted", " ".join(words))
     return _Relation("noun", " ".join(words))
 
@@ -282,8 +285,8 @@ def _plural(noun: str) -> str:
     first, space, last = head.rpartition(" ")
     if last in _IRREGULAR_PLURALS:
         last = _IRREGULAR_PLURALS[last]
-    elif last.endswith("s") and not last.endswith("ss"):
-        pass  # most often a plural already
+    elif not _LATIN_END.search(last) or (last.endswith("s") and not last.endswith("ss")):
+        pass  # of another script, or most often a plural already
     elif re.search(r"(s|x|z|ch|sh)$", last):
         last = f"{last}es"
     elif re.search(r"[^aeiou]y$", last):

@@ -22,7 +22,7 @@ from conekg.model.interface import QueryModel
 from conekg.model.support import check_supported, missing_operators
 from conekg.query.parse import parse_query
 from conekg.query.render import render_query
-from conekg.query.rewrite import UnionForm, settle
+from conekg.query.rewrite import UnionForm, capped, settle
 from conekg.query.shape import Grounded, Shape, grounded
 from conekg.query.tree import Query, Universe, subtrees
 
@@ -84,10 +84,12 @@ def understand_part(
     """What `understand` gives of a question that asks for a part of an understood query.
 
     Nothing is checked again and nothing put into words. `is_settled` where the whole query is
-    as `settle` leaves it: then so are its parts.
+    as `settle` leaves it: then so are its parts. A part with its negations pushed inward may have
+    more branches than the question had: it is asked by De Morgan's law then.
     """
-    asked = grounded(part)
-    shorter = asked if is_settled else settled(part, asked)
+    form = capped(part, question.union, max_branches)
+    asked = grounded(form)
+    shorter = asked if is_settled else settled(form, asked)
     return Understood(
         question=question,
         query=part,

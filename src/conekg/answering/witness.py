@@ -20,7 +20,7 @@ from conekg.answering.batch import EmbeddedQueries, embed_queries
 from conekg.answering.index import EntityIndex, merge_rankings
 from conekg.graph.adjacency import Adjacency, IntArray, LongArray
 from conekg.model.interface import QueryModel, Region
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
+from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm, capped
 from conekg.query.tree import (
     Anchor,
     And,
@@ -146,7 +146,8 @@ class WitnessSearch:
         self._known: dict[Query, IntArray] = {}
         nodes = _scored_nodes(query)
         self._place: dict[Query, int] = {node: place for place, node in enumerate(nodes)}
-        self._embedded: EmbeddedQueries = embed_queries(model, nodes, union, cap)
+        forms = [capped(node, union, cap) for node in nodes]
+        self._embedded: EmbeddedQueries = embed_queries(model, forms, union, cap)
 
     def search(self, entity_ids: Sequence[int]) -> Cell:
         """The cheapest ways to the given entities; its candidates are in the order given."""

@@ -43,7 +43,7 @@ DEPTH_LIMIT = 128
 _SPARQL = re.compile(
     r"""(\s | \#[^\n]*\n)*+
         ( (SELECT|DESCRIBE) (\s*+ [?*] | \s++ \$) | SELECT \s*+ \(
-        | SELECT \s++ (DISTINCT|REDUCED) \s*+ [?$*(] | DESCRIBE \s++ [\w.-]*+ :
+        | SELECT \s++ (DISTINCT|REDUCED) \s*+ [?$*(] | DESCRIBE \s++ (\w[\w.-]*+)?+ :
         | (PREFIX|BASE|SELECT|ASK|CONSTRUCT|DESCRIBE|INSERT|DELETE)
           (\s*+ [{<] | \s++ (?! [.&|∧∨]) [^"'{<]*+ [{<]) )""",
     re.IGNORECASE | re.VERBOSE,

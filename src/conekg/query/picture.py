@@ -6,6 +6,7 @@ an arrow is a projection when it carries a relation's name, and an operand other
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import assert_never
 from xml.sax.saxutils import escape, quoteattr
@@ -17,6 +18,8 @@ from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fo
 COLUMN_WIDTH, ROW_HEIGHT, MARGIN, RADIUS = 150, 52, 16, 13
 CHARACTER_WIDTH = 7.2
 """Pixels; a generous guess for 12-pixel sans-serif type."""
+_NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Control characters that names may hold, and no XML, escaped or not."""
 
 
 def draw_tree(query: Query, vocabulary: Vocabulary, *, labels: bool = True) -> str:
@@ -56,7 +59,7 @@ def draw_svg(query: Query, vocabulary: Vocabulary, *, labels: bool = True) -> st
     height = 2 * MARGIN + ROW_HEIGHT * (1 + max(node.row for node in placed))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
-        f"aria-label={quoteattr(render_query(query, vocabulary, labels=labels))} "
+        f"aria-label={quoteattr(_legible(render_query(query, vocabulary, labels=labels)))} "
         f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" '
         f'font-family="sans-serif" font-size="12" fill="currentColor" stroke="currentColor">'
     ]
@@ -121,7 +124,7 @@ def _arrow(
     relation = _relation(node.query.relation_id, vocabulary, labels)
     return line + (
         f'<text class="relation" stroke="none" text-anchor="middle" x="{bend:.0f}" '
-        f'y="{(y1 + y2) / 2 - 6:.1f}">{escape(relation)}</text>'
+        f'y="{(y1 + y2) / 2 - 6:.1f}">{escape(_legible(relation))}</text>'
     )
 
 
@@ -131,7 +134,7 @@ def _mark(node: _Placed, center: tuple[float, float], label: str) -> str:
         return (
             f'<circle class="anchor" cx="{x:.0f}" cy="{y:.1f}" r="4"/>'
             f'<text class="entity" stroke="none" text-anchor="end" x="{x - 8:.0f}" '
-            f'y="{y + 4:.1f}">{escape(label)}</text>'
+            f'y="{y + 4:.1f}">{escape(_legible(label))}</text>'
         )
     return (
         f'<circle class="set" fill="none" cx="{x:.0f}" cy="{y:.1f}" r="{RADIUS}"/>'
@@ -181,3 +184,8 @@ def _relation(relation_id: int, vocabulary: Vocabulary, labels: bool) -> str:
 
 def _width(label: str) -> float:
     return 8 + CHARACTER_WIDTH * len(label)
+
+
+def _legible(text: str) -> str:
+    """A text as XML may hold it."""
+    return _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)

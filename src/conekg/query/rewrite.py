@@ -81,18 +81,26 @@ def flatten(query: Query) -> Query:
 
 
 def deduplicate(query: Query) -> Query:
-    """Operands that occur twice in one intersection or union kept once, the first time."""
+    """Operands that occur twice in one intersection or union kept once, the first time.
 
-    def keep_distinct(node: Query, operands: tuple[Query, ...]) -> Query:
+    `b & a` is `a & b` once more: what is kept stays in order, yet order tells nothing apart.
+    """
+    # Parts that are the same but for the order of operands share a number.
+    numbers: dict[tuple[object, ...], int] = {}
+
+    def keep_distinct(node: Query, operands: tuple[tuple[Query, int], ...]) -> tuple[Query, int]:
+        kept: dict[int, Query] = {}
+        for operand, number in operands:
+            kept.setdefault(number, operand)
+        key: tuple[object, ...] = (type(node), *sorted(kept))
         match node:
-            case And():
-                return _intersection(_distinct(operands))
-            case Or():
-                return _union(_distinct(operands))
-            case _:
-                return rebuild(node, operands)
+            case And() | Or() if len(kept) == 1:
+                return operands[0]
+            case Anchor(own_id) | Project(_, own_id):
+                key += (own_id,)
+        return rebuild(node, tuple(kept.values())), numbers.setdefault(key, len(numbers))
 
-    return fold(query, keep_distinct)
+    return fold(query, keep_distinct)[0]
 
 
 def absorb(query: Query) -> Query:
@@ -227,6 +235,19 @@ def union_free_branches(
         case "demorgan":
             return (replace_unions(query),)
     assert_never(union)
+
+
+def capped(query: Query, union: UnionForm, cap: int) -> Query:
+    """The query, by De Morgan's law where its form of unions would take more than `cap` branches.
+
+    For parts that are no one's question, which must not be refused for how they are written.
+
+    >>> a, b, c, d = map(Anchor, range(4))
+    >>> capped((~a | ~b) & (~c | ~d), "dnf", 3) == ~(a & b) & ~(c & d)
+    True
+    """
+    fits = union == "demorgan" or not has_union(query) or count_branches(query) <= cap
+    return query if fits else to_de_morgan(query)
 
 
 def count_branches(query: Query) -> int:

@@ -21,6 +21,7 @@ from conekg.query.sparql_source import Order, SparqlSource
 from conekg.query.tokens import Span, look_up
 
 _ESCAPE = re.compile(r"\\(.)")  # of a sign in a prefixed name
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _SUPPORTED = (
     "answered are triples, the paths / ^ |, UNION, MINUS, VALUES of one variable, "
     "and FILTER with NOT EXISTS, EXISTS, =, !=, IN and NOT IN"
@@ -44,16 +45,16 @@ class Terms:
             "owl": "http://www.w3.org/2002/07/owl#",
         }
         for declaration in prologue:
+            iri = _resolved(self._base, str(declaration.iri))
             if declaration.name == "Base":
-                self._base = str(declaration.iri)
+                self._base = iri
             else:
-                iri = urljoin(self._base, str(declaration.iri))
                 self._prefixes[str(declaration.prefix or "")] = iri
 
     def iri(self, node: Any) -> str:
         """The full IRI of a node that is one, its prefix or base resolved."""
         if isinstance(node, URIRef):
-            return urljoin(self._base, str(node)) if self._base else str(node)
+            return _resolved(self._base, str(node))
         if getattr(node, "name", None) != "pname":
             raise self.unsupported(spoken(node), self.source.keyword("WHERE"))
         prefix = str(node.prefix or "")
@@ -103,6 +104,14 @@ class Terms:
         return self.source.error(
             f"SPARQL's {construct} is not answered here", span, hint=_SUPPORTED
         )
+
+
+def _resolved(base: str, iri: str) -> str:
+    """An IRI as it counts from a base; what is absolute stays as it is written."""
+    if not base or _SCHEME.match(iri):
+        return iri
+    # An empty fragment, as namespaces end in, is not for `urljoin`.
+    return urljoin(base, iri).removesuffix("#") + "#" * iri.endswith("#")
 
 
 def is_variable(node: Any) -> bool:
