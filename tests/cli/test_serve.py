@@ -22,6 +22,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+import conekg
 from conekg.answering.fit import fit
 from conekg.cli.main import app
 from conekg.errors import ConfigError
@@ -64,6 +65,8 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             raise ModuleNotFoundError(f"No module named {name!r}", name="fastapi")
         return real_import(name, *arguments, **options)
 
+    # Importing anew replaces the package's attribute as well, which later tests go by.
+    monkeypatch.setattr(conekg, "serving", None, raising=False)
     for module in [name for name in sys.modules if name.startswith("conekg.serving")]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setattr(builtins, "__import__", without_fastapi)
@@ -237,11 +240,26 @@ class TestSeveralProcesses:
             assert "Traceback" not in told
             assert is_gone(second)
 
-    def test_none_outlives_its_parent(self, run_folder: Path):
+    def test_none_outlives_its_parent(
+        self, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
         with served(run_folder, "--processes", "2") as (process, _):
             workers = workers_of(process)
+            assert list(tmp_path.glob("conekg-*"))
             process.kill()
             wait_until(lambda: all(is_gone(worker) for worker in workers))
+        assert not list(tmp_path.glob("conekg-*")), "nobody tidied up"
+
+    @pytest.mark.skipif(
+        signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="nohup runs these tests"
+    )
+    def test_they_end_with_their_terminal(self, run_folder: Path):
+        with served(run_folder, "--processes", "2") as (process, _):
+            workers = workers_of(process)
+            process.send_signal(signal.SIGHUP)
+            assert process.wait(30) == 0
+            assert all(is_gone(worker) for worker in workers)
 
     def test_what_they_cannot_load_is_told_once(self, run_folder: Path, tmp_path: Path):
         damaged = shutil.copytree(run_folder, tmp_path / "damaged")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import httpx
 import pytest
 from fastapi import APIRouter, FastAPI, Response
+from fastapi.exceptions import RequestValidationError
 
-from conekg.serving.body_route import BodyRoute, is_json
+from conekg.serving.body_route import BodyRoute, is_json, refuse_repeated
 from conekg.serving.schemas import AskRequest, ErrorResponse
 
 
@@ -99,6 +101,49 @@ def test_what_is_no_json_is_refused(both, body, content_type):
     own = send(both, "POST", "/echo/own", content=body, headers=headers)
     assert own.status_code == 422
     assert own.json()["detail"][0]["loc"][0] == "body"
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (b'{"query": "a", "query": "b"}', "query"),
+        (b'{"query": "a", "top_k": 3, "exclude": [], "top_k": 3}', "top_k"),
+        (b'{"query": "a", "qu\\u0065ry": "b"}', "query"),
+    ],
+)
+def test_a_field_given_twice_is_refused(both, body, name):
+    own, _ = post(both, body)
+    assert own.status_code == 422
+    (detail,) = own.json()["detail"]
+    assert detail["loc"] == ["body", name]
+    assert detail["msg"] == "given more than once"
+
+
+def test_a_wrong_content_type_is_told(both):
+    own, _ = post(both, b'{"query": "a"}', "text/plain")
+    assert "was sent as 'text/plain'" in own.json()["detail"][0]["msg"]
+
+
+class CountedName(str):
+    """A name that counts how often it is compared with another."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        CountedName.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_many_parameters_are_not_compared_each_with_each():
+    """The event loop does that: thousands of them, compared in pairs, kept it for seconds."""
+    names = [CountedName(f"a{number}") for number in range(300)]
+    params = SimpleNamespace(multi_items=lambda: [(name, "") for name in names])
+    refuse_repeated(SimpleNamespace(query_params=params))
+    assert CountedName.compared < 3_000
+    names.append(CountedName("a7"))
+    with pytest.raises(RequestValidationError):
+        refuse_repeated(SimpleNamespace(query_params=params))
 
 
 def test_both_are_described_alike(both):

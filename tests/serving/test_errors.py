@@ -118,5 +118,22 @@ def test_invalid_requests_name_the_field():
     assert describe_invalid([]).message
 
 
-def test_a_bare_status_has_words():
-    assert describe_status(405).kind == "method_not_allowed"
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(0, ", not 0"), (True, ", not true"), ("7", ', not "7"'), ({"a": 1}, ""), ("a" * 99, "")],
+)
+def test_a_short_value_that_does_not_fit_is_told(value, told):
+    detail = {"type": "int_type", "loc": ("body", "top_k"), "msg": "a number", "input": value}
+    assert describe_invalid([detail]).message == f"body.top_k: a number{told}"
+    extra = {**detail, "type": "extra_forbidden"}  # the name is wrong, whatever the value
+    assert describe_invalid([extra]).message == "body.top_k: a number"
+
+
+def test_a_bare_status_has_words_that_name_the_request():
+    refused = describe_status(405, "GET", "/api/ask")
+    assert refused.kind == "method_not_allowed"
+    assert refused.message == "'/api/ask' does not answer to GET"
+    missing = describe_status(404, "GET", "/api/aks")
+    assert (missing.kind, missing.message) == ("not_found", "there is nothing at '/api/aks'")
+    assert refused.hint == missing.hint == "GET /openapi.json describes every route"
+    assert describe_status(418, "GET", "/").message == "I'm a Teapot"

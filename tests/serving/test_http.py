@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 from dataclasses import fields
 from pathlib import Path
 
 import httpx
 import pytest
 
+from conekg.answering.explain import sector_cones
 from conekg.query.parse import parse_query
 from conekg.query.tokens import quote
 from conekg.serving.http import create_app
@@ -275,6 +277,51 @@ def test_parameters_given_twice_are_refused(served, address, name):
     assert error["message"] == f"query.{name}: given more than once"
 
 
+def test_fields_given_twice_are_refused(served):
+    """At any depth: only the last would be used."""
+    sent = {"content-type": "application/json"}
+    tree = b'{"tree": {"kind": "all", "kind": "all"}}'
+    for path, body, name in (
+        ("ask", b'{"query": "France", "query": "Spain"}', "query"),
+        ("parse", tree, "kind"),
+    ):
+        response = served.client.post(f"/api/{path}", content=body, headers=sent)
+        error = error_of(response, 422, "invalid_request")
+        assert error["message"] == f"body.{name}: given more than once"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "place"),
+    [
+        ("ask", {"query": "a" * 2001}, "query"),
+        ("ask", {"query": "France", "exclude": ["Spain", "a" * 2001]}, "exclude.1"),
+        ("explain", {"query": "France", "answer": "a" * 2001}, "answer"),
+    ],
+)
+def test_long_texts_are_named_by_their_place(served, path, body, place):
+    error = error_of(served.post(f"/api/{path}", **body), 413, "query_too_large")
+    assert error["message"] == f"{place} has 2001 characters; this server takes 2000"
+
+
+def test_a_client_that_hangs_up_within_its_body_is_not_taken_at_half_a_word(start_server, answerer):
+    with start_server(answerer) as own:
+        host, port = own.url.removeprefix("http://").split(":")
+        body = b'{"query": "France"}'
+        head = b"POST /api/ask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        with socket.create_connection((host, int(port)), timeout=30) as client:
+            client.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n")
+            client.sendall(b"%x\r\n%s\r\n" % (len(body), body))
+            client.shutdown(socket.SHUT_WR)
+            assert client.recv(1000) == b""
+        counted = 'conekg_requests_total{method="POST",route="/api/ask",status="%d"} 1\n'
+        for _ in range(500):
+            text = own.get("/metrics").text
+            if "/api/ask" in text:
+                break
+        assert counted % 400 in text
+        assert counted % 200 not in text
+
+
 def test_malformed_bodies_are_refused(served):
     url = "/api/ask"
     sent = {"content-type": "application/json"}
@@ -348,12 +395,33 @@ def test_a_query_of_many_branches_is_understood_and_answered_in_one(served, answ
     assert parsed.status_code == 200
     assert parsed.json()["branches"] == 17
     assert served.post("/api/parse", tree=parsed.json()["tree"]).json() == parsed.json()
-    assert served.post("/api/ask", query=query, union="demorgan").status_code == 200
     for path in ("explain", "ask", "cones"):
         answer = {} if path == "ask" else {"answer": "Spain"}
         error = error_of(served.post(f"/api/{path}", query=query, **answer), 413, "query_too_large")
         assert "17 union-free branches; this server takes 16" in error["message"]
-        assert ("demorgan" in error["hint"]) == (path != "cones")
+        assert "demorgan" in error["hint"]
+        by_law = served.post(f"/api/{path}", query=query, union="demorgan", **answer)
+        assert by_law.status_code == 200
+
+
+def test_cones_are_those_that_the_question_is_ranked_by(served, answerer):
+    query = "France.borders | Spain.borders"
+    asked = {"query": query, "answer": "Portugal", "dimensions": 5}
+    by_branch, by_law = (
+        served.post("/api/cones", **asked, union=union).json() for union in ("dnf", "demorgan")
+    )
+    assert served.post("/api/cones", **asked).json() == by_branch
+    for body, union in ((by_branch, "dnf"), (by_law, "demorgan")):
+        tree = parse_query(query, answerer.graph.vocabulary)
+        portugal = answerer.graph.vocabulary.entities.id_of("Portugal")
+        cones = sector_cones(
+            answerer, tree, portugal, dimensions=range(answerer.model.dim), union=union
+        )
+        own = {cone.dimension: cone for cone in cones}
+        for cone in body["cones"]:
+            assert cone["half_aperture"] == pytest.approx(own[cone["dimension"]].half_aperture)
+            assert cone["axis"] == pytest.approx(own[cone["dimension"]].axis)
+    assert by_branch["cones"] != by_law["cones"]
 
 
 def test_chunked_bodies_are_bounded_too(served):
@@ -401,3 +469,11 @@ def test_the_api_key_guards_the_api_and_nothing_else(start_server, answerer):
 
 def test_without_a_key_the_api_description_mentions_none(answerer):
     assert "securitySchemes" not in create_app(answerer).openapi()["components"]
+
+
+def test_what_may_change_is_never_kept_by_a_browser_and_the_page_only_if_it_is_asked_about(served):
+    kept = {
+        path: served.get(path).headers["cache-control"] for path in ("/", "/api/about", "/health")
+    }
+    assert set(kept.values()) == {"no-store"}
+    assert served.get("/static/main.js").headers["cache-control"] == "no-cache"

@@ -858,6 +858,77 @@ def test_awkward_names_are_shown_whole_on_a_narrow_screen(open_page, start_serve
         expect(page.get_by_label("Ask the graph")).to_have_value('"😀😀" & Bea')
 
 
+def test_no_answer_is_told_by_what_was_asked_for(open_page):
+    page = open_page()
+    field, summary = page.get_by_label("Ask the graph"), page.locator("ck-answers .summary")
+    field.fill("France.borders & !France.borders")
+    field.press("Enter")
+    expect(summary).to_have_text("Nothing answers this question.")
+    page.get_by_text("known", exact=True).first.click()
+    expect(summary).to_have_text("No known answer.")
+
+
+def test_no_word_of_a_name_is_torn_on_the_narrowest_screens(open_page):
+    """320 pixels, or 1,280 at four times the size; only names without a space may break."""
+    page = open_page(viewport={"width": 320, "height": 640})
+    ask(page, '"South America".^in_subregion.capital')
+    broken = page.locator(".answer-name").evaluate_all(
+        """(names) => names.flatMap((name) => {
+          const text = name.firstChild, range = document.createRange();
+          return [...text.data.matchAll(/\\S+/g)].filter(({ 0: word, index }) => {
+            range.setStart(text, index);
+            range.setEnd(text, index + word.length);
+            return range.getClientRects().length > 1;
+          }).map(([word]) => word);
+        })"""
+    )
+    assert broken == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+def test_a_long_list_of_answers_keeps_its_place_while_one_is_explained(open_page):
+    page = open_page()
+    ask(page, "France.borders")
+    for count in (30, 90):
+        page.get_by_role("button", name="Show more").click()
+        expect(page.locator(".answer")).to_have_count(count)
+    last = page.locator(".answer button").last
+    last.click()
+    expect(page.locator(".why-card")).to_be_in_viewport()
+    expect(last).to_be_in_viewport()
+
+
+def test_names_that_run_from_right_to_left_keep_their_signs(open_page, start_server):
+    """The bracket that ends such a name stands at its left end, wherever the name is shown."""
+    name = "القاهرة (مصر)"
+    vocabulary = Vocabulary(NameTable("entity", [name, "Bea"]), NameTable("relation", ["knows"]))
+    none = np.empty((0, 3), dtype=np.int32)
+    train = with_inverses(np.array([[1, 0, 0]], dtype=np.int32))
+    graph = KnowledgeGraph("names", vocabulary, {"train": train, "valid": none, "test": none})
+    with start_server(Answerer(graph, build_model("cone", 2, 2, {"dim": 4, "hidden": 4}))) as own:
+        page = open_page(own.url)
+        ask(page, "Bea.knows")
+        page.locator(".answer button").filter(has_text=name).click()
+        expect(page.locator("ck-cones .verdict strong")).to_have_text(name)
+        places = (
+            ".answer-name",
+            "#explanation-title bdi",
+            ".why-card strong",
+            ".cones-card strong",
+        )
+        for place in places:
+            shown = page.locator(place).filter(has_text=name)
+            bracket, first = shown.evaluate(
+                """(shown) => [shown.firstChild.data.length - 1, 0].map((index) => {
+                  const range = document.createRange();
+                  range.setStart(shown.firstChild, index);
+                  range.setEnd(shown.firstChild, index + 1);
+                  return range.getBoundingClientRect().left;
+                })"""
+            )
+            assert bracket < first, place
+
+
 def test_the_api_page_works_offline(open_page, served):
     page = open_page(allow=("apple-mobile-web-app",))
     page.goto(f"{served.url}/docs")

@@ -19,7 +19,7 @@ from conekg.errors import ConfigError
 from conekg.query.parse import parse_query
 from conekg.serving import service
 from conekg.serving.limits import Limits
-from conekg.serving.server import open_sockets
+from conekg.serving.server import open_sockets, stop_signals
 from conekg.serving.worker import Settings, load_app
 from restless_client import ask_until_refused
 from untrained_run import untrained_run
@@ -283,7 +283,8 @@ def test_a_stopping_server_answers_what_it_has_accepted(start_server, held, ask_
 
 
 SCRIPT = """
-import threading, time
+import signal, threading, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where these tests are run by nohup
 from conekg.answering.engine import Answerer
 from conekg.graph.geography import load_geography
 from conekg.model.catalog import build_model
@@ -353,7 +354,8 @@ def test_a_connection_on_which_nobody_asks_is_closed_in_time(start_server, answe
             assert told.startswith(b"HTTP/1.1 200")
 
 
-def test_sigterm_ends_a_real_process_after_its_answers(ask_many):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_end_a_real_process_after_its_answers(ask_many, number):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, text=True, env=environment
@@ -365,12 +367,22 @@ def test_sigterm_ends_a_real_process_after_its_answers(ask_many):
         accepted = ask_many(url, ["France.borders"] * 8)
         assert process.stdout.readline() == "scoring\n"
         time.sleep(0.3)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         assert [each.result().status_code for each in accepted] == [200] * 8
-        assert process.wait(60) in (0, -signal.SIGTERM)
+        assert process.wait(60) == 0
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_server_started_by_nohup_outlives_its_terminal():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert set(stop_signals()) == {signal.SIGINT, signal.SIGTERM}
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        assert set(stop_signals()) == {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def is_up(url: str) -> bool:

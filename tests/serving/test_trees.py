@@ -131,18 +131,18 @@ def test_the_name_that_is_too_much_is_located():
 def test_the_limit_of_branches_is_exact():
     union = Or(tuple(Anchor(entity_id) for entity_id in range(17)))
     assert num_branches(union) == 17
-    check_branches(union, Limits(query_branches=17), "")
+    check_branches(union, "dnf", Limits(query_branches=17))
     with pytest.raises(QueryTooLargeError, match="17 union-free branches; this server takes 16"):
-        check_branches(union, Limits(query_branches=16), "")
+        check_branches(union, "dnf", Limits(query_branches=16))
 
 
 def test_what_is_said_twice_is_counted_once():
     union = Or((Anchor(0), Anchor(1).project(0)))
     assert num_branches(union & union) == 2
-    check_branches(And((union,) * 10), Limits(query_branches=2), "")
+    check_branches(And((union,) * 10), "dnf", Limits(query_branches=2))
 
 
 def test_long_texts_are_refused():
-    assert check_text("abc", Limits(query_chars=3)) == "abc"
+    assert check_text("abc", Limits(query_chars=3), "query") == "abc"
     with pytest.raises(QueryTooLargeError, match="4 characters"):
-        check_text("abcd", Limits(query_chars=3))
+        check_text("abcd", Limits(query_chars=3), "query")

@@ -8,13 +8,15 @@ Bodies that cannot be read are refused with the place where reading them failed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+import json
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, get_type_hints
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 
 class BodyRoute(APIRoute):
@@ -30,17 +32,17 @@ class BodyRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             refuse_parameters(request)
-            if not is_json(request.headers.get("content-type", "")):
-                raise _invalid("the body must be sent as application/json")
+            kind = request.headers.get("content-type", "")
+            if not is_json(kind):
+                sent = f"as {kind!r}" if kind else "without a content type"
+                raise _invalid(f"the body was sent {sent}; send it as 'application/json'")
+            text = await request.body()
             try:
-                body = model.model_validate_json(await request.body())
+                body = model.model_validate_json(text)
             except ValidationError as error:
-                details = error.errors(
-                    include_url=False, include_context=False, include_input=False
-                )
-                raise RequestValidationError(
-                    [{**detail, "loc": ("body", *detail["loc"])} for detail in details]
-                ) from None
+                details = error.errors(include_url=False, include_context=False)
+                raise RequestValidationError([_of_body(detail) for detail in details]) from None
+            refuse_repeated_fields(text)
             return await endpoint(body)
 
         return handle
@@ -62,12 +64,30 @@ def refuse_repeated(request: Request) -> None:
 
     Only the last would be used.
     """
-    names = [name for name, _ in request.query_params.multi_items()]
+    name = _repeated(name for name, _ in request.query_params.multi_items())
+    if name is not None:
+        raise _given_twice("query", name)
+
+
+def refuse_repeated_fields(body: bytes) -> None:
+    """Fail where an object of a JSON text has a field twice; only the last would be used."""
+
+    def check(pairs: list[tuple[str, object]]) -> None:
+        name = _repeated(name for name, _ in pairs)
+        if name is not None:
+            raise _given_twice("body", name)
+
+    json.loads(body, object_pairs_hook=check)
+
+
+def _repeated(names: Iterable[str]) -> str | None:
+    """The first name that has come before."""
+    seen: set[str] = set()
     for name in names:
-        if names.count(name) > 1:
-            raise RequestValidationError(
-                [{"type": "repeated", "loc": ("query", name), "msg": "given more than once"}]
-            )
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def is_json(content_type: str) -> bool:
@@ -78,6 +98,20 @@ def is_json(content_type: str) -> bool:
     """
     kind, _, rest = content_type.partition(";")[0].strip().lower().partition("/")
     return kind == "application" and (rest == "json" or rest.endswith("+json"))
+
+
+def _of_body(detail: ErrorDetails) -> dict[str, Any]:
+    """What does not fit, as the framework tells it; a text that cannot be read is not repeated."""
+    told = {**detail, "loc": ("body", *detail["loc"])}
+    if detail["type"] == "json_invalid":
+        del told["input"]
+    return told
+
+
+def _given_twice(place: str, name: str) -> RequestValidationError:
+    return RequestValidationError(
+        [{"type": "repeated", "loc": (place, name), "msg": "given more than once"}]
+    )
 
 
 def _invalid(message: str) -> RequestValidationError:

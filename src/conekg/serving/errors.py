@@ -7,9 +7,10 @@ gets a sentence of ours.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -50,6 +51,10 @@ class BodyTooLargeError(ConeKGError):
     """A request body beyond the limit."""
 
 
+class HeadTooLargeError(ConeKGError):
+    """A request whose line and headers are beyond the limit."""
+
+
 class MissingKeyError(ConeKGError):
     """A request without the API key the server was started with."""
 
@@ -69,6 +74,7 @@ STATUS: dict[type[ConeKGError], int] = {
     ConfigError: 422,
     QueryError: 422,
     UnsupportedOperatorError: 422,
+    HeadTooLargeError: 431,
     CheckpointError: 500,
     DataError: 500,
     DownloadError: 500,
@@ -134,7 +140,8 @@ def _hint_of(error: ConeKGError) -> str | None:
 def describe_invalid(details: Sequence[Any]) -> ErrorBody:
     """What a client is told about a request that does not fit its schema."""
     problems = [
-        f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in list(details)[:5]
+        f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}{_value_of(detail)}"
+        for detail in list(details)[:5]
     ]
     return ErrorBody(
         status=422,
@@ -144,10 +151,32 @@ def describe_invalid(details: Sequence[Any]) -> ErrorBody:
     )
 
 
-def describe_status(status: int) -> ErrorBody:
+def _value_of(detail: Mapping[str, Any]) -> str:
+    """The value that does not fit, where it is short enough to be read at a glance."""
+    value = detail.get("input")
+    if not isinstance(value, str | int | float) or detail["type"] in _ABOUT_NO_VALUE:
+        return ""
+    written = json.dumps(value, ensure_ascii=False)
+    return f", not {written}" if len(written) <= _GLANCE else ""
+
+
+_ABOUT_NO_VALUE = {"extra_forbidden", "json_invalid", "missing"}
+_GLANCE = 60
+
+
+def describe_status(status: int, method: str, path: str) -> ErrorBody:
     """What a client is told where only a status is known, such as 404 for a missing route."""
     phrase = HTTPStatus(status).phrase
-    return ErrorBody(status=status, kind=phrase.lower().replace(" ", "_"), message=phrase)
+    messages = {
+        HTTPStatus.NOT_FOUND: f"there is nothing at {path!r}",
+        HTTPStatus.METHOD_NOT_ALLOWED: f"{path!r} does not answer to {method}",
+    }
+    return ErrorBody(
+        status=status,
+        kind=phrase.lower().replace(" ", "_"),
+        message=messages.get(HTTPStatus(status), phrase),
+        hint="GET /openapi.json describes every route",
+    )
 
 
 def error_response(body: ErrorBody, retry_after_s: int) -> JSONResponse:

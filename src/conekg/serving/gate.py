@@ -16,6 +16,7 @@ from functools import lru_cache
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conekg.errors import ConeKGError
+from conekg.serving.connection import too_large
 from conekg.serving.errors import (
     INTERNAL_MESSAGE,
     BodyTooLargeError,
@@ -106,6 +107,7 @@ class Gate:
         )
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._check_head(scope)
         self._check_host(scope)
         is_api = scope["path"].startswith("/api/")
         if is_api or scope["path"] == "/metrics":
@@ -133,6 +135,14 @@ class Gate:
         if scope["path"] in self._paths:
             return str(scope["path"])
         return "/static" if scope["path"].startswith("/static/") else "other"
+
+    def _check_head(self, scope: Scope) -> None:
+        """Heads that come at once; a connection itself stops those that go on and on."""
+        size = len(scope["path"]) + len(scope["query_string"])
+        for name, value in scope["headers"]:
+            size += len(name) + len(value) + 4  # the colon, the space and the end of the line
+        if size > self._limits.head_bytes:
+            raise too_large(self._limits)
 
     def _check_host(self, scope: Scope) -> None:
         """Every route is checked; a request without the header is from no browser."""
@@ -164,19 +174,23 @@ class Gate:
         """The whole body, bounded in size and time before anything parses it."""
         limit = self._limits.body_bytes
         declared = dict(scope["headers"]).get(b"content-length", b"0")
-        too_large = BodyTooLargeError(f"the request body exceeds {limit} bytes")
+        beyond = BodyTooLargeError(
+            f"the request body exceeds {limit} bytes", hint="ask for less at a time"
+        )
         if not declared.isdigit() or int(declared) > limit:
-            raise too_large
+            raise beyond
         chunks: list[bytes] = []
         size = 0
         try:
             async with asyncio.timeout(self._limits.timeout_s):
                 while True:
                     message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ConeKGError(f"the client hung up after {size} bytes of the body")
                     chunk = message.get("body", b"")
                     size += len(chunk)
                     if size > limit:
-                        raise too_large
+                        raise beyond
                     chunks.append(chunk)
                     if not message.get("more_body", False):
                         return b"".join(chunks)

@@ -58,7 +58,8 @@ from conekg.version import VERSION
 STATIC = Path(__file__).parent / "static"
 
 ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorResponse} for status in (400, 401, 404, 413, 421, 422, 500, 503, 504)
+    status: {"model": ErrorResponse}
+    for status in (400, 401, 404, 413, 421, 422, 431, 500, 503, 504)
 }
 """Every status an API route may fail with; all have the one error shape."""
 
@@ -231,9 +232,10 @@ def _add_error_handlers(app: FastAPI, limits: Limits) -> None:
         assert isinstance(error, RequestValidationError)
         return error_response(describe_invalid(error.errors()), limits.retry_after_s)
 
-    async def refused(_: Request, error: Exception) -> JSONResponse:
+    async def refused(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
-        response = error_response(describe_status(error.status_code), limits.retry_after_s)
+        body = describe_status(error.status_code, request.method, request.url.path)
+        response = error_response(body, limits.retry_after_s)
         response.headers.update(error.headers or {})
         return response
 

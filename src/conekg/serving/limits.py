@@ -37,6 +37,8 @@ class Limits:
     """Dimensions one picture of the cones shows."""
     body_bytes: int = 65_536
     """Bytes of a request body."""
+    head_bytes: int = 65_536
+    """Bytes of the address and the headers of a request."""
     concurrent_requests: int = 256
     """API requests being worked on at once; one more is answered 503 with Retry-After."""
     batch_queries: int = 64
@@ -51,10 +53,11 @@ class Limits:
     """Explanations and pictures of cones being worked on at once, waiting included; one more is
     answered 503 with Retry-After."""
     timeout_s: float = 10.0
-    """Seconds a request may take, waiting included."""
+    """Seconds a request may take, waiting included, once its headers are here; they have as
+    long to come."""
     keep_alive_s: int = 30
-    """Seconds a connection stays open on which nobody asks; more than the five after which common
-    clients stop using theirs, so that no request crosses the closing."""
+    """Seconds a connection stays open on which nobody asks, or has asked yet; more than the five
+    after which common clients stop using theirs, so that no request crosses the closing."""
     shutdown_s: float = 30.0
     """Seconds a stopping server gives accepted requests to finish."""
     farewell_s: float = 1.0

@@ -19,10 +19,9 @@ from pathlib import Path
 from types import FrameType
 
 from conekg.errors import ConeKGError
+from conekg.serving.server import stop_signals
 from conekg.serving.share import Share
 from conekg.serving.worker import Ready, Settings, run_worker
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def serve_processes(
@@ -78,7 +77,7 @@ class _Family:
             self._is_told_to_stop = True
             self._terminate()
 
-        before = {number: signal.signal(number, stop) for number in _SIGNALS}
+        before = {number: signal.signal(number, stop) for number in stop_signals()}
         try:
             yield
         finally:

@@ -214,6 +214,7 @@ class ConesRequest(Request):
     query: Text
     answer: Text
     dimensions: int = Field(default=8, ge=1)
+    union: Literal["dnf", "demorgan"] = "dnf"
 
 
 class ConeItem(Response):

@@ -1,7 +1,8 @@
 """The process around the application: its socket, its settings, its orderly end.
 
-uvicorn does the work. On SIGTERM or SIGINT it stops listening, lets every request
-that has arrived finish, then ends the application, which drains the scoring thread.
+uvicorn does the work. On SIGTERM or SIGINT, or when its terminal is closed, it stops listening,
+lets every request that has arrived finish, then ends the application, which drains the scoring
+thread.
 Connections are not closed between two requests of a busy client but by an answer that
 says so, which no request can cross.
 """
@@ -9,14 +10,18 @@ says so, which no request can cross.
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import uvicorn
 from fastapi import FastAPI
 
 from conekg.errors import ConfigError
+from conekg.serving.connection import connections_of
 from conekg.serving.limits import Limits
 
 
@@ -80,6 +85,22 @@ class Server(uvicorn.Server):
         self._farewell_s = farewell_s
         self._on_ready = on_ready
 
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop in order on a signal to end, and end as a program that has done its work.
+
+        uvicorn would raise the signal again after the last answer.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield  # only there signals are heard
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in stop_signals()}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application, then listen, then tell."""
         await super().startup(sockets=sockets)
@@ -99,6 +120,14 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """The signals to end on; the end of the terminal only where nobody said to outlive it."""
+    hang_up = getattr(signal, "SIGHUP", None)  # not everywhere
+    if hang_up is None or signal.getsignal(hang_up) is signal.SIG_IGN:  # by nohup
+        return (signal.SIGINT, signal.SIGTERM)
+    return (signal.SIGINT, signal.SIGTERM, hang_up)
+
+
 def make_server(
     app: FastAPI,
     limits: Limits,
@@ -112,6 +141,7 @@ def make_server(
         lifespan="on",
         log_level="info" if access_log else "warning",
         access_log=access_log,
+        http=connections_of(limits),
         server_header=False,
         proxy_headers=False,
         backlog=2048,

@@ -65,7 +65,7 @@ class Service:
     async def ask(self, request: AskRequest) -> AskResponse:
         """Ranked answers."""
         self._check_count("top_k", request.top_k, self._limits.top_k)
-        self._check_count("exclude", len(request.exclude), self._limits.excluded)
+        self._check_count("the length of exclude", len(request.exclude), self._limits.excluded)
 
         def understand() -> Understood:
             return self._understand(
@@ -73,7 +73,10 @@ class Service:
                     self._parse(request.query),
                     request.top_k,
                     request.only,
-                    tuple(check_text(name, self._limits) for name in request.exclude),
+                    tuple(
+                        check_text(name, self._limits, f"exclude.{index}")
+                        for index, name in enumerate(request.exclude)
+                    ),
                     request.known_graph,
                     request.union,
                     request.keep_contradicted,
@@ -90,7 +93,7 @@ class Service:
         def understand() -> tuple[Understood, int]:
             query = self._parse(request.query)
             question = Question(query, known_graph=request.known_graph, union=request.union)
-            return self._understand(question), self._entity_id(request.answer)
+            return self._understand(question), self._entity_id(request.answer, "answer")
 
         async with self._scorer.in_time():
             question, entity_id = await self._scorer.read(understand, request.query)
@@ -108,13 +111,19 @@ class Service:
 
         def understand() -> tuple[Query, int]:
             query = self._parse(request.query)
-            check_branches(query, self._limits, "ask for its parts one at a time")
-            return query, self._entity_id(request.answer)
+            check_branches(query, request.union, self._limits)
+            return query, self._entity_id(request.answer, "answer")
 
         async with self._scorer.in_time():
             query, entity_id = await self._scorer.read(understand, request.query)
             cones = await self._scorer.explain(
-                lambda: sector_cones(self._answerer, query, entity_id, dimensions=range(dim))
+                lambda: sector_cones(
+                    self._answerer,
+                    query,
+                    entity_id,
+                    dimensions=range(dim),
+                    union=request.union,
+                )
             )
         # A fair sample: evenly spaced from the narrowest cone to the widest.
         by_width = sorted(cones, key=lambda cone: cone.half_aperture)
@@ -165,7 +174,7 @@ class Service:
     def _completions(self, prefix: str, limit: int) -> EntitiesResponse:
         self._check_count("limit", limit, self._limits.completions)
         table = self._vocabulary.entities
-        ids = table.with_prefix(check_text(prefix, self._limits), limit)
+        ids = table.with_prefix(check_text(prefix, self._limits, "prefix"), limit)
         return EntitiesResponse(
             entities=[
                 CompletionItem(
@@ -180,7 +189,7 @@ class Service:
 
     def _facts(self, entity: str, split: Split, limit: int) -> NeighborsResponse:
         self._check_count("limit", limit, self._limits.completions)
-        entity_id = self._entity_id(entity)
+        entity_id = self._entity_id(entity, "entity")
         adjacency = self._answerer.graph.adjacency(split)
         groups = []
         for relation_id in adjacency.relations_of(entity_id).tolist():
@@ -197,7 +206,7 @@ class Service:
 
     def _parse(self, text: str) -> Query:
         query = parse_query(
-            check_text(text, self._limits),
+            check_text(text, self._limits, "query"),
             self._vocabulary,
             max_length=self._limits.query_chars,
             max_depth=self._limits.query_depth,
@@ -207,13 +216,11 @@ class Service:
 
     def _understand(self, question: Question) -> Understood:
         assert not isinstance(question.query, str), "queries are parsed under the server's limits"
-        if question.union == "dnf":
-            hint = 'ask for its parts one at a time, or send "union": "demorgan": one branch always'
-            check_branches(question.query, self._limits, hint)
+        check_branches(question.query, question.union, self._limits)
         return self._answerer.understand(question)
 
-    def _entity_id(self, name: str) -> int:
-        return self._vocabulary.entities.id_of(check_text(name, self._limits))
+    def _entity_id(self, name: str, place: str) -> int:
+        return self._vocabulary.entities.id_of(check_text(name, self._limits, place))
 
     def _entity(self, entity_id: int) -> EntityItem:
         table = self._vocabulary.entities

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import assert_never
 
+from conekg.answering.answer import Union
 from conekg.answering.understand import settled
 from conekg.errors import QueryError, QueryTooLargeError, UnknownNameError
 from conekg.graph.vocabulary import Vocabulary
@@ -151,14 +152,14 @@ def _size_of(shape: Shape) -> tuple[int, int]:
     return len(subtrees(shape.template)), depth(shape.template)
 
 
-def check_branches(query: Query, limits: Limits, hint: str) -> None:
-    """Raise `QueryTooLargeError` with the hint where a query has more branches than allowed."""
-    branches = num_branches(query)
+def check_branches(query: Query, union: Union, limits: Limits) -> None:
+    """Raise `QueryTooLargeError` where a query has more branches than allowed."""
+    branches = 1 if union == "demorgan" else num_branches(query)
     if branches > limits.query_branches:
         raise QueryTooLargeError(
             f"the query has {branches:,} union-free branches; "
             f"this server takes {limits.query_branches:,}",
-            hint=hint,
+            hint='ask for its parts one at a time, or send "union": "demorgan": one branch always',
         )
 
 
@@ -172,11 +173,12 @@ def _branches_of_shape(shape: Shape) -> int:
     return count_branches(shape.template)
 
 
-def check_text(text: str, limits: Limits) -> str:
+def check_text(text: str, limits: Limits, place: str) -> str:
     """The text itself, or `QueryTooLargeError` where it is longer than the server takes."""
     if len(text) > limits.query_chars:
         raise QueryTooLargeError(
-            f"the text has {len(text)} characters; this server takes {limits.query_chars}"
+            f"{place} has {len(text)} characters; this server takes {limits.query_chars}",
+            hint="ask for its parts one at a time" if place == "query" else None,
         )
     return text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import threading
 from contextlib import suppress
@@ -75,7 +76,7 @@ def run_worker(
 
     Sends the parent a `Ready`, or the message and the hint of what went wrong.
     """
-    with suppress(KeyboardInterrupt):  # of a server: raised again once the last answer is out
+    with suppress(KeyboardInterrupt):  # while the run is loaded; later the server hears it
         try:
             app, ready = load_app(settings, share)
         except ConeKGError as error:
@@ -87,14 +88,19 @@ def run_worker(
             on_ready=lambda: parent.send(ready),
             access_log=settings.access_log,
         )
-        threading.Thread(target=_stop_without, args=(parent, server), daemon=True).start()
+        orphaned = threading.Event()
+        watching = (parent, server, orphaned)
+        threading.Thread(target=_stop_without, args=watching, daemon=True).start()
         server.run(sockets=[listening])
+        if orphaned.is_set():  # nobody else is left to tidy up
+            shutil.rmtree(share.folder, ignore_errors=True)
 
 
-def _stop_without(parent: Connection, server: Server) -> None:
+def _stop_without(parent: Connection, server: Server, orphaned: threading.Event) -> None:
     """Wait for the parent's end of the connection to close: nobody else would stop this server."""
     with suppress(EOFError, OSError):
         parent.recv()
+    orphaned.set()
     server.should_exit = True
 
 

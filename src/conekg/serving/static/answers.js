@@ -66,7 +66,7 @@ class Answers extends HTMLElement {
   show(response, { mayHaveMore }) {
     this.classList.remove("is-waiting");
     this.filters.hidden = false;
-    this.summary.textContent = summarise(response);
+    this.summary.textContent = summarise(response, this.only);
     const labels = response.answers.map((answer) => answer.label);
     const shared = new Set(labels.filter((label, place) => labels.indexOf(label) !== place));
     this.list.replaceChildren(
@@ -101,7 +101,7 @@ class Answers extends HTMLElement {
         html("span", { class: "rank" }, String(answer.rank)),
         html(
           "span",
-          { class: "answer-name", title: answer.label === answer.name ? null : answer.name },
+          { class: "answer-name", dir: "auto", title: answer.label === answer.name ? null : answer.name },
           shared ? `${answer.label} (${answer.name})` : answer.label,
         ),
         html("span", { class: `badge badge-${kind}`, title }, badge(kind), kind),
@@ -134,8 +134,8 @@ function bar(probability) {
   );
 }
 
-function summarise(response) {
-  if (response.answers.length === 0) return "No answer of this kind.";
+function summarise(response, only) {
+  if (response.answers.length === 0) return only ? `No ${only} answer.` : "Nothing answers this question.";
   const known = `${response.num_known} known`;
   const out = response.num_contradicted > 0 ? `${response.num_contradicted} ruled out` : null;
   const expected =

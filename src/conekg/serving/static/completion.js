@@ -71,7 +71,7 @@ export class Completion {
             "aria-selected": "false",
             onclick: () => this.take(index),
           },
-          html("span", { class: "completion-title" }, item.title),
+          html("span", { class: "completion-title", dir: "auto" }, item.title),
           item.note ? html("span", { class: "completion-note" }, item.note) : null,
         ),
       ),

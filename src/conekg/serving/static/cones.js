@@ -31,7 +31,7 @@ class Cones extends HTMLElement {
       html(
         "p",
         { class: "verdict" },
-        html("strong", {}, response.answer.label),
+        html("strong", { dir: "auto" }, response.answer.label),
         ` lies inside ${share} cones: ${member ? "enough" : "too few"} to count as a member of the set. `,
         `Here are ${response.cones.length} of them, from narrow to wide.`,
       ),

@@ -71,7 +71,7 @@ class Explanation extends HTMLElement {
     const { witness } = this;
     const guesses = witness.parts.filter((part) => part.kind === "guess").length;
     const against = witness.parts.filter((part) => part.kind === "contradicted").length;
-    const name = html("strong", {}, witness.answer.label);
+    const name = html("strong", { dir: "auto" }, witness.answer.label);
     if (witness.facts_only) return html("p", { class: "verdict" }, name, " follows from facts alone.");
     if (against > 0) return html("p", { class: "verdict" }, "The graph’s facts speak against ", name, ".");
     const many = guesses === 1 ? "one guess" : `${guesses} guesses`;
@@ -106,7 +106,10 @@ class Explanation extends HTMLElement {
           html(
             "span",
             { class: "candidates" },
-            variable.candidates.map((each) => each.label).join(", "),
+            variable.candidates.flatMap((each, index) => [
+              index > 0 ? ", " : null,
+              html("bdi", {}, each.label),
+            ]),
           ),
         ),
       );

@@ -8,7 +8,7 @@ import "/static/notice.js";
 import "/static/question.js";
 import "/static/reading.js";
 import * as api from "/static/api.js";
-import { debounce } from "/static/dom.js";
+import { debounce, html } from "/static/dom.js";
 
 const PAGE_OF_ANSWERS = 10;
 const ABOUT_THE_TEXT = new Set([
@@ -191,7 +191,7 @@ async function explain(answer) {
     );
     if (!both) return;
     settle("explain");
-    part("#explanation-title").textContent = `Why ${answer.label}`;
+    part("#explanation-title").replaceChildren("Why ", html("bdi", {}, answer.label));
     const [why, picture] = details;
     why.hidden = false;
     picture.hidden = both[1].cones.length === 0;

@@ -1,0 +1,126 @@
+"""Connections that keep a server waiting, over real sockets."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from unittest.mock import Mock
+
+import pytest
+
+from conekg.serving.connection import Connection
+from conekg.serving.limits import Limits
+
+HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@contextmanager
+def connected(served) -> Iterator[socket.socket]:
+    host, port = served.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # each piece at once
+        yield connection
+
+
+def all_of(connection: socket.socket) -> bytes:
+    """What the server says until it hangs up."""
+    told = b""
+    try:
+        while part := connection.recv(65_536):
+            told += part
+    except ConnectionResetError:
+        pass  # it hung up on what was still being sent
+    return told
+
+
+def error_in(told: bytes) -> dict:
+    head, _, body = told.rpartition(b"\r\n\r\n")
+    error = json.loads(body)["error"]
+    last = head[head.rindex(b"HTTP/1.1 ") :].lower()
+    assert last.startswith(b"http/1.1 %d " % error["status"])
+    assert b"content-length: %d" % len(body) in last.split(b"\r\n")
+    assert b"connection: close" in last.split(b"\r\n")
+    return error
+
+
+@pytest.mark.parametrize("said", [b"", b"\r\n"])
+def test_a_connection_on_which_nobody_has_asked_is_closed_in_time(start_server, answerer, said):
+    with start_server(answerer, Limits(keep_alive_s=1)) as served, connected(served) as silent:
+        silent.sendall(said)
+        assert all_of(silent) == b""
+
+
+def test_a_blank_line_after_an_answer_is_no_request(start_server, answerer):
+    with start_server(answerer, Limits(keep_alive_s=1)) as served, connected(served) as silent:
+        silent.sendall(HEAD + b"\r\n")
+        assert silent.recv(65_536).startswith(b"HTTP/1.1 200")
+        silent.sendall(b"\r\n")
+        all_of(silent)  # ends, because the server hangs up
+
+
+def test_an_answer_that_is_being_worked_on_goes_before_a_slow_head():
+    connection = Connection.__new__(Connection)
+    connection.transport, connection.loop = Mock(), Mock()
+    connection.transport.is_closing.return_value = False
+    connection.cycle = SimpleNamespace(response_complete=False)
+    connection._is_in_head = True
+    connection._give_up()
+    connection.transport.write.assert_not_called()
+    connection.transport.close.assert_not_called()
+    connection.loop.call_later.assert_called_once()
+
+
+@pytest.mark.parametrize("before", [b"", HEAD + b"\r\n"])
+def test_a_head_that_does_not_end_is_given_up_in_time(start_server, answerer, before):
+    with start_server(answerer, Limits(timeout_s=0.5)) as served, connected(served) as slow:
+        slow.sendall(before + HEAD)
+        told = all_of(slow)
+        assert told.count(b"HTTP/1.1 200") == (1 if before else 0)
+        error = error_in(told)
+    assert (error["status"], error["kind"]) == (504, "request_timeout")
+    assert "head of the request" in error["message"]
+
+
+def test_a_request_in_pieces_is_answered_and_so_is_the_next(start_server, answerer):
+    """Each head is within the limit, both together are not."""
+    limits = Limits(timeout_s=20, head_bytes=300)
+    with start_server(answerer, limits) as served, connected(served) as slow:
+        for end in (b"\r\n", b"Connection: close\r\n\r\n"):
+            for piece in (HEAD, b"X-Long: " + b"a" * 200, b"\r\n", end):
+                slow.sendall(piece)
+                assert served.get("/health").status_code == 200  # so that each is read apart
+        assert all_of(slow).count(b'{"status":"ok"}') == 2
+
+
+def test_a_head_without_end_is_refused_before_it_fills_the_memory(start_server, answerer):
+    with start_server(answerer, Limits(head_bytes=10_000)) as served, connected(served) as endless:
+        endless.sendall(HEAD + b"X-Long: ")
+        sent = 0
+        try:
+            while sent < 50_000_000:
+                endless.sendall(b"a" * 100_000)
+                sent += 100_000
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        assert sent < 50_000_000
+        assert served.get("/health").status_code == 200
+
+
+def test_the_limit_of_a_head_is_told(start_server, answerer):
+    with start_server(answerer, Limits(head_bytes=1_000)) as served:
+        assert served.client.get("/health", headers={"X-Short": "a" * 500}).status_code == 200
+        for address, headers in (("/health", {"X-Long": "a" * 1_000}), (f"/{'a' * 1_000}", {})):
+            response = served.client.get(address, headers=headers)
+            assert response.status_code == 431
+            error = response.json()["error"]
+            assert error["kind"] == "head_too_large"
+            assert "1000 bytes" in error["message"]
+            assert error["hint"]
+        with connected(served) as slow:  # beyond it though the end has not come yet
+            slow.sendall(HEAD)
+            assert served.get("/health").status_code == 200  # so that what follows is read apart
+            slow.sendall(b"X-Long: " + b"a" * 1_000)
+            assert error_in(all_of(slow))["status"] == 431
