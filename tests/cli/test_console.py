@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import json
+import sys
 
 import pytest
 
@@ -48,7 +50,7 @@ def test_names_stay_on_their_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert console.one_line("a\nb\tc\x1b[1m\u2028 日本 👩\u200d🚀") == (
         "a\\nb\\tc\\x1b[1m\\u2028 日本 👩\u200d🚀"
     )
-    assert console.listed(["Bonn", "Dover, Kent"]) == 'Bonn, "Dover, Kent"'
+    assert console.listed(["Bonn", "Dover, Kent", "1,000"]) == 'Bonn, "Dover, Kent", 1,000'
     console.print_table("", ["name"], [["two\nlines"]])
     assert "two\\nlines" in capsys.readouterr().out
 
@@ -101,3 +103,58 @@ def test_progress_on_a_terminal_is_a_bar_with_rate(
 @pytest.mark.parametrize(("seconds", "told"), [(5, "0:05"), (65, "1:05"), (3665, "1:01:05")])
 def test_durations(seconds: float, told: str) -> None:
     assert console._duration(seconds) == told
+
+
+def test_the_rate_of_resumed_work_leaves_out_what_was_done_before(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: clock[0])
+    with console.progress("train", total=1000, unit="steps") as report:
+        for second in range(1, 12):
+            clock[0] = float(second)
+            report.update(500 + 10 * second)
+        told = capsys.readouterr().err
+        assert told == "train: 600 of 1,000 (60%), 10 steps/s, 0:40 left\n"
+
+
+def test_a_single_report_has_no_rate(capsys: pytest.CaptureFixture[str]) -> None:
+    with console.progress("evaluate", total=15, unit="queries") as report:
+        report.update(15)
+    assert capsys.readouterr().err == "evaluate: 15 of 15 (100%), 0:00 elapsed\n"
+
+
+def test_tables_keep_names_whole_where_nobody_watches(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    long = "a name " * 20
+    console.print_table("", ["name", "another"], [[long, long]])
+    assert f"│ {long} │ {long} │" in capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "60")
+    console.print_table("", ["name", "another"], [[long, long]])
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 60
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
+def test_signs_that_the_output_cannot_hold_are_escaped(
+    encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(content, encoding=encoding))
+    console.escape_what_cannot_be_printed()
+    name = "8½ 宮崎 ã 🚀"
+    console.print_table("", ["name"], [[name]])
+    table = content.getvalue().decode(encoding)
+    assert "\\u5bae\\u5d0e" in table
+    console.print_json({"name": name}, indent=None)
+    assert json.loads(content.getvalue().decode(encoding)[len(table) :]) == {"name": name}
+    console.print_text(name)
+
+
+@pytest.mark.parametrize(
+    ("rate", "told"), [(37251.4, "37,251"), (1000.4, "1,000"), (21.456, "21.46"), (0.5, "0.5")]
+)
+def test_rates_are_plain_numbers(rate: float, told: str) -> None:
+    assert console._number(rate) == told

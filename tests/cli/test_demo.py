@@ -16,6 +16,7 @@ from conekg.query.tree import has_negation, has_union
 from conekg.sampling.protocol import PRESETS
 from conekg.symbolic.engine import answer
 from conekg.training import recipes
+from conekg.training.loop import Outcome
 from conekg.training.recipe import TrainingRecipe
 
 TINY = ConeConfig(dim=4, gamma=8.0, hidden=4)
@@ -89,3 +90,28 @@ def test_the_demo_fits_once_and_asks_three_questions(tmp_path, monkeypatch) -> N
     assert second.exit_code == 0, second.output
     assert "there already" in second.stderr
     assert next((run / "checkpoints" / "last").glob("parameters-*")).stat().st_mtime_ns == weights
+
+
+def test_a_run_of_another_graph_is_no_demo_to_be_removed(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(recipes, "_small", lambda model: (TINY, ONE_STEP))
+    monkeypatch.setitem(fit.PRESETS, "small", FEW)
+    facts, run = tmp_path / "facts.tsv", tmp_path / "run"
+    facts.write_text("".join(f"a{i}\tr\ta{j}\n" for i in range(6) for j in range(6)))
+    assert CliRunner().invoke(app, ["fit", str(facts), "--out", str(run)]).exit_code == 0
+    refused = CliRunner().invoke(app, ["demo", "--out", str(run)])
+    assert refused.exit_code == 2
+    assert "was started on another graph" in refused.stderr
+    assert "remove it" not in refused.stderr
+
+
+def test_an_interrupted_demo_asks_nothing(tmp_path, monkeypatch) -> None:
+    def stop(*_: object, **__: object) -> Outcome:
+        return Outcome(3, False, "interrupted", 1.0, None)
+
+    monkeypatch.setattr(recipes, "_small", lambda model: (TINY, ONE_STEP))
+    monkeypatch.setitem(fit.PRESETS, "small", FEW)
+    monkeypatch.setattr(fit, "train", stop)
+    stopped = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "run")])
+    assert stopped.exit_code == 130
+    assert "stopped after 3 steps" in stopped.stderr
+    assert stopped.stdout == ""

@@ -151,6 +151,62 @@ def test_verify_needs_a_graph_folder() -> None:
     assert "--verify goes with a graph folder" in failed.stderr
 
 
+def test_the_graph_of_a_run_is_verified(films: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "run.json").write_text("{}")
+    films.rename(folder / "graph")
+    assert run("info", folder, "--verify").exit_code == 0
+    path = folder / "graph" / "edges" / "train.npy"
+    path.write_bytes(path.read_bytes()[:-1] + b"\x01")
+    failed = run("info", folder, "--verify")
+    assert failed.exit_code == 2
+    assert "does not match its checksum" in failed.stderr
+
+
+def test_a_folder_called_like_a_graph_is_not_verified_in_its_place(
+    films: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    films.rename(tmp_path / "geography")
+    monkeypatch.chdir(tmp_path)
+    failed = run("info", "geography", "--verify")
+    assert failed.exit_code == 2
+    assert "not with 'geography'" in failed.stderr
+    assert run("info", "./geography", "--verify").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "words", [("info",), ("relations",), ("entities",), ("neighbors", "a0"), ("info", "--json")]
+)
+def test_every_look_at_a_file_tells_what_happened_to_its_facts(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text(FACTS + "a0\tr0\ta1\n")
+    looked = run(*words[:2], path) if words[0] == "neighbors" else run(words[0], path, *words[1:])
+    assert looked.exit_code == 0, looked.output
+    assert looked.stderr == f"{path}: 1 repeated triples merged\n"
+
+
+def test_a_benchmark_shows_how_it_is_fetched(
+    film_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetch(name: str, folder: Path | None, progress: Any) -> KnowledgeGraph:
+        progress("download KG_data.zip", 50, 200)
+        return film_graph
+
+    monkeypatch.setattr("conekg.graph.source.open_benchmark", fetch)
+    looked = run("info", "nell995")
+    assert looked.exit_code == 0, looked.output
+    assert looked.stderr.startswith("fetch nell995: 50 of 200 (25%)")
+
+
+def test_usage_has_an_optional_graph_in_one_pair_of_brackets() -> None:
+    usage = run("neighbors", "--help").stdout.lower()
+    assert "[graph]" in usage
+    assert "[[" not in usage
+
+
 def test_relations_are_listed_by_use(films: Path) -> None:
     told = run_json("relations", films)
     assert [row["name"] for row in told] == ["produced", "directed_by", "won_by"]

@@ -70,6 +70,25 @@ def test_evaluate_prints_the_table_json_and_markdown(run, tmp_path):
     assert both["baseline"]["structures"] == kept["baseline"]["structures"]
 
 
+def test_numbers_are_whole_on_a_narrow_terminal(run, monkeypatch):
+    wide = conekg("evaluate", run, "--baseline").stdout
+    monkeypatch.setenv("COLUMNS", "40")
+    assert conekg("evaluate", run, "--baseline").stdout == wide
+    assert "…" not in wide
+
+
+def test_the_loss_of_one_pool_needs_no_name(capsys):
+    from conekg.cli.training_report import told_events
+    from conekg.training.loop import Progress
+
+    with told_events() as events:
+        events.training(Progress(1, 2, {"everything": 0.25}))
+    assert capsys.readouterr().err.endswith("loss 0.2500\n")
+    with told_events() as events:
+        events.training(Progress(1, 2, {"paths": 0.25, "rest": 0.5}, {"score": 0.125}))
+    assert capsys.readouterr().err.endswith("loss paths 0.2500 rest 0.5000 · valid MRR 12.5\n")
+
+
 def test_evaluate_takes_other_queries(run, tmp_path):
     own = conekg("evaluate", run, "--json", "--split", "valid")
     given = conekg("evaluate", run, "--json", "--queries", run / "queries" / "valid.arrow")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -167,3 +168,11 @@ def test_a_triple_in_two_splits_is_refused(first: str, second: str, tmp_path: Pa
     assert caught.value.path == str(tmp_path / f"{second}.tsv")
     assert caught.value.line == len(parts[second])
     assert "let conekg split it" in str(caught.value)
+
+
+def test_labels_that_are_given_win_over_those_of_the_file(tmp_path: Path) -> None:
+    labels = dict.fromkeys("abr", "own")
+    one = replace(table(tmp_path, "facts", [("a", "r", "b")]), labels=labels)
+    names = assemble_one("facts", one, HoldOut(), Labels({"a": "given"}, {"r": "given"})).graph
+    assert names.vocabulary.entities.labels.to_pylist() == ["given", "own"]
+    assert names.vocabulary.relations.labels.to_pylist() == ["given"]

@@ -18,10 +18,19 @@ def test_two_columns_or_more_tell_the_same(content: str, tmp_path: Path) -> None
     assert read_labels(path) == {"q1": "France", "q3": "Fiji"}
 
 
+def test_a_name_that_ends_in_csv_tells_of_commas(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text('q1,"Korea, North"\nq1,\nq2,Fiji\n')
+    assert read_labels(path) == {"q1": "Korea, North", "q2": "Fiji"}
+    path.write_text("q1\tFrance\n")
+    with pytest.raises(DataError, match="2 comma-separated ones"):
+        read_labels(path)
+
+
 @pytest.mark.parametrize(
     ("content", "line", "message"),
     [
-        ("q1\tFrance\nq2\n", 2, "1 column found"),
+        ("q1\tFrance\nq2\n", 2, "1 column found, 2 tab-separated ones"),
         ("q1\tFrance\nq1\tFiji\n", 2, "'q1' has a second label"),
     ],
 )

@@ -138,3 +138,116 @@ def test_the_extra_is_named_where_it_is_missing(
 )
 def test_local_parts(iri: str, local: str) -> None:
     assert local_part(iri) == local
+
+
+@pytest.mark.parametrize(
+    ("labels", "chosen"),
+    [
+        ('"Lift"@de, "Elevator"@en-US, "plain"', "Elevator"),
+        ('"first"@en, "second"@en-GB', "first"),
+        ('"erste"@de, "zweite"@fr', "erste"),
+    ],
+)
+def test_of_several_labels_the_first_english_one_is_taken(
+    labels: str, chosen: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.ttl"
+    label = "<http://www.w3.org/2000/01/rdf-schema#label>"
+    path.write_text(f"<http://e/a> <http://e/r> <http://e/b> ; {label} {labels} .")
+    assert read_rdf(path).labels["http://e/a"] == chosen
+
+
+NOTATIONS = {
+    "nq": f"""
+        <{FILM}alien> <{FILM}director> <{FILM}scott> <http://example.org/graph/1> .
+        <{FILM}alien> <{FILM}crew> _:mate .
+        <{FILM}alien> <http://schema.org/name> "Alien" .
+        <{FILM}scott> <{FILM}born> "1937" .
+    """,
+    "trig": f"""
+        @prefix ex: <{FILM}> .
+        <http://example.org/graph/1> {{ ex:alien ex:director ex:scott . }}
+        ex:alien ex:crew [ ] ; <http://schema.org/name> "Alien" .
+        ex:scott ex:born 1937 .
+    """,
+    "rdf": f"""<?xml version="1.0"?>
+        <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:ex="{FILM}"
+                 xmlns:schema="http://schema.org/">
+          <rdf:Description rdf:about="{FILM}alien">
+            <ex:director rdf:resource="{FILM}scott"/>
+            <ex:crew><rdf:Description/></ex:crew>
+            <schema:name>Alien</schema:name>
+          </rdf:Description>
+          <rdf:Description rdf:about="{FILM}scott"><ex:born>1937</ex:born></rdf:Description>
+        </rdf:RDF>
+    """,
+    "jsonld": f"""
+        {{"@context": {{"ex": "{FILM}", "name": "http://schema.org/name"}}, "@graph": [
+          {{"@id": "ex:alien", "ex:director": {{"@id": "ex:scott"}}, "ex:crew": {{}},
+            "name": "Alien"}},
+          {{"@id": "ex:scott", "ex:born": 1937}}
+        ]}}
+    """,
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("ending", [*NOTATIONS, "owl"])
+def test_every_notation_says_the_same(ending: str, packed: bool, tmp_path: Path) -> None:
+    text = NOTATIONS["rdf" if ending == "owl" else ending].strip().encode()
+    path = tmp_path / (f"films.{ending}.gz" if packed else f"films.{ending}")
+    path.write_bytes(gzip.compress(text) if packed else text)
+    rdf = read_rdf(path)
+    assert rdf == read_rdf(path), "a node without a name is called the same each time"
+    edges = dict(zip(rdf.columns[1], zip(rdf.columns[0], rdf.columns[2], strict=True), strict=True))
+    assert edges.keys() == {FILM + "director", FILM + "crew"}
+    assert edges[FILM + "director"] == (FILM + "alien", FILM + "scott")
+    assert edges[FILM + "crew"][1].startswith("_:")
+    assert (rdf.labels[FILM + "alien"], rdf.labels[FILM + "scott"]) == ("Alien", "scott")
+    assert rdf.literals == 1
+    assert len(read_triples(path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "chosen"),
+    [
+        ('skos:prefLabel "pref" ; rdfs:label "label"', "label"),
+        ('foaf:name "foaf" ; schema:name "schema"', "schema"),
+        ('rdfs:label "Etikett"@de ; foaf:name "foaf"', "foaf"),
+        ('skos:altLabel "alt"', "a"),
+    ],
+)
+def test_the_most_telling_of_names_in_one_language_is_the_label(
+    said: str, chosen: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.ttl"
+    path.write_text(
+        "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n"
+        "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n"
+        "@prefix schema: <https://schema.org/> . @prefix foaf: <http://xmlns.com/foaf/0.1/> .\n"
+        f"<http://e/a> <http://e/r> <http://e/b> ; {said} ."
+    )
+    assert read_rdf(path).labels["http://e/a"] == chosen
+
+
+def test_relative_names_are_the_same_in_every_file(tmp_path: Path) -> None:
+    """In RDF/XML, JSON-LD and Turtle they are common, and a graph may be of several files."""
+    turtle, xml, json = (tmp_path / f"{name}" for name in ("train.ttl", "valid.rdf", "test.jsonld"))
+    turtle.write_text("<#a> <http://e/r> <b> .")
+    rdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+    xml.write_text(
+        f'<rdf:RDF xmlns:rdf="{rdf}" xmlns:e="http://e/"><rdf:Description rdf:about="#a">'
+        '<e:r rdf:resource="b"/></rdf:Description></rdf:RDF>'
+    )
+    json.write_text('{"@id": "#a", "http://e/r": {"@id": "b"}}')
+    for path in (turtle, xml, json):
+        assert read_rdf(path).columns == (["file:///#a"], ["http://e/r"], ["file:///b"])
+    assert read_rdf(turtle).labels["file:///b"] == "b"
+
+
+def test_a_context_of_the_web_is_not_fetched(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonld"
+    path.write_text('{"@context": "https://schema.org", "@id": "http://e/a", "name": "x"}')
+    with pytest.raises(DataError, match="RDF syntax") as caught:
+        read_rdf(path)
+    assert "@context into the file" in (caught.value.hint or "")

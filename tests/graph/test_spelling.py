@@ -35,6 +35,7 @@ def test_nearest_agrees_with_the_textbook(text: str, candidates: list[str]) -> N
 def test_one_swap_is_one_mistake() -> None:
     candidates = pa.array(["Germany", "France", "Grance"], pa.large_string())
     assert nearest("Farnce", candidates, limit=5) == [1, 2]
+    assert nearest("rFa", pa.array(["Fra"], pa.large_string()), limit=5) == [0]
 
 
 def test_nothing_is_near_an_empty_or_endless_text() -> None:

@@ -77,13 +77,58 @@ def test_quotes_mean_nothing_in_tsv(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", [("Head", "Relation", "Tail"), ("subject", "predicate", "object")]
+    "header",
+    [
+        ("Head", "Relation", "Tail"),
+        ("subject", "predicate", "object"),
+        ("Subject", "relation", "object"),
+        ("source", "predicate", "tail"),
+    ],
 )
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
 def test_a_header_is_no_triple(name: str, header: tuple[str, str, str], tmp_path: Path) -> None:
     table = read_triples(WRITERS[name](tmp_path / name, [header, *ROWS]))
     assert told(table) == ROWS
     assert table.line_of(0) == 2
+
+
+FACTS: Rows = [(f"a{i}", "r", f"b{i % 2}") for i in range(6)]
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_a_first_line_that_may_be_a_header_is_told(name: str, tmp_path: Path) -> None:
+    path = WRITERS[name](tmp_path / name, [("from", "via", "to"), *FACTS])
+    table = read_triples(path)
+    assert len(table) == 7
+    assert table.notes == (
+        f"{path}: the first line, 'from' 'via' 'to', is taken for a fact, though none of its "
+        "names occurs again: if it is a header, remove it",
+    )
+
+
+@pytest.mark.parametrize(
+    "first", [("a1", "via", "to"), ("from", "r", "to"), ("from", "via", "b0"), ("b1", "via", "to"),
+              ("from", "via", "a5"), ("head", "relation", "tail")]
+)  # fmt: skip
+def test_a_first_line_whose_names_occur_again_is_a_fact(
+    first: tuple[str, str, str], tmp_path: Path
+) -> None:
+    assert read_triples(write_tsv(tmp_path / "a.tsv", [first, *FACTS])).notes == ()
+
+
+def test_few_facts_tell_nothing_of_a_header(tmp_path: Path) -> None:
+    rows = [("a", "r", "b"), ("c", "s", "d"), ("e", "s", "f"), ("g", "s", "h")]
+    assert read_triples(write_tsv(tmp_path / "a.tsv", rows)).notes == ()
+
+
+def test_names_in_quotes_are_told_where_tabs_part_columns(tmp_path: Path) -> None:
+    rows = [('"Ada"', "knows", '"Ada"'), ('"Ada"', '"likes"', '"'), ('"a" b', "knows", "c")]
+    path = write_tsv(tmp_path / "a.tsv", rows)
+    assert read_triples(path).notes == (
+        f"{path}: 2 names stand in quotes, such as '\"Ada\"': where tabs part the columns, "
+        "quotes are a part of the name",
+    )
+    assert read_triples(write_csv(tmp_path / "a.csv", rows)).notes == ()
 
 
 def test_a_header_may_follow_blank_lines(tmp_path: Path) -> None:
@@ -128,6 +173,14 @@ def test_parquet_columns_are_found_by_name_or_by_being_three(tmp_path: Path) -> 
     assert told(read_triples(path)) == [("1", "2", "3")]
     pq.write_table(pa.table({"x": ["a"], "y": ["r"], "z": ["b"]}), path)
     assert told(read_triples(path)) == [("a", "r", "b")]
+    names = ("source", "subject", "relation", "object", "Target")
+    pq.write_table(pa.table({name: [name] for name in names}), path)
+    assert told(read_triples(path)) == [("source", "relation", "Target")]
+    pq.write_table(pa.table({name: [name] for name in ("object", "w", "relation", "head")}), path)
+    assert told(read_triples(path)) == [("head", "relation", "object")]
+    pq.write_table(pa.table({"Tail": ["b"], "head": ["a"], "kind": ["r"]}), path)
+    with pytest.raises(DataError, match="three columns in this order"):
+        read_triples(path)
     pq.write_table(pa.table({"x": ["a"], "y": ["r"]}), path)
     with pytest.raises(DataError, match="expected are head, relation and tail"):
         read_triples(path)

@@ -175,3 +175,18 @@ def test_numbers_that_no_name_has_are_refused(index, labels):
         with pytest.raises(UnknownNameError, match=f"unknown entity number '{index}'") as caught:
             look_up(index)
         assert "there are 2" in str(caught.value.hint)
+
+
+def test_a_title_tells_a_label_from_the_name_of_another() -> None:
+    table = NameTable("entity", ["Q1", "Jane"], ["Jane", "Jane Doe"])
+    assert table.title(0) == "Jane (Q1)"
+    assert table.title(1) == "Jane Doe"
+
+
+def test_the_shortest_of_the_names_that_contain_a_text_come_first() -> None:
+    table = NameTable("entity", ["a large house by the lake", "the house of stairs", "zoo houses"])
+    assert table.suggest("house") == (
+        "zoo houses",
+        "the house of stairs",
+        "a large house by the lake",
+    )

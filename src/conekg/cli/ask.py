@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from conekg.cli.console import listed, one_line, print_error, print_table, print_text, say
+from conekg.cli.console import (
+    listed,
+    one_line,
+    print_error,
+    print_json,
+    print_table,
+    print_text,
+    say,
+)
 from conekg.cli.training_report import why_no_probabilities
 from conekg.errors import ConeKGError, ConfigError, DataError
 
@@ -128,10 +135,8 @@ class _Session:
     def _report(self, number: int, text: str, error: ConeKGError) -> None:
         self.failures += 1
         if self._as_json and self._file is not None:
-            print_text(
-                _json_line({"line": number, "question": text, "error": error.message,
-                           "hint": error.hint})
-            )  # fmt: skip
+            told = {"line": number, "question": text, "error": error.message, "hint": error.hint}
+            print_json(told, indent=None)
         if self._file is None:
             print_error(error)
         else:
@@ -148,7 +153,7 @@ class _Session:
             if explanation is not None:
                 told = explanation.to_json()
                 content |= {key: told[key] for key in ("variables", "witnesses")}
-            print_text(_json_line(content))
+            print_json(content, indent=None)
         else:
             title = self._answerer.graph.vocabulary.entities.title
             _print_answer(answer, title)
@@ -256,7 +261,3 @@ def _print_witness(witness: Witness, title: Title) -> None:
             print_text(f"  {_STANDINGS[part.kind]}: {reading}  ({part.score:.2f})")
     if witness.weakest is not None and not witness.facts_only:
         print_text(f"  weakest: {one_line(witness.weakest.reading)}")
-
-
-def _json_line(content: dict[str, object]) -> str:
-    return json.dumps(content, ensure_ascii=False)

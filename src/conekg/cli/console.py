@@ -6,8 +6,11 @@ elsewhere, so that logs stay readable. `--json` output is one JSON document.
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -33,18 +36,17 @@ from conekg.errors import ConeKGError
 PLAIN_INTERVAL_S = 10.0
 """Seconds between progress lines when standard error is not a terminal."""
 
+_WIDEST = 10_000
+"""Characters a line of a table may have."""
+
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
 
-def results() -> Console:
-    """The console for results, on standard output; made anew so that redirection is respected."""
-    return Console(highlight=False, soft_wrap=True)
-
-
 def messages() -> Console:
-    """The console for status, progress and errors, on standard error."""
+    """The console for status, progress and errors, on standard error; made anew so that
+    redirection is respected."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -66,9 +68,21 @@ def print_error(error: ConeKGError) -> None:
         console.print(Text(error.hint, style="cyan"))
 
 
-def print_json(value: Any) -> None:
-    """One JSON document on standard output, names unescaped."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+def escape_what_cannot_be_printed() -> None:
+    """Let signs that the encoding of standard output lacks be printed as escapes, not fail.
+
+    Names are of any script, and not every terminal or locale is UTF-8.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """One JSON document on standard output, names unescaped where it can hold them."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    # JSON has escapes of its own: those of the stream would spoil it.
+    ascii_only = not encoding.lower().startswith("utf")
+    typer.echo(json.dumps(value, ensure_ascii=ascii_only, indent=indent))
 
 
 def print_text(text: str) -> None:
@@ -94,7 +108,30 @@ def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(one_line(cell)) for cell in row))
-    Console(highlight=False).print(table)
+    print_fitting(table)
+
+
+def print_fitting(table: Table) -> None:
+    """A table on standard output: not wider than a terminal, elsewhere with every row one line.
+
+    In a file or a pipe names are searched for, and a folded one is not found.
+    """
+    console = Console(highlight=False)
+    if console.is_terminal or "COLUMNS" in os.environ:
+        console.print(table)
+    else:
+        print_whole(table)
+
+
+def print_whole(table: Table) -> None:
+    """A table on standard output, as wide as it is.
+
+    Numbers cut off to fit a narrow terminal are no numbers.
+    """
+    console = Console(highlight=False, soft_wrap=True)
+    needed = console.measure(table, options=console.options.update_width(_WIDEST)).maximum
+    console.width = max(console.width, needed)
+    console.print(table)
 
 
 class ProgressReport(Protocol):
@@ -140,7 +177,7 @@ class _RateColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         """The current rate, or a dash before there is one."""
         speed = task.finished_speed or task.speed
-        return Text("–" if speed is None else f"{speed:,.4g} {self.unit}/s")
+        return Text("–" if speed is None else f"{_number(speed)} {self.unit}/s")
 
 
 class _BarReport:
@@ -157,17 +194,24 @@ class _BarReport:
 
 
 class _PlainReport:
-    """Progress as plain lines, at most one every `PLAIN_INTERVAL_S` and one at the end."""
+    """Progress as plain lines, at most one every `PLAIN_INTERVAL_S` and one at the end.
+
+    The rate counts from the first report, as a bar's does: work that is resumed has much done
+    by then.
+    """
 
     def __init__(self, description: str, total: float | None, unit: str) -> None:
         self._description, self._total, self._unit = description, total, unit
         self._started = self._last_line = time.monotonic()
         self._done, self._note = 0.0, ""
+        self._first: tuple[float, float] | None = None  # how much was done, and when
 
     def update(self, done: float, total: float | None = None, note: str = "") -> None:
+        now = time.monotonic()
         self._done, self._note = done, note
+        self._first = self._first or (done, now)
         self._total = self._total if total is None else total
-        if time.monotonic() - self._last_line >= PLAIN_INTERVAL_S:
+        if now - self._last_line >= PLAIN_INTERVAL_S:
             self._line()
 
     def advance(self, amount: float = 1) -> None:
@@ -179,25 +223,37 @@ class _PlainReport:
 
     def _line(self) -> None:
         self._last_line = time.monotonic()
-        elapsed = max(self._last_line - self._started, 1e-9)
-        rate = self._done / elapsed
         parts = [f"{self._done:,.0f}"]
         if self._total:
             parts[0] += f" of {self._total:,.0f} ({self._done / self._total:.0%})"
-        parts.append(f"{rate:,.4g} {self._unit}/s")
+        rate = self._rate()
+        if rate > 0:
+            parts.append(f"{_number(rate)} {self._unit}/s")
         if self._total and rate > 0 and self._done < self._total:
             parts.append(f"{_duration((self._total - self._done) / rate)} left")
         else:
-            parts.append(f"{_duration(elapsed)} elapsed")
+            parts.append(f"{_duration(self._last_line - self._started)} elapsed")
         if self._note:
             parts.append(self._note)
         say(f"{self._description}: {', '.join(parts)}")
+
+    def _rate(self) -> float:
+        """Work per second since the first report; 0 where that is the only one."""
+        if self._first is None:
+            return 0.0
+        done, when = self._first
+        return (self._done - done) / max(self._last_line - when, 1e-9)
 
 
 def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _number(rate: float) -> str:
+    """A rate to four digits or its whole part, never as a power of ten."""
+    return f"{rate:,.0f}" if rate >= 1000 else f"{rate:.4g}"
 
 
 def _is_number(cell: str) -> bool:

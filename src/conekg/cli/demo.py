@@ -86,13 +86,14 @@ def demo(
     if as_json:
         raise ConfigError("--json goes with --exact; a run answers in JSON by `conekg ask --json`")
     from conekg.cli.ask import ask
-    from conekg.cli.fit import fit
+    from conekg.cli.fit import check_same_graph, fit
     from conekg.cli.training_report import in_shell
     from conekg.training.run import is_run
 
     out = out or RUN
     begun = is_run(out)
     if begun:
+        check_same_graph(out, "geography")
         say(f"{out} is there already; remove it to train anew")
     fit("geography", out, recipe="small", resume=begun)
     for words, text in ASKED:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from conekg.cli.console import JsonOption, print_json, progress, results
+from conekg.cli.console import JsonOption, print_json, print_whole, progress
 from conekg.cli.output_file import check_file, write_file
 from conekg.errors import ConfigError
 
@@ -94,6 +94,6 @@ def evaluate(
     if as_json:
         print_json(content)
     else:
-        results().print(report.to_table(beside))
+        print_whole(report.to_table(beside))
     if markdown is not None:
         write_file(markdown, report.to_markdown(beside))

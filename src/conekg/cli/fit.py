@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from conekg.cli.console import results, say
+from conekg.cli.console import print_whole, say
 from conekg.cli.train import ConfigOption, MaxMinutesOption, ModelOption, OutOption, SetOption
 from conekg.cli.training_report import in_shell, tell_calibration, tell_outcome, told_events
 from conekg.errors import ConfigError
@@ -43,7 +43,7 @@ def fit(
     from conekg.training.recipe_file import read_config
 
     if resume:
-        _check_same_graph(out, triples)
+        check_same_graph(out, triples)
     with told_events() as events:
         result = fit_run(
             triples,
@@ -58,14 +58,14 @@ def fit(
         )
     tell_outcome(result.outcome, f"conekg fit {in_shell(triples)} --resume --out {in_shell(out)}")
     if result.report is not None and result.baseline is not None:
-        results().print(result.report.to_table({"frequency": result.baseline.row()}))
+        print_whole(result.report.to_table({"frequency": result.baseline.row()}))
     if result.calibration is not None:
         tell_calibration(result.calibration)
     if result.outcome.finished:
         say(f'the run is in {out}; ask it: `conekg ask {in_shell(out)} "..."`')
 
 
-def _check_same_graph(out: Path, triples: str) -> None:
+def check_same_graph(out: Path, triples: str) -> None:
     """Refuse to continue what is no run, or a run on another graph than it was started on."""
     from conekg.graph.source import open_graph
     from conekg.training.run import open_run

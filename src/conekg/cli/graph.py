@@ -15,15 +15,14 @@ from conekg.cli.console import (
     print_json,
     print_table,
     print_text,
-    progress,
     say,
 )
 from conekg.cli.output_file import refuse_part_of_run
+from conekg.cli.told_graph import open_told, read_told
 from conekg.errors import ConfigError
-from conekg.graph.assemble import Assembled
 from conekg.graph.benchmarks import BENCHMARKS
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
-from conekg.graph.source import ReadOptions, open_graph, read_source
+from conekg.graph.source import RUN_FILE, ReadOptions
 from conekg.graph.split import HoldOut
 from conekg.graph.store import check_replaceable, is_store, load_graph, save_graph
 
@@ -32,7 +31,6 @@ app = typer.Typer(help="Build graphs and look into them.", no_args_is_help=True)
 GraphArgument = Annotated[
     str,
     typer.Argument(
-        metavar="[GRAPH]",
         help="geography, a benchmark's name, a graph or run folder, or a file of triples.",
         show_default=True,
     ),
@@ -49,7 +47,7 @@ def build(
     source: Annotated[
         str,
         typer.Argument(
-            help="A file of triples (TSV, CSV, Parquet, N-Triples, Turtle; gzip accepted), a "
+            help="A file of triples (TSV, CSV, Parquet, RDF; gzip accepted), a "
             "benchmark folder, a benchmark's name, or geography."
         ),
     ],
@@ -68,7 +66,7 @@ def build(
     ] = 0.05,
     seed: Annotated[int, typer.Option(help="Seed of that split.")] = 0,
     entity_labels: Annotated[
-        Path | None, typer.Option(help="Readable names: lines `name<TAB>label`.")
+        Path | None, typer.Option(help="Readable names: lines `name<TAB>label`, or CSV.")
     ] = None,
     relation_labels: Annotated[Path | None, typer.Option(help="The same for relations.")] = None,
     drop_unseen: Annotated[
@@ -105,9 +103,7 @@ def build(
     )
     refuse_part_of_run(out)
     check_replaceable(out)
-    built = _read(source, options, from_folder)
-    for note in built.notes:
-        say(note)
+    built = read_told(source, options, from_folder)
     save_graph(built.graph, out)
     say(f"wrote {out}")
     if as_json:
@@ -120,14 +116,12 @@ def build(
 def info(
     graph: GraphArgument = "geography",
     verify: Annotated[
-        bool, typer.Option("--verify", help="Also check every byte of a graph folder.")
+        bool, typer.Option("--verify", help="Also check every byte of a graph or run folder.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Say how large a graph is and how its facts are split."""
-    if verify and not is_store(Path(graph)):
-        raise ConfigError(f"--verify goes with a graph folder, not with {graph!r}", key="verify")
-    opened = load_graph(graph, verify=True) if verify else open_graph(graph)
+    opened = load_graph(_store_of(graph), verify=True) if verify else open_told(graph)
     if as_json:
         print_json(_facts_about(opened))
     else:
@@ -145,7 +139,7 @@ def relations(
 
     In a query `^name` walks a relation backwards.
     """
-    opened = open_graph(graph)
+    opened = open_told(graph)
     table = opened.vocabulary.relations
     counts = sum(
         np.bincount(opened.triples(split)[:, 1] >> 1, minlength=len(table)) for split in SPLITS
@@ -174,7 +168,7 @@ def entities(
     as_json: JsonOption = False,
 ) -> None:
     """List entities, all or those whose name or label contains a text."""
-    table = open_graph(graph).vocabulary.entities
+    table = open_told(graph).vocabulary.entities
     found = range(len(table)) if search is None else table.containing(search)
     shown = [(table.name(i), table.label(i)) for i in found[:limit]]
     if as_json:
@@ -197,7 +191,7 @@ def neighbors(
     as_json: JsonOption = False,
 ) -> None:
     """List the facts about an entity, in both directions, and which of them are held out."""
-    opened = open_graph(graph)
+    opened = open_told(graph)
     vocabulary = opened.vocabulary
     entity_id = vocabulary.entities.id_of(entity)
     everything = opened.adjacency("test")
@@ -237,6 +231,18 @@ def neighbors(
         say(f"no facts about {entity!r}" + ("" if relation is None else f" with {relation!r}"))
 
 
+def _store_of(graph: str) -> Path:
+    """The graph folder to check byte for byte: the one given, or that of the run given."""
+    folder = Path(graph)
+    if (folder / RUN_FILE).is_file():
+        folder /= "graph"
+    if graph in ("geography", *BENCHMARKS) or not is_store(folder):
+        raise ConfigError(
+            f"--verify goes with a graph folder or a run, not with {graph!r}", key="verify"
+        )
+    return folder
+
+
 def _tails(graph: KnowledgeGraph, head_id: int, relation_id: int) -> list[tuple[int, Split]]:
     """All tails, each with the first of the nested graphs that knows it."""
     told: dict[int, Split] = {}
@@ -244,15 +250,6 @@ def _tails(graph: KnowledgeGraph, head_id: int, relation_id: int) -> list[tuple[
         for tail in graph.adjacency(split).neighbors(head_id, relation_id).tolist():
             told.setdefault(tail, split)
     return sorted(told.items())
-
-
-def _read(source: str, options: ReadOptions, from_folder: Path | None) -> Assembled:
-    if source not in BENCHMARKS or from_folder is not None:
-        return read_source(source, options, benchmark_folder=from_folder)
-    with progress(f"fetch {source}", unit="bytes") as report:
-        return read_source(
-            source, options, progress=lambda what, done, total: report.update(done, total, what)
-        )
 
 
 def _facts_about(graph: KnowledgeGraph) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from conekg.cli import (
     serve,
     train,
 )
-from conekg.cli.console import print_error, print_text
+from conekg.cli.console import escape_what_cannot_be_printed, print_error, print_text
 from conekg.cli.idle import let_idle_threads_sleep
 from conekg.errors import ConeKGError
 from conekg.version import VERSION
@@ -120,4 +120,5 @@ def _conekg(
 def main() -> None:
     """Entry point of the command line."""
     let_idle_threads_sleep()
+    escape_what_cannot_be_printed()
     app()

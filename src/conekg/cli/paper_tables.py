@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from conekg.cli.console import print_text, progress, results
+from conekg.cli.console import print_text, print_whole, progress
 
 if TYPE_CHECKING:
     from conekg.experiments.table import Table
     from conekg.training.run import Run
-
-_WIDEST = 400
-"""Characters; no table has more."""
 
 
 def print_main_tables(run: Run) -> None:
@@ -30,15 +27,8 @@ def print_main_tables(run: Run) -> None:
 
 
 def print_tables(tables: Iterable[Table]) -> None:
-    """Print tables as wide as they are, and their notes.
-
-    Numbers cut off to fit a narrow terminal are no numbers.
-    """
-    console = results()
+    """Print tables as wide as they are, and their notes."""
     for table in tables:
-        drawn = table.to_rich()
-        needed = console.measure(drawn, options=console.options.update_width(_WIDEST)).maximum
-        console.width = max(console.width, needed)
-        console.print(drawn)
+        print_whole(table.to_rich())
         for note in table.notes:
             print_text(f"- {note}")

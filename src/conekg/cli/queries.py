@@ -10,9 +10,9 @@ import typer
 
 from conekg.cli.console import JsonOption, print_json, print_table, say
 from conekg.cli.output_file import refuse_part_of_run
+from conekg.cli.told_graph import open_told
 from conekg.graph.knowledge_graph import Split
 from conekg.graph.place import check_place
-from conekg.graph.source import open_graph
 from conekg.sampling.query_set import check_replaceable, load_query_set, save_query_set
 
 app = typer.Typer(help="Look into query sets; import and export them.", no_args_is_help=True)
@@ -89,7 +89,7 @@ def import_queries(
 
     refuse_part_of_run(out)
     check_replaceable(out)
-    opened = open_graph(str(folder) if graph is None else graph)
+    opened = open_told(str(folder) if graph is None else graph)
     part: Split = split.value
     query_set = read_queries(folder, part, opened, recompute=recompute)
     save_query_set(out, query_set)

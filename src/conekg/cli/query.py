@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from conekg.cli.console import JsonOption, print_json, print_text, say
+from conekg.cli.told_graph import open_told
 from conekg.errors import ConfigError, QueryError, QueryTooLargeError
-from conekg.graph.source import open_graph
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.parse import parse_query
 from conekg.query.picture import draw_svg, draw_tree
@@ -48,7 +48,7 @@ def explain_query(
     as_json: JsonOption = False,
 ) -> None:
     """Show how a question is understood: its tree, other notations, normal form and plan."""
-    vocabulary = open_graph(graph).vocabulary
+    vocabulary = open_told(graph).vocabulary
     tree = parse_query(query, vocabulary)
     explained = explain(tree, vocabulary, cap)
     if svg is not None:

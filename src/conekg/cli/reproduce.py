@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from conekg.cli.console import progress, results, say
+from conekg.cli.console import print_fitting, progress, say
 from conekg.cli.output_file import check_file, write_file
 from conekg.cli.paper_tables import print_tables
 from conekg.errors import ConfigError
@@ -24,9 +24,7 @@ def reproduce(
     ] = None,
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[RUN]...", help="Run folders of `conekg fit` or `train`.", show_default=False
-        ),
+        typer.Argument(help="Run folders of `conekg fit` or `train`.", show_default=False),
     ] = None,
     show_list: Annotated[
         bool, typer.Option("--list", help="List the experiments and what each takes.")
@@ -145,4 +143,4 @@ def _print_list() -> None:
         places = ", ".join(map(place_of, experiment.paper))
         flags = " ".join(f"--{option.replace('_', '-')}" for option in experiment.options)
         table.add_row(experiment.name, experiment.summary, places, flags)
-    results().print(table)
+    print_fitting(table)

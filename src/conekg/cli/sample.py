@@ -14,10 +14,10 @@ import typer
 
 from conekg.cli.console import JsonOption, print_json, print_table, progress, say, warn
 from conekg.cli.output_file import refuse_part_of_run
+from conekg.cli.told_graph import open_told
 from conekg.errors import ConeKGError, ConfigError
 from conekg.graph.benchmarks import benchmark_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
-from conekg.graph.source import open_graph
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import parse_query
 from conekg.query.shape import STRUCTURES, Shape, shape_of
@@ -77,7 +77,7 @@ def sample(
 
     _check_out(out, split)
     wanted = None if shapes is None else [_shape(text) for text in shapes.split(",")]
-    opened = open_graph(graph)
+    opened = open_told(graph)
     protocol = _protocol(opened, preset, cap, train_cap)
     _refuse_idle_cap(split, cap, train_cap)
     splits = [part for part in SPLITS if split.value in (part, "all")]

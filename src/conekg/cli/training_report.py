@@ -8,6 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from conekg.cli.console import ProgressReport, progress, say
 
 if TYPE_CHECKING:
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from conekg.graph.knowledge_graph import Split
     from conekg.query.shape import Shape
     from conekg.training.loop import Outcome, Progress
+
+INTERRUPTED = 130
+"""The exit code of a command that was stopped by Ctrl-C, as shells have it."""
 
 
 @contextmanager
@@ -48,7 +53,11 @@ def told_events() -> Iterator[FitEvents]:
             bar.update(total, note=shape.name)
 
         def training(self, progress: Progress) -> None:
-            losses = " ".join(f"{pool} {loss:.4f}" for pool, loss in progress.losses.items())
+            single = len(progress.losses) == 1
+            losses = " ".join(
+                f"{loss:.4f}" if single else f"{pool} {loss:.4f}"
+                for pool, loss in progress.losses.items()
+            )
             score = progress.validation.get("score")
             note = f"loss {losses}" + (f" · valid MRR {100 * score:.1f}" if score else "")
             self._open("training", "steps").update(progress.step, progress.steps, note)
@@ -77,7 +86,10 @@ def in_shell(path: str | Path) -> str:
 
 
 def tell_outcome(outcome: Outcome, continue_with: str) -> None:
-    """How training ended, and the command to go on with where it was cut short."""
+    """How training ended, and the command to go on with where it was cut short.
+
+    Ends the command where the user did: a script must not go on with half a model.
+    """
     minutes = outcome.seconds / 60
     if outcome.finished:
         say(f"trained {outcome.step:,} steps in {minutes:.1f} minutes")
@@ -86,6 +98,8 @@ def tell_outcome(outcome: Outcome, continue_with: str) -> None:
             f"stopped after {outcome.step:,} steps and {minutes:.1f} minutes ({outcome.reason}); "
             f"saved, continue with `{continue_with}`"
         )
+        if outcome.reason == "interrupted":
+            raise typer.Exit(INTERRUPTED)
 
 
 def why_no_probabilities(run: Path, checkpoint: str = "best") -> str:

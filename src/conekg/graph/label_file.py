@@ -1,4 +1,4 @@
-"""Label files: readable names for entities or relations, one a line, tab-separated.
+"""Label files: readable names for entities or relations, one a line, tab-separated or CSV.
 
 Two columns are name and label; three or more are id, name and label, as the readable
 names beside the public benchmarks come.
@@ -9,23 +9,26 @@ from __future__ import annotations
 from pathlib import Path
 
 from conekg.errors import DataError
-from conekg.graph.text_file import fields_of
+from conekg.graph.text_file import DELIMITERS, bare_suffix, fields_of
 
 
 def read_labels(path: str | Path) -> dict[str, str]:
     """Labels by name; a line whose label is empty is skipped."""
     path = Path(path)
     labels: dict[str, str] = {}
-    for number, fields in fields_of(path, "\t", None):
+    delimiter = DELIMITERS.get(bare_suffix(path), "\t")
+    parted = "tab" if delimiter == "\t" else "comma"
+    for number, fields in fields_of(path, delimiter, None):
         if len(fields) < 2:
             raise DataError(
-                f"1 column found, 2 (name, label) or 3 (id, name, label) expected: {fields[0]!r}",
+                f"1 column found, 2 {parted}-separated ones (name, label) or 3 (id, name, label) "
+                f"expected: {fields[0]!r}",
                 path=str(path),
                 line=number,
             )
         name, label = fields[:2] if len(fields) == 2 else fields[1:3]
-        if name in labels and label != labels[name]:
+        if not label:
+            continue
+        if labels.setdefault(name, label) != label:
             raise DataError(f"{name!r} has a second label", path=str(path), line=number)
-        if label:
-            labels[name] = label
     return labels

@@ -1,7 +1,7 @@
-"""RDF in: N-Triples and Turtle files as three columns of names, with labels from rdfs:label.
+"""RDF in: a file of any common notation as three columns of names, with their labels.
 
 Only edges between resources are kept; a triple whose object is a literal is a label or
-is counted as left out. Needs the extra `rdf` (pyoxigraph).
+is counted as left out. Named graphs are read as one. Needs the extra `rdf` (pyoxigraph).
 """
 
 from __future__ import annotations
@@ -16,7 +16,28 @@ from typing import Any
 from conekg.errors import ConeKGError, DataError
 from conekg.graph.text_file import BYTE_ORDER_MARK, bare_suffix, is_gzipped
 
-RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
+FORMATS = {
+    ".nt": "N_TRIPLES",
+    ".nq": "N_QUADS",
+    ".ttl": "TURTLE",
+    ".trig": "TRIG",
+    ".rdf": "RDF_XML",
+    ".owl": "RDF_XML",
+    ".jsonld": "JSON_LD",
+}
+"""Endings of RDF files, and what pyoxigraph calls their notation."""
+
+LABELS = (
+    "http://www.w3.org/2000/01/rdf-schema#label",
+    "http://www.w3.org/2004/02/skos/core#prefLabel",
+    "http://schema.org/name",
+    "https://schema.org/name",
+    "http://xmlns.com/foaf/0.1/name",
+)
+"""Relations that say what something is called, the most telling first."""
+
+_BASE = "file:///"
+"""What relative IRIs count from: without a file's name, so that files of one graph agree."""
 
 _DRAWN = re.compile("_:[a-f][0-9a-f]{23,31}")
 """What the parser calls a node without a name, such as Turtle's `[ ... ]`: at random, each time."""
@@ -30,28 +51,35 @@ class RdfColumns:
     """Heads, relations and tails: IRIs without brackets, blank nodes as `_:name`, those without a
     name numbered."""
     labels: dict[str, str] = field(default_factory=dict)
-    """Labels by name: rdfs:label in English or in no language, otherwise the end of the IRI."""
+    """Labels by name: one of `LABELS`, in English or in no language if it can be, otherwise the
+    end of the IRI."""
     literals: int = 0
     """How many triples were left out because their object is a literal."""
 
 
 def read_rdf(path: Path) -> RdfColumns:
-    """The edges and labels of an N-Triples or Turtle file, plain or gzipped."""
+    """The edges and labels of a file, plain or gzipped, whose notation its ending tells."""
     oxigraph = _oxigraph()
-    formats = {".nt": oxigraph.RdfFormat.N_TRIPLES, ".ttl": oxigraph.RdfFormat.TURTLE}
+    notation = getattr(oxigraph.RdfFormat, FORMATS[bare_suffix(path)])
     found = RdfColumns()
-    ranks: dict[str, int] = {}
+    ranks: dict[str, tuple[int, int]] = {}
     try:
         with gzip.open(path) if is_gzipped(path) else path.open("rb") as file:
             if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
                 file.seek(0)
-            for triple in oxigraph.parse(file, format=formats[bare_suffix(path)]):
+            for triple in oxigraph.parse(file, format=notation, base_iri=_BASE):
                 _take(triple, found, ranks, oxigraph)
     except SyntaxError as error:
-        raise DataError(f"RDF syntax: {error.msg}", path=str(path), line=error.lineno) from error
+        is_remote = "remote context" in error.msg
+        raise DataError(
+            f"RDF syntax: {error.msg}",
+            path=str(path),
+            line=error.lineno,
+            hint="copy the @context into the file; none is downloaded" if is_remote else None,
+        ) from error
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise DataError(f"cannot be read as RDF: {error}", path=str(path)) from error
-    if bare_suffix(path) == ".ttl":  # in N-Triples every node has a name
+    if bare_suffix(path) not in (".nt", ".nq"):  # there every node has a name
         found = _numbered(found)
     for names in found.columns:
         for name in names:
@@ -92,7 +120,7 @@ def _numbered(found: RdfColumns) -> RdfColumns:
     return RdfColumns((heads, relations, tails), labels, found.literals)
 
 
-def _take(triple: Any, found: RdfColumns, ranks: dict[str, int], oxigraph: Any) -> None:
+def _take(triple: Any, found: RdfColumns, ranks: dict[str, tuple[int, int]], oxigraph: Any) -> None:
     """Sort one triple into edges, labels and the count of literals."""
     head = _name(triple.subject)
     if not isinstance(triple.object, oxigraph.Literal):
@@ -101,13 +129,14 @@ def _take(triple: Any, found: RdfColumns, ranks: dict[str, int], oxigraph: Any) 
         ):
             column.append(name)
         return
-    if triple.predicate.value != RDFS_LABEL:
+    if triple.predicate.value not in LABELS:
         found.literals += 1
         return
     language = (triple.object.language or "").lower()
     # English first, then no language, then whichever comes first.
-    rank = 0 if language.split("-")[0] == "en" else 1 if not language else 2
-    if rank < ranks.get(head, 3):
+    spoken = 0 if language.split("-")[0] == "en" else 1 if not language else 2
+    rank = spoken, LABELS.index(triple.predicate.value)
+    if head not in ranks or rank < ranks[head]:
         ranks[head] = rank
         found.labels[head] = triple.object.value
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +20,7 @@ import pyarrow.parquet
 
 from conekg.errors import DataError
 from conekg.graph.place import check_name
-from conekg.graph.rdf import read_rdf
+from conekg.graph.rdf import FORMATS, read_rdf
 from conekg.graph.text_file import (
     DELIMITERS,
     QuoteWatch,
@@ -29,15 +31,20 @@ from conekg.graph.text_file import (
 )
 
 COLUMNS = ("head", "relation", "tail")
-HEADERS = {COLUMNS, ("subject", "predicate", "object"), ("source", "relation", "target")}
-"""First lines, in any case, that are taken for a header and not for a triple."""
+HEADERS = (COLUMNS, ("source", "relation", "target"), ("subject", "predicate", "object"))
+"""First lines, in any case, that are taken for a header and not for a triple. So are mixtures of
+them, such as subject, relation and object."""
 
-RDF_SUFFIXES = (".nt", ".ttl")
+_HEADER_WORDS = tuple(dict.fromkeys(words) for words in zip(*HEADERS, strict=True))
+"""What each column may be called."""
+
 PARQUET_SUFFIXES = (".parquet", ".pq")
-SUFFIXES = (*DELIMITERS, *PARQUET_SUFFIXES, *RDF_SUFFIXES)
+SUFFIXES = (*DELIMITERS, *PARQUET_SUFFIXES, *FORMATS)
 """Endings of files that hold triples; each may be followed by `.gz`, but for Parquet's."""
 
 _BLOCK_BYTES = 8 << 20
+
+Columns: TypeAlias = tuple[pa.DictionaryArray, pa.DictionaryArray, pa.DictionaryArray]
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ class TripleTable:
     """The triples of one file in its order, as names."""
 
     path: Path
-    columns: tuple[pa.DictionaryArray, pa.DictionaryArray, pa.DictionaryArray]
+    columns: Columns
     """Heads, relations and tails, each with one dictionary of large strings."""
     line_of: Callable[[int], int | None] = lambda _: None
     """The line of a row in the file; `None` where the format has no lines."""
@@ -70,7 +77,7 @@ def read_triples(path: str | Path) -> TripleTable:
         return _read_text(path, DELIMITERS[suffix])
     if suffix in PARQUET_SUFFIXES:
         return _read_parquet(path)
-    if suffix in RDF_SUFFIXES:
+    if suffix in FORMATS:
         rdf = read_rdf(path)
         columns = tuple(
             pa.array(names, pa.large_string()).dictionary_encode() for names in rdf.columns
@@ -108,14 +115,20 @@ def _read_text(path: Path, delimiter: str) -> TripleTable:
         )
     except (pa.ArrowInvalid, OSError) as error:
         raise _fault(path, delimiter, str(error)) from error
-    columns = tuple(_one_dictionary(table[name]) for name in COLUMNS)
+    heads, relations, tails = (_one_dictionary(table[name]) for name in COLUMNS)
+    columns = (heads, relations, tails)
     if any(pc.any(pc.equal(column.dictionary, "")).as_py() for column in columns):
         raise _fault(path, delimiter, "it has an empty field")
     if delimiter == "," and (watch.suspicious or any(map(_may_be_misquoted, columns))):
         for _ in fields_of(path, delimiter, len(COLUMNS)):
             pass  # fails at a line that is
     return _checked(
-        TripleTable(path, columns, line_of=lambda row: line_of_row(path, row + bool(header_line)))
+        TripleTable(
+            path,
+            columns,
+            line_of=lambda row: line_of_row(path, row + bool(header_line)),
+            notes=_text_notes(path, delimiter, columns, bool(header_line)) if len(table) else (),
+        )
     )
 
 
@@ -127,8 +140,49 @@ def _may_be_misquoted(column: pa.DictionaryArray) -> bool:
 def _header_line(path: Path, delimiter: str) -> int:
     """The number of the line that is a header; 0 where the first line is a triple."""
     for number, fields in fields_of(path, delimiter, None):
-        return number if tuple(name.strip().lower() for name in fields) in HEADERS else 0
+        return number if _is_header(fields) else 0
     raise DataError("the file is empty; a line is `head relation tail`", path=str(path))
+
+
+def _is_header(fields: list[str]) -> bool:
+    """Whether a line says what its columns hold."""
+    words = tuple(name.strip().lower() for name in fields)
+    return words in product(*_HEADER_WORDS)
+
+
+def _text_notes(path: Path, delimiter: str, columns: Columns, has_header: bool) -> tuple[str, ...]:
+    """What may be a mistake in a text file that can be read all the same."""
+    notes = []
+    if not has_header and _stands_alone(columns):
+        first = " ".join(repr(column[0].as_py()) for column in columns)
+        notes.append(
+            f"{path}: the first line, {first}, is taken for a fact, though none of its names "
+            "occurs again: if it is a header, remove it"
+        )
+    if delimiter == "\t":
+        names = [column.dictionary for column in columns]
+        in_quotes = [each.filter(pc.match_substring_regex(each, '^".*"$')) for each in names]
+        quoted = pa.concat_arrays(in_quotes).unique()
+        if len(quoted):
+            notes.append(
+                f"{path}: {len(quoted):,} names stand in quotes, such as {quoted[0].as_py()!r}: "
+                "where tabs part the columns, quotes are a part of the name"
+            )
+    return tuple(notes)
+
+
+def _stands_alone(columns: Columns) -> bool:
+    """Whether the first triple shares no name with others, in a file whose relations recur."""
+    heads, relations, tails = columns
+    if len(relations) <= 2 * len(relations.dictionary):
+        return False
+    once = all(
+        pc.sum(pc.equal(column.indices, column.indices[0])).as_py() == 1 for column in columns
+    )
+    elsewhere = ((heads, tails), (tails, heads))
+    return once and not any(
+        pc.is_in(column[0], value_set=other.dictionary).as_py() for column, other in elsewhere
+    )
 
 
 def _fault(path: Path, delimiter: str, otherwise: str) -> DataError:
@@ -174,14 +228,25 @@ def _read_parquet(path: Path) -> TripleTable:
 def _parquet_columns(path: Path, schema: pa.Schema) -> list[str]:
     """The columns that hold heads, relations and tails: by name, or the only three."""
     by_lower = {name.lower(): name for name in schema.names}
-    for header in sorted(HEADERS):
+    for header in (*HEADERS, *product(*_HEADER_WORDS)):  # mixtures last: a column may be another's
         if all(name in by_lower for name in header):
             return [by_lower[name] for name in header]
-    if len(schema.names) == len(COLUMNS):
+    if len(schema.names) == len(COLUMNS) and not _is_misplaced(schema.names):
         return list(schema.names)
     raise DataError(
-        f"columns {schema.names} found; expected are head, relation and tail, or three columns",
+        f"columns {schema.names} found; expected are head, relation and tail, or three columns "
+        "in this order",
         path=str(path),
+    )
+
+
+def _is_misplaced(names: list[str]) -> bool:
+    """Whether one of three columns is called as another should be."""
+    return any(
+        name.lower() in words
+        for place, name in enumerate(names)
+        for other, words in enumerate(_HEADER_WORDS)
+        if other != place
     )
 
 
