@@ -100,6 +100,8 @@ def test_a_recorded_command_still_trains_what_was_recorded(
     assert recipe["training"]["steps"] == run.get("steps_planned", run["steps"])
     assert (recipe["recipe"], recipe["model"]["name"]) == (run["recipe"], run["model"])
     assert recipe["training"]["seed"] == run["seed"]
+    if run["model"] in ("gqe", "box"):  # of which there are runs of several dimensions
+        assert f"{recipe['model']['dim']} " in run["variant"]
     if run["recipe"] == "fast" and run["model"] == "cone":
         variant = run.get("variant", "")
         assert ("one positive" in variant) == (recipe["training"]["positives"] == 1)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from conekg.errors import ConfigError
@@ -25,7 +27,7 @@ def test_the_paper_recipe_of_cone_is_the_published_schedule(graph, gamma, rate, 
 
 
 @pytest.mark.parametrize(
-    ("model", "dim", "gamma"), [("gqe", 800, 24), ("box", 400, 24), ("beta", 400, 60)]
+    ("model", "dim", "gamma"), [("gqe", 1600, 24), ("box", 800, 24), ("beta", 400, 60)]
 )
 def test_the_paper_recipes_of_the_baselines(model, dim, gamma):
     recipe = find_recipe("paper", model, "NELL")
@@ -60,6 +62,15 @@ def test_the_fast_recipes_of_the_baselines_are_the_published_ones_shortened(mode
     assert fast.config == paper.config
     assert fast.training.steps == paper.training.steps // 5
     assert fast.training.negative_sampling == "uniform-filtered"
+
+
+def test_a_model_of_ones_own_has_the_shared_schedule(monkeypatch):
+    entry = replace(MODELS["gqe"], config=lambda: MODELS["gqe"].config(dim=7))
+    monkeypatch.setitem(MODELS, "mine", entry)
+    mine, gqe = find_recipe("paper", "mine"), find_recipe("paper", "gqe")
+    assert mine.training == gqe.training
+    assert mine.config.dim == 7
+    assert find_recipe("paper", "emql").training.learning_rate == 1e-3
 
 
 @pytest.mark.parametrize("model", list(MODELS))
