@@ -56,6 +56,20 @@ def test_every_model_is_searched(name: str, dtype: torch.dtype) -> None:
     check(model, one_hop(model, 4), [1, 3, 5, 20], skip)
 
 
+@pytest.mark.parametrize("shortlist", [None, True])
+@pytest.mark.parametrize("name", ["cone", "gqe", "box", "beta"])
+def test_a_derived_model_is_searched_by_its_own_distance(name: str, shortlist: bool | None) -> None:
+    model = small_models.small_model(name).float()
+    kind = type(model)
+
+    def opposite(self, region, points):
+        return 9.0 - kind.distance_to_points(self, region, points)
+
+    model.__class__ = type("Derived", (kind,), {"distance_to_points": opposite})
+    assert EntityIndex(model, shortlist=shortlist).recall == 1.0
+    check(model, one_hop(model, 3), [1, 3, 5], [NOBODY] * 3)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["cone", "gqe", "box", "beta"])
 @pytest.mark.parametrize("rows", [1, 9, 70])

@@ -199,6 +199,9 @@ def test_a_limit_takes_evenly_spaced_queries():
     again = evaluate(model, QuerySet("test", (chosen,)), num_entities=SIZE)
     assert limited.structures[0].num_queries == 3
     assert limited.measured == again.measured
+    for limit in (len(rows) - 1, len(rows), len(rows) + 1):
+        report = evaluate(model, everything, num_entities=SIZE, max_queries=limit)
+        assert report.structures[0].num_queries == min(limit, len(rows))
 
 
 def test_an_empty_set_is_reported_as_such():

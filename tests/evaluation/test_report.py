@@ -2,7 +2,7 @@ import json
 
 from rich.console import Console
 
-from conekg.evaluation.metrics import Metrics
+from conekg.evaluation.metrics import AVERAGES, Metrics
 from conekg.evaluation.report import Report, StructureResult, column_order, comparison_markdown
 
 
@@ -56,6 +56,13 @@ def test_markdown_can_stand_beside_the_papers_rows():
     assert "mean rank" in text
     assert "avg_p is over 2 of 9 structures" in text
     assert "Not answered: 2in (box has no negation)" in text
+
+
+def test_an_average_without_one_of_its_structures_says_so():
+    names = AVERAGES["avg_p"]
+    results = [StructureResult(name, 1, 1, Metrics(0.5, 0.5, 0.5, 0.5)) for name in names]
+    assert not any("avg_p" in note for note in report(structures=tuple(results)).notes())
+    assert "avg_p is over 8 of 9 structures." in report(structures=tuple(results[1:])).notes()
 
 
 def test_the_bar_of_a_union_ends_no_cell():

@@ -63,6 +63,11 @@ def test_queries_with_many_answers_have_them_on_all_facts():
     assert min(counts(fewer, some)) <= 5, "facts of the test are drawn from, too"
 
 
+def test_few_wanted_queries_are_searched_for_as_long_as_many():
+    rare = [intersections_with_answers(dense_graph(), 1, seed, more_than=10) for seed in range(10)]
+    assert [len(anchors) for anchors, _ in rare] == [1] * 10
+
+
 @pytest.mark.parametrize("model_name", ["cone", "box"])
 def test_apertures_and_area(model_name, trained, reproduce):
     (table,) = reproduce("empty-intersection", trained[model_name].folder, "--pairs", 12)

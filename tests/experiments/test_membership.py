@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from conekg.errors import DataError, UnsupportedOperatorError
-from conekg.experiments.membership import Curve, _Half, membership
+from conekg.experiments.membership import Curve, Tally, _Half, membership
 from conekg.experiments.published import published
 from conekg.model.embed import embed
 from conekg.query.plan import plan_shapes
@@ -127,6 +127,15 @@ def test_a_majority_of_an_odd_number_is_rounded_up(wide_runs):
     half.add(wide_runs["cone"], {"test": Curve(values, values, values, values)})
     (row,) = half.table([]).rows
     assert set(row.values.values()) == {8 / 12, 8 / 13}, "5/8 of 12 is 7.5"
+
+
+def test_pooled_counts_are_taken_as_they_are():
+    shares, taken = np.array([0.5, 1.0]), np.array([4.0, 1.0])
+    tally = Tally(shares, shares, taken, both=np.array([1.0, 1.0]), true=2.0)
+    curve = Curve.of([tally])
+    assert curve.pooled_precision.tolist() == [0.25, 1.0], "one entity taken, and rightly"
+    assert curve.pooled_recall.tolist() == [0.5, 0.5]
+    assert Curve.of([tally, tally]).pooled_precision.tolist() == [0.25, 1.0]
 
 
 def test_of_equally_good_shares_the_most_is_demanded():

@@ -4,8 +4,9 @@ import pytest
 
 from conekg.errors import ConfigError
 from conekg.experiments import speed as experiment
-from conekg.experiments.speed import equal_recipe, speed
+from conekg.experiments.speed import equal_recipes, speed
 from conekg.training import timing
+from conekg.training.recipe import PATH_POOL
 from conekg.training.run import open_run
 from conekg.training.updater import EagerUpdater
 
@@ -51,13 +52,27 @@ def test_recipes_are_the_runs_where_they_can_be(trained, monkeypatch):
     training = replace(run.recipe.training, negatives=5, precision="tf32", seed=7)
     recipe = replace(run.recipe, training=replace(training, compile_operators=False))
     monkeypatch.setitem(run.__dict__, "recipe", recipe)  # cached there
-    box, beta = equal_recipe(run, "box", 32), equal_recipe(run, "beta", 32)
+    recipes = equal_recipes(run, 32)
+    box, beta = recipes["box"], recipes["beta"]
     assert box.training.batch_size == run.recipe.training.batch_size == 16
     assert (box.training.negatives, box.training.precision, box.training.seed) == (5, "tf32", 7)
     assert not box.training.compile_operators
     assert not any("n" in shape for shape in box.training.trained_shapes())
     assert "2in" in beta.training.trained_shapes()
     assert (beta.config.dim, beta.config.hidden) == (16, 48)
+
+
+def test_a_batch_holds_every_shape_of_a_pool(trained, options, monkeypatch):
+    run = open_run(trained["cone"].folder)
+    shapes = len(equal_recipes(run, 32)["cone"].training.pool("other").shares)
+    assert shapes > 4
+    training = replace(run.recipe.training, batch_size=4, pools=(PATH_POOL,), cycle=("path",))
+    monkeypatch.setitem(run.__dict__, "recipe", replace(run.recipe, training=training))  # cached
+    sizes = {recipe.training.batch_size for recipe in equal_recipes(run, 32).values()}
+    assert sizes == {shapes}, "all models alike, or their times could not be compared"
+    monkeypatch.setattr(experiment, "seconds_per_step", lambda *_: 1.0)
+    (table,) = speed([run], options)
+    assert f"with batches of {shapes} queries, as the run's of 4 cannot hold" in table.notes[0]
 
 
 def test_an_odd_width_is_not_claimed_of_pairs(trained, options, monkeypatch):

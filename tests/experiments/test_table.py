@@ -41,6 +41,8 @@ def test_counts_and_small_numbers_stay_what_they_are():
         TABLE, columns=("a", "b", "c"), rows=(Row("x", {"a": 12345, "b": 4e-5, "c": 0.0}),)
     )
     assert "| x | 12,345 | 4.0e-05 | 0.0 |" in table.to_markdown()
+    near = Table("t", ("a", "b", "c"), (Row("x", {"a": 0.049, "b": 0.051, "c": -0.049}),), "p", "u")
+    assert "| x | 4.9e-02 | 0.1 | -4.9e-02 |" in near.to_markdown()
     apart = Row("x − paper", {"a": -4e-5, "b": 4e-5, "c": -0.06}, "comparison")
     assert "| x − paper | 0.0 | 0.0 | -0.1 |" in replace(table, rows=(apart,)).to_markdown()
 

@@ -1,5 +1,7 @@
 import cmath
+import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from scipy import stats
 from conekg.errors import UnsupportedOperatorError
 from conekg.experiments import variability as experiment
 from conekg.experiments.variability import apertures_and_spreads, spread, variability
+from conekg.graph.knowledge_graph import SPLITS
 from conekg.graph.ragged import Ragged
 from conekg.model.embed import embed
 from conekg.query.plan import plan_shapes
@@ -81,6 +84,22 @@ def test_a_single_answer_has_no_spread_at_all(trained, monkeypatch):
     monkeypatch.setattr(experiment, "spread", rounded)
     _, spreads = apertures_and_spreads(model, tiny_graph(), "test", block)
     assert (spreads[alone] == 0).all()
+
+
+def test_queries_without_answers_are_left_out(trained):
+    model, block = trained["cone"].load_model("best"), tiny_queries()["test"].block("1p")
+    graph = tiny_graph()
+    there = {tuple(edge) for split in SPLITS for edge in graph.edges(split)[:, :2].tolist()}
+    pairs = itertools.product(range(graph.num_entities), range(graph.num_relations))
+    head, relation = next(pair for pair in pairs if pair not in there)
+    anchors, relations = block.anchors.copy(), block.relations.copy()
+    anchors[1], relations[1] = head, relation
+    sizes, spreads = apertures_and_spreads(model, graph, "test", block)
+    fewer = apertures_and_spreads(
+        model, graph, "test", replace(block, anchors=anchors, relations=relations)
+    )
+    np.testing.assert_allclose(fewer[0], np.delete(sizes, 1), rtol=1e-4)
+    np.testing.assert_allclose(fewer[1], np.delete(spreads, 1), rtol=1e-4)
 
 
 def test_the_papers_correlations_stand_beside(trained, options):

@@ -427,3 +427,21 @@ def test_memory_of_scoring_all_is_bounded() -> None:
         assert model.distance_to_all(region).shape == (40, 3000)
     assert len(seen) > 1
     assert max(seen) <= 1 << 20
+
+
+def test_an_average_has_a_gradient_from_a_thousandth_on() -> None:
+    for length, flows in ((0.9e-3, False), (1.1e-3, True), (2e-2, True)):
+        x = torch.tensor(length * math.cos(2.0), dtype=torch.float64, requires_grad=True)
+        y = torch.tensor(length * math.sin(2.0), dtype=torch.float64, requires_grad=True)
+        direction = angle(x, y)
+        assert float(direction.detach()) == pytest.approx(2.0)
+        if direction.requires_grad:
+            direction.backward()
+        gradient = 0.0 if x.grad is None else float(x.grad)
+        assert gradient == pytest.approx(-math.sin(2.0) / length if flows else 0.0)
+
+
+def test_the_border_of_a_cone_is_inside() -> None:
+    model, ids = small_model("cone"), torch.arange(3)
+    points = model.points(ids[:, None])
+    assert model.points_inside(model.anchor(ids), points).tolist() == [[1.0]] * 3

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from conekg.model.catalog import MODELS
+from conekg.model.interface import QueryModel
 from conekg.model.scoring import CompiledTable, DivergenceTable, PlainTable, scoring_table
-from small_models import NUM_ENTITIES, small_model
+from small_models import NUM_ENTITIES, rough_model, small_model
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,33 @@ from small_models import NUM_ENTITIES, small_model
 )
 def test_every_model_has_its_table(name: str, kind: type) -> None:
     assert type(scoring_table(small_model(name).float())) is kind
-    assert set(MODELS) == {"cone", "box", "gqe", "beta", "emql"}
+
+
+def derived(name: str, **changes: object) -> QueryModel:
+    """The small model of that name, as an object of a class derived from its own."""
+    model = rough_model(name).eval().requires_grad_(False)
+    model.__class__ = type("Derived", (type(model),), changes)
+    return model
+
+
+@pytest.mark.parametrize("name", ["cone", "box", "gqe", "beta"])
+def test_a_derived_model_is_scored_by_its_own_distance(name: str) -> None:
+    kind, ids = MODELS[name].model, torch.arange(NUM_ENTITIES).expand(3, -1)
+
+    def twice(self, region, points):
+        return 2.0 * kind.distance_to_points(self, region, points)
+
+    def opposite(self, entity_ids):
+        return -kind.points(self, entity_ids) + 0.1 * (name == "beta")
+
+    for changes in ({}, {"distance_to_points": twice}, {"points": opposite}):
+        model = derived(name, **changes)
+        region = model.project(model.anchor(torch.arange(3)), torch.arange(3))
+        expected = model.distance_to_points(region, model.points(ids))
+        found = scoring_table(model).distances(region)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4, equal_nan=True)
+        torch.testing.assert_close(model.distance(region, ids), expected, equal_nan=True)
+        assert (type(scoring_table(model)) is PlainTable) == bool(changes)
 
 
 @pytest.mark.parametrize("name", ["cone", "box", "gqe"])

@@ -460,3 +460,22 @@ def test_reduced_precision_learns_as_float32_does(precision: str) -> None:
         after[name] = updater.take_loss()["path"]
     assert after["float32"] < 0.9
     assert after[precision] == pytest.approx(after["float32"], rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["cone", "box", "gqe", "beta"])
+def test_kernels_are_for_models_that_measure_as_theirs_do(name):
+    model, data, recipe = prepare(name)
+    kind = type(model)
+
+    def derived(**changes):
+        model.__class__ = type("Derived", (kind,), changes)
+        return model
+
+    assert fused.can_fuse(derived(negate=lambda self, region: region), data, recipe)
+    assert not fused.can_fuse(derived(has_own_loss=True), data, recipe)
+    for method in ("anchor", "points", "distance", "distance_to_points", "logits"):
+
+        def own(self, *arguments, method=method):
+            return getattr(kind, method)(self, *arguments)
+
+        assert not fused.can_fuse(derived(**{method: own}), data, recipe), method

@@ -278,6 +278,14 @@ def test_a_collapsed_loss_is_told_from_a_bad_moment_and_from_a_slow_start():
     slow = LossWatch(0.69)
     for step in range(20):
         slow.check({"path": 0.9}, step, 0.1)
+        slow.check({"path": 0.93 * 0.69}, step, 0.1)
+        slow.check({"path": 0.9}, step, 0.1)
+    barely = LossWatch(0.69)
+    barely.check({"path": 0.88 * 0.69}, 0, 0.1)
+    for step in range(4):
+        barely.check({"path": 0.995 * 0.69}, step, 0.1)
+    with pytest.raises(TrainingDivergedError, match="collapsed"):
+        barely.check({"path": 0.995 * 0.69}, 4, 0.1)
     watch = LossWatch(0.69)
     watch.check({"path": 0.3}, 0, 0.1)
     for step in range(4):

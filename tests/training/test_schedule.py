@@ -17,6 +17,14 @@ def test_the_published_schedule_drops_twice_by_five():
     ]
 
 
+def test_fractions_of_a_run_are_the_decimal_ones():
+    fractions = tuple(percent / 100 for percent in range(1, 100))
+    recipe = TrainingRecipe(steps=100, drops_at=fractions)
+    assert drop_steps(recipe) == tuple(range(1, 100)), "of 0.29, 28.999999999999996 before"
+    assert drop_steps(replace(recipe, steps=700, drops_at=(0.6, 0.8, 0.9))) == (420, 560, 630)
+    assert drop_steps(replace(recipe, steps=7, drops_at=(0.5, 0.9999))) == (3, 6)
+
+
 def test_moments_can_be_kept_and_drops_left_out():
     recipe = TrainingRecipe(steps=100, learning_rate=1e-4, fresh_moments=False)
     assert not any(forgets_moments_at(recipe, step) for step in range(100))

@@ -57,6 +57,18 @@ def test_a_damaged_line_is_told_with_its_number(tmp_path, line):
     assert path.read_bytes() == content, "nothing is lost"
 
 
+def test_tensorboard_too_keeps_what_was_before_the_checkpoint(tmp_path):
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    with Tracker(tmp_path) as tracker:
+        for step in (1, 2, 3):
+            tracker.log("train", step, {"path": 1.0 / step})
+    with Tracker(tmp_path, from_step=2) as tracker:
+        tracker.log("train", 4, {"path": 9.0})
+    read = events.EventAccumulator(str(tmp_path / "tensorboard"))
+    read.Reload()
+    assert [(e.step, e.value) for e in read.Scalars("train/path")] == [(1, 1.0), (2, 0.5), (4, 9.0)]
+
+
 def test_tensorboard_is_optional(tmp_path, monkeypatch):
     real = importlib.util.find_spec
     monkeypatch.setattr(

@@ -24,7 +24,7 @@ from conekg.graph.adjacency import IntArray, LongArray
 from conekg.model.box import Box
 from conekg.model.cone import Cone
 from conekg.model.gqe import Gqe
-from conekg.model.interface import QueryModel, Region
+from conekg.model.interface import QueryModel, Region, measures_as
 from conekg.model.scoring import DeviceTable, ScoringTable, scoring_table
 
 SHORTLIST_FROM = 1_000_000
@@ -70,7 +70,7 @@ class EntityIndex:
         self.recall = 1.0
         """The share of true top-10 entities that a search finds; below 1 only by shortlist."""
         large = model.num_entities >= SHORTLIST_FROM
-        if isinstance(model, Cone) and (large if shortlist is None else shortlist):
+        if measures_as(model, Cone) and (large if shortlist is None else shortlist):
             self._shortlist = HarmonicShortlist(model)
             self.recall = measure_recall(model, self._shortlist)
         elif geometry := _geometry(model):
@@ -290,15 +290,11 @@ def _geometry(model: QueryModel) -> Geometry | None:
     """How the model measures distance, where abandoning is possible."""
     if _scale(model) <= 0:
         return None  # a learnt scale below zero would make the farthest entity the best
-    match model:
-        case Cone():
-            return "cone"
-        case Box():
-            return "box"
-        case Gqe():
-            return "point"
-        case _:
-            return None
+    if measures_as(model, Cone):
+        return "cone"
+    if measures_as(model, Box):
+        return "box"
+    return "point" if measures_as(model, Gqe) else None
 
 
 def _scale(model: QueryModel) -> float:

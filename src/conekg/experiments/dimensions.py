@@ -19,6 +19,7 @@ from conekg.experiments.main_results import (
     mrr_row,
     origin_note,
     paper_rows,
+    queries_of_each,
     queries_title,
     rank,
     report_notes,
@@ -40,12 +41,13 @@ _TITLES = {"beta-400": "BetaE, d = 400", "beta-800": "BetaE, d = 800", "cone": "
 def dimensions(runs: Sequence[Run], options: Options) -> Tables:
     """MRR of runs of several dimensions, all structures (Tables 6 and 7)."""
     data_set = common_data_set(runs)
+    all_queries = queries_of_each(runs, options)
     tables = []
     for title, structures, label in _TABLES:
         paper = published(label, data_set)
         rows, comparisons, notes = list[Row](), list[Row](), list[str]()
-        for run in runs:
-            report = rank(run, options, structures)
+        for run, queries in zip(runs, all_queries, strict=True):
+            report = rank(run, queries, options, structures)
             ours, name = mrr_row(report, structures), f"{run.recipe.model}-{run.recipe.config.dim}"
             rows.append(Row(f"{title_of(run)}, d = {run.recipe.config.dim}", ours))
             theirs = paper.row(name) or (paper.row("cone") if name == "cone-800" else {})
@@ -53,7 +55,7 @@ def dimensions(runs: Sequence[Run], options: Options) -> Tables:
             notes += [
                 describe(run, options.checkpoint),
                 *report_notes(report),
-                *origin_note(run, options, paper),
+                *origin_note(run, queries, paper),
             ]
         notes += same_queries_note(runs, options, structures)
         notes += [*average_note(rows), *missing_note(paper, runs[0].graph.name)]

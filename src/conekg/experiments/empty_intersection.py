@@ -51,6 +51,8 @@ _INTERSECTION = STRUCTURES["2i"]
 _BINS = 40
 _ROUNDS = 20
 """How often twice as many queries as are wanted are looked at before the search is given up."""
+_LEAST_LOOKED_AT = 1000
+"""How many are looked at at a time however few are wanted, so that what is rare is not missed."""
 
 Queries = tuple[IntArray, IntArray]
 """Anchors and relations, each [queries, 2]."""
@@ -134,7 +136,7 @@ def intersections_with_answers(
     stream = ShapeStream(whole, _INTERSECTION, PRESETS["small"], seed, workers=None)
     found: dict[tuple[int, ...], None] = {}  # each query once, in the order of the stream
     for _ in range(_ROUNDS):
-        block = stream.take(2 * wanted)
+        block = stream.take(max(2 * wanted, _LEAST_LOOKED_AT))
         rows = np.flatnonzero(block.hard.lengths > more_than)
         ids = np.concatenate([block.anchors[rows], block.relations[rows]], axis=1)
         found |= dict.fromkeys(map(tuple, ids.tolist()))
@@ -153,8 +155,8 @@ def intersections_without_answers(adjacency: Adjacency, wanted: int, seed: int) 
     )
     anchors, kinds = np.zeros((0, 2), np.int32), np.zeros((0, 2), np.int32)
     for _ in range(_ROUNDS):
-        links = random.integers(0, len(heads), size=(2 * wanted, 2))
-        links = links[links[:, 0] != links[:, 1]]
+        links = random.integers(0, len(heads), size=(max(2 * wanted, _LEAST_LOOKED_AT), 2))
+        # A link drawn twice has its own answers in common with itself: it is never kept.
         answers = answer_batch(adjacency, _INTERSECTION, heads[links], relations[links])
         empty = links[answers.lengths == 0]
         anchors = np.concatenate([anchors, heads[empty]])

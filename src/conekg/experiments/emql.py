@@ -23,6 +23,7 @@ from conekg.experiments.main_results import (
     mrr_row,
     origin_note,
     paper_rows,
+    queries_of_each,
     queries_title,
     rank,
     report_notes,
@@ -42,13 +43,13 @@ def emql(runs: Sequence[Run], options: Options) -> Tables:
     given = options.queries is not None
     paper = published("table:cmp_results", data_set if given else None)
     rows, comparisons, notes = list[Row](), list[Row](), list[str]()
-    for run in runs:
-        report = rank(run, options, POSITIVE_STRUCTURES)
+    for run, queries in zip(runs, queries_of_each(runs, options), strict=True):
+        report = rank(run, queries, options, POSITIVE_STRUCTURES)
         ours = mrr_row(report, POSITIVE_STRUCTURES)
         rows.append(Row(title_of(run), ours))
         comparisons += compare(title_of(run), ours, paper.row(run.recipe.model))
         notes += [describe(run, options.checkpoint), *report_notes(report)]
-        notes += origin_note(run, options, paper)
+        notes += origin_note(run, queries, paper)
     notes += same_queries_note(runs, options, POSITIVE_STRUCTURES)
     if not given:
         notes.append(

@@ -65,8 +65,8 @@ def _main_table(
     paper = published(label, data_set)
     deviation = published(error_label, data_set).row("deviation")
     rows, comparisons, notes = list[Row](), list[Row](), list[str]()
-    for run in runs:
-        report = rank(run, options, structures)
+    for run, queries in zip(runs, queries_of_each(runs, options), strict=True):
+        report = rank(run, queries, options, structures)
         ours = mrr_row(report, structures)
         rows.append(Row(title_of(run), ours))
         theirs = paper.row(run.recipe.model)
@@ -74,13 +74,13 @@ def _main_table(
         if theirs and deviation and run.recipe.model == "cone":
             within = is_within(ours, theirs, deviation)
             if within:
-                label = f"{title_of(run)} within the error bar"
-                comparisons.append(Row(label, within, "comparison"))
+                name = f"{title_of(run)} within the error bar"
+                comparisons.append(Row(name, within, "comparison"))
                 notes.append(ERROR_BAR_NOTE)
         notes += [
             describe(run, options.checkpoint),
             *report_notes(report),
-            *origin_note(run, options, paper),
+            *origin_note(run, queries, paper),
         ]
     notes += same_queries_note(runs, options, structures)
     notes += [*average_note(rows), *missing_note(paper, runs[0].graph.name)]
@@ -95,12 +95,17 @@ def _main_table(
 
 
 def rank(
-    run: Run, options: Options, structures: Sequence[str], *, union: UnionForm = "dnf"
+    run: Run,
+    queries: QuerySet,
+    options: Options,
+    structures: Sequence[str],
+    *,
+    union: UnionForm = "dnf",
 ) -> Report:
-    """The ranks of a run's model on its own queries, or the given ones, of those structures."""
+    """The ranks of a run's model on those of the queries that are of those structures."""
     return evaluate(
         run.load_model(options.checkpoint, options.device),
-        only_structures(queries_of(run, options), structures),
+        only_structures(queries, structures),
         num_entities=run.graph.num_entities,
         union=union,
         max_queries=options.max_queries,
@@ -108,13 +113,16 @@ def rank(
     )
 
 
-def queries_of(run: Run, options: Options) -> QuerySet:
-    """The run's own queries of the split, or those that were given in their place."""
+def queries_of_each(runs: Sequence[Run], options: Options) -> list[QuerySet]:
+    """Each run's own queries of the split, or those that were given in their place, read once.
+
+    The runs are of one graph.
+    """
     if options.queries is None:
-        return run.queries(options.split)
+        return [run.queries(options.split) for run in runs]
     # A file is of one split, and says of which; the option is for folders.
     split = None if options.queries.is_file() else options.split
-    return open_queries(options.queries, split, run.graph)
+    return [open_queries(options.queries, split, runs[0].graph)] * len(runs)
 
 
 def queries_title(options: Options) -> str:
@@ -126,9 +134,8 @@ def queries_title(options: Options) -> str:
     return f"{which} of {given.resolve().name}"
 
 
-def origin_note(run: Run, options: Options, paper: Published) -> tuple[str, ...]:
-    """That the queries are not the paper's, where its numbers stand beside."""
-    queries = queries_of(run, options)
+def origin_note(run: Run, queries: QuerySet, paper: Published) -> tuple[str, ...]:
+    """That a run's queries are not the paper's, where its numbers stand beside."""
     notes = list[str]()
     if paper.rows and queries.split != "test":
         notes.append(

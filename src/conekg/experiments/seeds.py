@@ -23,6 +23,7 @@ from conekg.experiments.main_results import (
     mrr_row,
     origin_note,
     paper_rows,
+    queries_of_each,
     queries_title,
     rank,
     report_notes,
@@ -48,9 +49,13 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
     """Mean and standard deviation of MRR over runs that differ in their seed (Tables 15, 16)."""
     data_set = common_data_set(runs)
     _refuse_other_differences(runs)
+    all_queries = queries_of_each(runs, options)
     tables = []
     for title, structures, label in _TABLES:
-        reports = [rank(run, options, structures) for run in runs]
+        reports = [
+            rank(run, queries, options, structures)
+            for run, queries in zip(runs, all_queries, strict=True)
+        ]
         each = [mrr_row(report, structures) for report in reports]
         paper = published(label, data_set)
         mean, deviation = mean_and_deviation(each)
@@ -66,7 +71,11 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
             f"paper's seeds are {', '.join(map(str, PAPER_SEEDS))}.",
             *(describe(run, options.checkpoint) for run in runs),
             *(note for report in reports for note in report_notes(report)),
-            *(note for run in runs for note in origin_note(run, options, paper)),
+            *(
+                note
+                for run, queries in zip(runs, all_queries, strict=True)
+                for note in origin_note(run, queries, paper)
+            ),
             *same_queries_note(runs, options, structures),
             *average_note(rows[: len(runs)]),
             *missing_note(paper, runs[0].graph.name),

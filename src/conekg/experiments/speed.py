@@ -40,11 +40,11 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
     run = runs[0]
     paper = published("tab:running_time", ANY)
     width = run.new_model().entity.shape[1]
-    rows, total = list[Row](), len(MODEL_TITLES)
+    recipes = equal_recipes(run, width)
+    rows, total = list[Row](), len(recipes)
     updaters = dict[str, list[str]]()
-    for done, name in enumerate(MODEL_TITLES):
+    for done, (name, recipe) in enumerate(recipes.items()):
         options.progress(done, total)
-        recipe = equal_recipe(run, name, width)
         model = _build(run, recipe)
         updater = new_updater(run, recipe, model, options)
         updaters.setdefault(_UPDATERS[type(updater).__name__], []).append(model_title(name))
@@ -67,9 +67,9 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
         unit="seconds per 100 steps",
         notes=(
             f"All entity tables are {width} wide (BetaE has two numbers a dimension{odd}). A step "
-            "is one round of the model's update cycle, with the run's batch size of "
-            f"{training.batch_size} queries and {training.negatives} negatives, products in "
-            f"{training.precision}; EmQL has a loss of its own without negatives.",
+            f"is one round of the model's update cycle, with {_batches(run, recipes['cone'])} and "
+            f"{training.negatives} negatives, products in {training.precision}; EmQL has a loss of "
+            "its own without negatives.",
             f"The median of {REPEATS} times {options.steps} step{'s' * (options.steps > 1)}, after "
             f"{WARM_UP_STEPS} untimed.",
             _by_what(updaters, options.device),
@@ -82,23 +82,33 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
     return (table,)
 
 
-def equal_recipe(run: Run, name: str, width: int) -> Recipe:
-    """The recipe of a model whose entity table is `width` wide, on the run's queries."""
-    recipe = find_recipe("paper", name, run.graph.name)
+def equal_recipes(run: Run, width: int) -> dict[str, Recipe]:
+    """By model, the recipe for entity tables `width` wide and batches of one size.
+
+    Batches are as large as the run's, or larger where a model's pool has more shapes than that.
+    """
     present = usable_shapes(run.queries("train"), run.graph.num_entities)
+    recipes = {name: find_recipe("paper", name, run.graph.name) for name in MODEL_TITLES}
+    pooled = {name: recipe.training.restricted_to(present) for name, recipe in recipes.items()}
     ours = run.recipe.training
-    training = replace(
-        recipe.training.restricted_to(present),
-        batch_size=ours.batch_size,
-        negatives=ours.negatives,
-        precision=ours.precision,
-        compile_operators=ours.compile_operators,
-        seed=ours.seed,
-    )
-    config = _config_of_width(
-        recipe.config, name, width, getattr(run.recipe.config, "hidden", None)
-    )
-    return replace(recipe, config=config, training=training)
+    shapes = [len(pool.shares) for training in pooled.values() for pool in training.pools]
+    return {
+        name: replace(
+            recipe,
+            config=_config_of_width(
+                recipe.config, name, width, getattr(run.recipe.config, "hidden", None)
+            ),
+            training=replace(
+                pooled[name],
+                batch_size=max(ours.batch_size, *shapes),
+                negatives=ours.negatives,
+                precision=ours.precision,
+                compile_operators=ours.compile_operators,
+                seed=ours.seed,
+            ),
+        )
+        for name, recipe in recipes.items()
+    }
 
 
 def new_updater(run: Run, recipe: Recipe, model: QueryModel, options: Options) -> Updater:
@@ -137,6 +147,14 @@ def _by_what(updaters: dict[str, list[str]], device: torch.device) -> str:
     # `Cone.distance`: on a CPU it and its gradient are compiled.
     compiled = "" if device.type == "cuda" else ", ConE's distance as a compiled loop"
     return f"What is timed is what `conekg train` does on {place}: {'; '.join(parts)}{compiled}."
+
+
+def _batches(run: Run, timed: Recipe) -> str:
+    """How many queries a batch has, and why so many."""
+    own, common = run.recipe.training.batch_size, timed.training.batch_size
+    if common == own:
+        return f"the run's batch size of {own} queries"
+    return f"batches of {common} queries, as the run's of {own} cannot hold every shape of a pool,"
 
 
 def _machine(device: torch.device) -> str:

@@ -16,6 +16,7 @@ from conekg.experiments.main_results import (
     compare,
     origin_note,
     paper_rows,
+    queries_of_each,
     queries_title,
     rank,
     same_queries_note,
@@ -36,17 +37,17 @@ def union(runs: Sequence[Run], options: Options) -> Tables:
     data_set = common_data_set(runs)
     paper = published("table:dis", data_set)
     rows, comparisons, notes = list[Row](), list[Row](), list[str]()
-    for run in runs:
+    for run, queries in zip(runs, queries_of_each(runs, options), strict=True):
         ours = dict[str, float]()
         for letter, form in _FORMS:
-            report = rank(run, options, _STRUCTURES, union=form)
+            report = rank(run, queries, options, _STRUCTURES, union=form)
             ours |= {f"{name}-{letter}": 100.0 * m.mrr for name, m in report.measured.items()}
             notes.append(f"MRR is filtered; equal scores: {report.ties} rank.")
             for name, reason in report.unanswered.items():
                 notes.append(f"{title_of(run)}, {form}: {reason} ({name}).")
         rows.append(Row(title_of(run), ours))
         comparisons += compare(title_of(run), ours, paper.row(run.recipe.model))
-        notes += [describe(run, options.checkpoint), *origin_note(run, options, paper)]
+        notes += [describe(run, options.checkpoint), *origin_note(run, queries, paper)]
     table = Table(
         title=f"Unions, {runs[0].graph.name}, {queries_title(options)}",
         columns=paper.columns,

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from conekg.model.config import require, require_dimensions, require_margin
-from conekg.model.interface import QueryModel, Region
+from conekg.model.interface import QueryModel, Region, measures_as
 from conekg.model.kernels.candidates import cone_candidate_distance
 from conekg.model.layers import DeepSet, apply_to_each, perceptron, uniform_table
 
@@ -235,7 +235,9 @@ class Cone(QueryModel):
     def distance(self, region: Region, entity_ids: Tensor) -> Tensor:
         """[rows, candidates] as the base class has it; compiled where that is faster."""
         axis, half_aperture = region
-        is_compiled = axis.device.type == "cpu" and axis.dtype == torch.float32
+        is_compiled = (
+            axis.device.type == "cpu" and axis.dtype == torch.float32 and measures_as(self, Cone)
+        )
         if not is_compiled or entity_ids.shape[0] != axis.shape[0]:
             return super().distance(region, entity_ids)
         if entity_ids.numel() < self.num_entities:  # angles of those entities alone

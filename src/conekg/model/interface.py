@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, TypeGuard, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,20 @@ _CHUNK_ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 26}
 
 On a CPU the temporaries then stay in the cache; on a GPU each kernel has enough to do.
 """
+
+
+_MEASURING = (
+    "anchor",
+    "points",
+    "to_angle",
+    "distance_to_points",
+    "distance",
+    "distance_to_all",
+    "logits",
+    "logits_of_all",
+    "scoring_features",
+)
+"""What kernels for a kind of model do in its place; not all kinds have all of these."""
 
 
 class QueryModel(nn.Module, ABC):
@@ -163,3 +177,16 @@ class QueryModel(nn.Module, ABC):
             for ids in torch.arange(self.num_entities, device=device).split(chunk)
         ]
         return torch.cat(parts, dim=1)
+
+
+Kind = TypeVar("Kind", bound=QueryModel)
+
+
+def measures_as(model: QueryModel, kind: type[Kind]) -> TypeGuard[Kind]:
+    """Whether kernels for `kind` are right for a model: it is one, with the distances of that kind.
+
+    A model may be derived from another to change its operators, or to change its distance.
+    """
+    return isinstance(model, kind) and all(
+        getattr(type(model), name, None) is getattr(kind, name, None) for name in _MEASURING
+    )

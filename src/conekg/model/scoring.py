@@ -17,7 +17,7 @@ from conekg.model.beta import Beta, query_constant
 from conekg.model.box import Box
 from conekg.model.cone import Cone
 from conekg.model.gqe import Gqe
-from conekg.model.interface import QueryModel, Region
+from conekg.model.interface import QueryModel, Region, measures_as
 from conekg.model.kernels import scoring
 from conekg.model.kernels.tile import on_cache_lines
 
@@ -44,9 +44,11 @@ class ScoringTable(ABC):
 def scoring_table(model: QueryModel) -> ScoringTable:
     """The fastest table there is for a model on its device, at its precision."""
     weights = model.entity
-    if isinstance(model, Beta):
+    if measures_as(model, Beta):
         return DivergenceTable(model)
-    if isinstance(model, Cone | Box | Gqe) and weights.dtype == torch.float32:
+    has_kernels = measures_as(model, Cone) or measures_as(model, Box) or measures_as(model, Gqe)
+    if has_kernels and weights.dtype == torch.float32:
+        assert isinstance(model, Cone | Box | Gqe)
         if weights.device.type == "cpu":
             return CompiledTable(model)
         if weights.device.type == "cuda" and find_spec("triton") is not None:
@@ -75,7 +77,7 @@ class CompiledTable(ScoringTable):
 
     def __init__(self, model: Cone | Box | Gqe) -> None:
         super().__init__(model)
-        self._geometry = type(model)
+        self._geometry = _geometry(model)
         self._center_weight = 0.0 if isinstance(model, Gqe) else model.config.center_weight
         with torch.no_grad():
             weights = model.entity.detach()
@@ -106,11 +108,15 @@ class DeviceTable(ScoringTable):
         from conekg.model.kernels import geometry, score_all
 
         super().__init__(model)
-        code = {Cone: geometry.CONE, Box: geometry.BOX, Gqe: geometry.POINT}[type(model)]
+        codes: dict[type[QueryModel], int] = {
+            Cone: geometry.CONE,
+            Box: geometry.BOX,
+            Gqe: geometry.POINT,
+        }
         self._center_weight = 0.0 if isinstance(model, Gqe) else model.config.center_weight
         inverse_range = 1.0 / model.embedding_range if isinstance(model, Cone) else 1.0
         self._columns = score_all.EntityColumns(
-            model.entity.detach(), geometry=code, inverse_range=inverse_range
+            model.entity.detach(), geometry=codes[_geometry(model)], inverse_range=inverse_range
         )
 
     def distances(self, region: Region, *, dims: int | None = None) -> Tensor:
@@ -150,3 +156,8 @@ class DivergenceTable(ScoringTable):
         alpha, beta = parameters.chunk(2, dim=-1)
         distances = self._constants - parameters @ self._features.t()
         return (distances + query_constant(alpha, beta)[:, None]).to(self._dtype)
+
+
+def _geometry(model: Cone | Box | Gqe) -> type[QueryModel]:
+    """Which of the three a model is, or is derived from."""
+    return next(kind for kind in (Cone, Box, Gqe) if isinstance(model, kind))

@@ -18,7 +18,7 @@ from conekg.model.beta import Beta, query_constant
 from conekg.model.box import Box
 from conekg.model.cone import Cone
 from conekg.model.gqe import Gqe
-from conekg.model.interface import QueryModel, Region
+from conekg.model.interface import QueryModel, Region, measures_as
 from conekg.model.kernels import geometry
 from conekg.model.kernels.contrast import Contrast, contrast
 from conekg.model.kernels.divergence import divergence_features, update_distributions
@@ -67,17 +67,19 @@ class EntityKernels(Protocol):
 
 
 def kernels_of(model: QueryModel) -> EntityKernels | None:
-    """The kernels for a model; None where there are none."""
+    """The kernels for a model; None where there are none, or where its own loss is to be used."""
+    if model.has_own_loss:
+        return None
     match model:
-        case Cone():
+        case Cone() if measures_as(model, Cone):
             return DistanceKernels(
                 model, geometry.CONE, 1.0 / model.embedding_range, model.config.center_weight
             )
-        case Box():
+        case Box() if measures_as(model, Box):
             return DistanceKernels(model, geometry.BOX, center_weight=model.config.center_weight)
-        case Gqe():
+        case Gqe() if measures_as(model, Gqe):
             return DistanceKernels(model, geometry.POINT)
-        case Beta():
+        case Beta() if measures_as(model, Beta):
             return DivergenceKernels(model)
         case _:
             return None

@@ -48,7 +48,6 @@ class Progress:
     steps: int
     losses: Mapping[str, float]
     """The mean loss of each pool since the last report."""
-    steps_per_second: float
     validation: Mapping[str, float] = field(default_factory=dict)
     """What the last validation measured."""
 
@@ -109,7 +108,7 @@ def train(
     state = _restore(run, model, updater)
     watch = LossWatch(None if model.has_own_loss else UNINFORMED_LOSS)
     _show_logged_losses(watch, run, state.step)
-    started, first_step = time.monotonic(), state.step
+    started = time.monotonic()
     deadline = math.inf if max_minutes is None else started + 60.0 * max_minutes
     last_report, losses, validation = started, dict[str, float](), dict[str, float]()
 
@@ -130,9 +129,8 @@ def train(
                 tracker.log("train", state.step, losses | {"learning_rate": learning_rate})
             if now - last_report > 0.2 or stopping:
                 last_report = now
-                rate = (state.step - first_step) / (now - started)
                 try:
-                    report(Progress(state.step, recipe.steps, losses, rate, validation))
+                    report(Progress(state.step, recipe.steps, losses, validation))
                 except (BrokenPipeError, SystemExit):  # nobody reads what is printed any more
                     _save(run, "last", state, model, updater, started)
                     raise

@@ -6,8 +6,9 @@ from conekg.training.recipe import TrainingRecipe
 
 
 def drop_steps(recipe: TrainingRecipe) -> tuple[int, ...]:
-    """The steps that start with a lower learning rate than the one before."""
-    return tuple(int(recipe.steps * fraction) for fraction in recipe.drops_at)
+    """The steps that start with a lower learning rate than the one before, rounded down."""
+    # 0.29 of 100 steps is 29, though the product of floats is a little less.
+    return tuple(int(round(recipe.steps * fraction, 6)) for fraction in recipe.drops_at)
 
 
 def learning_rate_at(recipe: TrainingRecipe, step: int) -> float:
