@@ -63,7 +63,8 @@ def test_a_fit_ends_in_a_run_that_can_be_asked(tmp_path):
         "training",
         "evaluating",
     ]
-    assert ("the recipe 'small'", "there is no GPU") in heard.choices
+    assert any(what == "the recipe 'small'" for what, _ in heard.choices)
+    assert not any("test queries of a shape" in what for what, _ in heard.choices)
     for name in ("evaluation.json", "calibration.json", "recipe.toml", "metrics.jsonl"):
         assert (tmp_path / "run" / name).exists()
     answer = Answerer.open(tmp_path / "run", device="cpu").ask("person0.lives_in", top_k=3)
@@ -127,15 +128,39 @@ def test_an_interrupted_fit_keeps_its_queries(tmp_path):
     assert any(what == "the queries that the run has" for what, _ in heard.choices)
 
 
-def test_the_recipe_fits_graph_and_machine():
+def test_a_cpu_ranks_some_test_queries_and_that_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("conekg.answering.fit.REPORTED_QUERIES", 2)
     heard = Heard()
+    options = {"protocol": FEW, "settings": SETTINGS, "device": CPU, "events": heard}
+    result = fit(tiny_graph(), tmp_path / "run", **options)
+    for report in (result.report, result.baseline):
+        assert {result.structure: result.num_queries for result in report.structures}["1p"] == 2
+    assert any(what == "to rank 2 test queries of a shape at most" for what, _ in heard.choices)
+
+
+def test_the_recipe_fits_graph_and_machine(monkeypatch):
     gpu = torch.device("cuda")
     graph = tiny_graph()
-    assert choose_recipe(graph, "cone", None, {}, (), CPU, heard).name == "small"
-    assert choose_recipe(graph, "cone", None, {}, (), gpu, heard).name == "small"
+    edges = len(graph.edges("train"))
+
+    def chosen(device: torch.device, small: int, medium: int) -> tuple[str, str]:
+        monkeypatch.setattr("conekg.answering.fit.SMALL_GRAPH_EDGES", small)
+        monkeypatch.setattr("conekg.answering.fit.MEDIUM_GRAPH_EDGES", medium)
+        heard = Heard()
+        name = choose_recipe(graph, "cone", None, {}, (), device, heard).name
+        ((what, why),) = heard.choices
+        assert what == f"the recipe {name!r}"
+        return name, why
+
+    few, some = f"the graph has only {edges:,} training edges", f"{edges:,} training edges"
+    for device in (CPU, gpu):
+        assert chosen(device, edges, edges) == ("small", few)
+        assert chosen(device, edges - 1, edges) == ("medium", f"the graph has {some}")
+    assert chosen(CPU, 0, edges - 1) == ("medium", f"there is no GPU and {some}")
+    assert chosen(gpu, 0, edges - 1) == ("fast", f"there is a GPU and {some}")
+    heard = Heard()
     assert choose_recipe(graph, "cone", "fast", {}, (), CPU, heard).name == "fast"
-    assert "GPU" in heard.choices[0][1]
-    assert "training edges" in heard.choices[1][1]
+    assert not heard.choices
     assert choose_recipe(graph, "cone", "paper", {}, (), CPU, heard).name == "paper"
     assert "FB15k-237" in heard.choices[-1][0]
 

@@ -74,6 +74,16 @@ def test_a_model_of_ones_own_has_the_shared_schedule(monkeypatch):
 
 
 @pytest.mark.parametrize("model", list(MODELS))
+def test_the_medium_recipe_is_a_longer_small_one(model):
+    medium, small = (find_recipe(name, model) for name in ("medium", "small"))
+    assert medium.config == small.config
+    assert medium.training.steps > 3 * small.training.steps
+    assert medium.training.trained_shapes() == small.training.trained_shapes()
+    assert (medium.training.decay, medium.training.drops_at) == ("linear", ())
+    assert medium.training.positives == (1 if MODELS[model].model.has_own_loss else 8)
+
+
+@pytest.mark.parametrize("model", list(MODELS))
 def test_models_without_negation_are_not_trained_on_it(model):
     trained = find_recipe("small", model).training.trained_shapes()
     assert ("2in" in trained) == MODELS[model].model.can_negate

@@ -35,8 +35,13 @@ from conekg.training.recipe_file import change_recipe
 from conekg.training.recipes import data_set_of, find_recipe
 from conekg.training.run import Run, Which, check_vacant, create_run, is_run, open_run
 
-SMALL_GRAPH_EDGES = 100_000
+SMALL_GRAPH_EDGES = 30_000
 """Up to so many training edges the `small` recipe is enough, GPU or not."""
+MEDIUM_GRAPH_EDGES = 100_000
+"""Up to so many the `medium` one is, GPU or not; beyond, a GPU is worth the `fast` one."""
+
+REPORTED_QUERIES = 1_000
+"""So many test queries of each shape say how good a model is, where a CPU has to rank them."""
 
 EVALUATION_FILE = "evaluation.json"
 DEFAULT_MODEL = "cone"
@@ -231,14 +236,17 @@ def _recipe_to_change(
                 f"the paper has none for a graph called {graph.name!r}",
             )
         return find_recipe(recipe, model, graph.name)
-    if device.type == "cpu":
-        events.chose("the recipe 'small'", "there is no GPU")
-        return find_recipe("small", model, graph.name)
+    edges = f"{num_edges:,} training edges"
     if num_edges <= SMALL_GRAPH_EDGES:
-        events.chose("the recipe 'small'", f"the graph has only {num_edges:,} training edges")
-        return find_recipe("small", model, graph.name)
-    events.chose("the recipe 'fast'", f"there is a GPU and {num_edges:,} training edges")
-    return find_recipe("fast", model, graph.name)
+        name, why = "small", f"the graph has only {edges}"
+    elif num_edges <= MEDIUM_GRAPH_EDGES:
+        name, why = "medium", f"the graph has {edges}"
+    elif device.type == "cpu":
+        name, why = "medium", f"there is no GPU and {edges}"
+    else:
+        name, why = "fast", f"there is a GPU and {edges}"
+    events.chose(f"the recipe {name!r}", why)
+    return find_recipe(name, model, graph.name)
 
 
 def sample_queries(
@@ -339,13 +347,28 @@ def train_run(
 def evaluate_run(
     run: Run, *, device: torch.device | None = None, events: FitEvents | None = None
 ) -> tuple[Report, Report]:
-    """The run's model on its test queries, and the frequency baseline; kept in the folder."""
-    events = events or FitEvents()
+    """The run's model on its test queries, and the frequency baseline; kept in the folder.
+
+    On a CPU not of more than `REPORTED_QUERIES` of a shape.
+    """
+    events, device = events or FitEvents(), device or pick_device()
     queries, num_entities = run.queries("test"), run.graph.num_entities
-    model = run.load_model("best", device or pick_device())
-    report = evaluate(model, queries, num_entities=num_entities, progress=events.evaluating)
+    most = REPORTED_QUERIES if device.type == "cpu" else None
+    if most is not None and any(len(block) > most for block in queries):
+        events.chose(
+            f"to rank {most:,} test queries of a shape at most",
+            "there is no GPU; `conekg evaluate` ranks all",
+        )
+    model = run.load_model("best", device)
+    report = evaluate(
+        model,
+        queries,
+        num_entities=num_entities,
+        max_queries=most,
+        progress=events.evaluating,
+    )
     frequency = FrequencyScorer(run.graph.adjacency("train"))
-    baseline = evaluate(frequency, queries, num_entities=num_entities)
+    baseline = evaluate(frequency, queries, num_entities=num_entities, max_queries=most)
     content = {"model": report.to_json(), "baseline": baseline.to_json()}
     run.write_json(EVALUATION_FILE, content)
     return report, baseline

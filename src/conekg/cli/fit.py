@@ -22,7 +22,7 @@ def fit(
     model: ModelOption = None,
     recipe: Annotated[
         str | None,
-        typer.Option("--recipe", "-r", help="paper, fast or small; chosen when left out."),
+        typer.Option("--recipe", "-r", help="paper, fast, medium or small; chosen when left out."),
     ] = None,
     settings: SetOption = None,
     config: ConfigOption = None,

@@ -61,7 +61,7 @@ def train(
         typer.Option(
             "--recipe",
             "-r",
-            help="paper (the published schedule), fast (for a GPU) or small (for a CPU); "
+            help="paper (the published schedule), fast (for a GPU), medium or small (for a CPU); "
             "chosen by graph and machine when left out.",
         ),
     ] = None,
