@@ -14,14 +14,18 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from conekg.model.beta import Beta, query_constant
+from conekg.model.beta import Beta
 from conekg.model.box import Box
 from conekg.model.cone import Cone
 from conekg.model.gqe import Gqe
 from conekg.model.interface import QueryModel, Region, measures_as
 from conekg.model.kernels import geometry
 from conekg.model.kernels.contrast import Contrast, contrast
-from conekg.model.kernels.divergence import divergence_features, update_distributions
+from conekg.model.kernels.divergence import (
+    divergence_features,
+    normalizers,
+    update_distributions,
+)
 from conekg.model.kernels.draw import Drawn
 from conekg.model.kernels.entity_update import Occurrences, update_entities
 
@@ -49,6 +53,9 @@ class Moments:
 
 class EntityKernels(Protocol):
     """Loss and update of one entity table."""
+
+    def prepare(self) -> None:
+        """Make what `contrast` needs of the table as it is now; before each, beside operators."""
 
     def contrast(self, region: Region, drawn: Drawn, temperature: float) -> Contrasted:
         """The loss of a batch of regions [batch, dim] against its candidates, and gradients."""
@@ -100,6 +107,9 @@ class DistanceKernels:
         self._inverse_range = inverse_range
         self._center_weight = center_weight
         self._constant_scale = torch.ones(1, device=model.entity.device)
+
+    def prepare(self) -> None:
+        """Nothing: rows are used as they are."""
 
     def contrast(self, region: Region, drawn: Drawn, temperature: float) -> Contrasted:
         """See `EntityKernels`; a learnt distance scale is one more output."""
@@ -153,22 +163,26 @@ class DivergenceKernels:
 
     def __init__(self, model: Beta) -> None:
         self._model = model
+        self._features = torch.empty_like(model.entity, requires_grad=False)
+        self._constants = torch.empty(model.num_entities, device=model.entity.device)
         self._scale = torch.ones(1, device=model.entity.device)
+
+    def prepare(self) -> None:
+        """See `EntityKernels`."""
+        divergence_features(self._model.entity.detach(), self._features, self._constants)
 
     def contrast(self, region: Region, drawn: Drawn, temperature: float) -> Contrasted:
         """See `EntityKernels`."""
-        alpha, beta = region
-        features, constants = divergence_features(self._model.entity.detach())
-        own = query_constant(alpha, beta)
-        queries = torch.cat([alpha.detach(), beta.detach()], dim=-1)
+        queries = torch.cat([part.detach() for part in region], dim=-1)
+        own, by_parameters = normalizers(queries)
         result = contrast(
-            features,
+            self._features,
             queries,
             queries,
             drawn.candidates,
             drawn.weights,
             self._scale,
-            constants[drawn.candidates] + own.detach()[:, None],
+            self._constants[drawn.candidates] + own[:, None],
             geometry=geometry.INNER,
             gamma=self._model.gamma,
             inverse_range=1.0,
@@ -176,9 +190,9 @@ class DivergenceKernels:
             temperature=temperature,
             positives=drawn.positives,
         )
-        by_alpha, by_beta = result.grad_first.chunk(2, dim=-1)
-        by_own = result.coefficients.sum(dim=-1)
-        return Contrasted(result, (alpha, beta, own), (by_alpha, by_beta, by_own))
+        by_own = result.coefficients.sum(dim=-1, keepdim=True)
+        by_alpha, by_beta = (result.grad_first + by_own * by_parameters).chunk(2, dim=-1)
+        return Contrasted(result, tuple(region), (by_alpha, by_beta))
 
     def update(
         self,

@@ -170,10 +170,13 @@ class FusedUpdater:
         """Embed a batch and move every parameter once."""
         # A leaf of its own: the table's gradient is never made, only these rows'.
         rows = self._model.entity.detach()[anchor_ids].requires_grad_()
+        with self._behind.fork():
+            self._kernels.prepare()
         with matrix_precision(self._recipe.precision, self._device):
             region = self._embed[name](rows, batch.anchors, batch.relations)
             # Also before the counters move, from which later batches are drawn.
             self._beside.join()
+            self._behind.join()
             contrasted = self._kernels.contrast(region, batch, self._recipe.adversarial_temperature)
             advance(self._counters, self._learning_rate, self._adam.constants)
             with self._behind.fork():

@@ -24,6 +24,7 @@ from conekg.model.kernels.row import (
     columns,
     load_row,
     row_pieces,
+    row_warps,
     scaled,
     store_row,
     zero_row,
@@ -63,7 +64,6 @@ def contrast(
     center_weight: float,
     temperature: float = 0.0,
     positives: int = 1,
-    num_warps: int = 2,
 ) -> Contrast:
     """The loss of a batch, its gradients, and each distance's coefficient.
 
@@ -108,7 +108,7 @@ def contrast(
         ADVERSARIAL=temperature > 0,
         PIECES=row_pieces(dim),
         BLOCK_CANDIDATES=triton.next_power_of_2(num_candidates),
-        num_warps=num_warps,
+        num_warps=row_warps(dim),
         enable_fp_fusion=True,
     )
     totals = sums.sum(dim=0)
@@ -246,12 +246,14 @@ def _contrast_kernel(
             negative_loss *= shrink
             grad_scale *= shrink
             grad_first = scaled(grad_first, shrink, PIECES)
-            grad_second = scaled(grad_second, shrink, PIECES)
+            if GEOMETRY < 2:
+                grad_second = scaled(grad_second, shrink, PIECES)
         total += share
         negative_loss += share * surprise
         grad_scale += share * doubt * distance
         grad_first = add_scaled(grad_first, share * doubt, by_first, PIECES)
-        grad_second = add_scaled(grad_second, -share * doubt, by_second, PIECES)
+        if GEOMETRY < 2:  # the others have no second coordinate: nothing to add up
+            grad_second = add_scaled(grad_second, -share * doubt, by_second, PIECES)
     negative = scale * weight / total
     grad_scale *= -weight / total
     grad_first = scaled(grad_first, negative, PIECES)
@@ -274,7 +276,8 @@ def _contrast_kernel(
         positive_loss += each * surprise
         grad_scale += each * doubt * distance
         grad_first = add_scaled(grad_first, -positive, by_first, PIECES)
-        grad_second = add_scaled(grad_second, positive, by_second, PIECES)
+        if GEOMETRY < 2:
+            grad_second = add_scaled(grad_second, positive, by_second, PIECES)
     for piece in tl.static_range(len(PIECES)):
         column = columns(PIECES, piece)
         real = column < dim

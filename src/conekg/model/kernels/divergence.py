@@ -2,9 +2,11 @@
 
 KL(entity ‖ query) is linear in the query's parameters once digammas of the entity's are
 at hand, so `contrast` takes it as a negated inner product with ready features plus a
-constant of each side. `divergence_features` makes the features of all entities, and
-`update_distributions` is `entity_update` with the chain rule through trigammas.
-Special functions are the recurrence up to arguments above 6, then Stirling's series.
+constant of each side. `divergence_features` makes the features of all entities,
+`normalizers` the constants of queries, and `update_distributions` is `entity_update` with
+the chain rule through trigammas.
+Special functions are the recurrence up to arguments above 6, its six terms over one common
+denominator, then Stirling's series.
 """
 
 from __future__ import annotations
@@ -16,29 +18,49 @@ from torch import Tensor
 
 from conekg.model.beta import LARGEST, SMALLEST
 from conekg.model.kernels.entity_update import Occurrences, adam_step, find_row
+from conekg.model.kernels.row import (
+    add_scaled,
+    columns,
+    load_row,
+    row_pieces,
+    row_warps,
+    store_row,
+    zero_row,
+)
 
 
-def divergence_features(entities: Tensor) -> tuple[Tensor, Tensor]:
-    """(features [num_entities, 2·dim], constants [num_entities]) of raw rows of that shape.
+def divergence_features(entities: Tensor, features: Tensor, constants: Tensor) -> None:
+    """Fill `features` [num_entities, 2·dim] and `constants` [num_entities] from raw rows.
 
     KL(entity ‖ query) = ln B(α_q, β_q) + constant − ⟨[α_q; β_q], feature⟩, summed over
     dimensions: as `Beta.scoring_features`, in float32 and one pass.
     """
-    num_entities, width = entities.shape
-    features = torch.empty_like(entities)
-    constants = torch.empty(num_entities, device=entities.device)
-    _features_kernel[(num_entities,)](
-        entities,
+    _launch_features(entities, features, constants, of_entities=True)
+
+
+def normalizers(queries: Tensor) -> tuple[Tensor, Tensor]:
+    """Of α and β [rows, 2·dim] of queries: Σ_dim ln B(α, β) [rows], and its gradient by them."""
+    gradients = torch.empty_like(queries)
+    sums = torch.empty(len(queries), device=queries.device)
+    _launch_features(queries, gradients, sums, of_entities=False)
+    return sums, gradients
+
+
+def _launch_features(rows: Tensor, features: Tensor, sums: Tensor, of_entities: bool) -> None:
+    num_rows, width = rows.shape
+    dim = width // 2
+    _features_kernel[(num_rows,)](
+        rows,
         features,
-        constants,
-        width // 2,
+        sums,
+        dim,
         SMALLEST,
         LARGEST,
-        BLOCK_DIM=triton.next_power_of_2(width // 2),
-        num_warps=4,
+        OF_ENTITIES=of_entities,
+        PIECES=row_pieces(dim),
+        num_warps=row_warps(dim),
         enable_fp_fusion=True,
     )
-    return features, constants
 
 
 def update_distributions(
@@ -56,7 +78,7 @@ def update_distributions(
     `coefficients` [batch, candidates] by each divergence; `queries` [batch, 2·dim] the
     regions' α and β; which rows, and the other arguments, as for `update_entities`.
     """
-    width = entities.shape[1]
+    dim = entities.shape[1] // 2
     anchored = anchor_grads is not None
     _update_kernel[(len(occurrences.anchors) if anchored else len(entities),)](
         entities,
@@ -71,76 +93,162 @@ def update_distributions(
         adam,
         coefficients.shape[1],
         coefficients.numel(),
-        width // 2,
+        dim,
         SMALLEST,
         LARGEST,
         ANCHORED=anchored,
-        BLOCK_DIM=triton.next_power_of_2(width // 2),
-        num_warps=4,
+        PIECES=row_pieces(dim),
+        num_warps=row_warps(dim),
         enable_fp_fusion=True,
     )
 
 
 @triton.jit
-def digamma(x):
-    """ψ(x) for x > 0, to 1e-6 of its size."""
-    shift = 1.0 / x
-    for k in tl.static_range(1, 6):
-        shift += 1.0 / (x + k)
-    z = x + 6.0
+def _recurrence(x):
+    """(near, pairs, z): x no larger than 64, x·(x + 5) of that, and what Stirling's series takes.
+
+    From pairs = t, the products of the factors 0 and 5, 1 and 4, 2 and 3 above x are t, t + 4 and
+    t + 6. Arguments of 64 and above need no recurrence, and their products would overflow.
+    """
+    near = tl.minimum(x, 64.0)
+    return near, near * (near + 5.0), tl.where(x < 64.0, x + 6.0, x)
+
+
+@triton.jit
+def gammas(x):
+    """(ψ(x), ln Γ(x) + ln p, p) for x > 0; p is a product whose logarithm is left to the caller.
+
+    ψ to 1e-6 of the larger of 1 and its size.
+    """
+    near, pairs, z = _recurrence(x)
+    product = pairs * (pairs + 4.0) * (pairs + 6.0)
+    reciprocals = (2.0 * near + 5.0) * ((3.0 * pairs + 20.0) * pairs + 24.0) / product
     inverse = 1.0 / z
     square = inverse * inverse
+    logarithm = tl.log(z)
     series = square * (1.0 / 12.0 - square * (1.0 / 120.0 - square * (1.0 / 252.0)))
-    return tl.log(z) - 0.5 * inverse - series - shift
+    digamma = logarithm - 0.5 * inverse - series - tl.where(x < 64.0, reciprocals, 0.0)
+    series = inverse * (1.0 / 12.0 - square * (1.0 / 360.0 - square * (1.0 / 1260.0)))
+    above = (z - 0.5) * logarithm - z + 0.9189385332046727 + series
+    return digamma, above, tl.where(x < 64.0, product, 1.0)
 
 
 @triton.jit
 def trigamma(x):
     """ψ'(x) for x > 0, to 1e-6 of its size."""
-    shift = 1.0 / (x * x)
-    for k in tl.static_range(1, 6):
-        inverse = 1.0 / (x + k)
-        shift += inverse * inverse
-    inverse = 1.0 / (x + 6.0)
+    _, pairs, z = _recurrence(x)
+    outer, middle, inner = pairs, pairs + 4.0, pairs + 6.0
+    far, wide, narrow = middle * inner, outer * inner, outer * middle
+    squares = (2.0 * pairs + 25.0) * far * far
+    squares += (2.0 * pairs + 17.0) * wide * wide
+    squares += (2.0 * pairs + 13.0) * narrow * narrow
+    product = outer * far
+    shift = tl.where(x < 64.0, squares / (product * product), 0.0)
+    inverse = 1.0 / z
     square = inverse * inverse
     series = 1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0))
     return inverse + square * (0.5 + inverse * series) + shift
 
 
 @triton.jit
-def log_gamma(x):
-    """ln Γ(x) for x > 0, to 1e-6 of the larger of 1 and its size."""
-    # Pairs of factors: the product of all six would overflow for large arguments.
-    shift = tl.log(x * (x + 1.0)) + tl.log((x + 2.0) * (x + 3.0)) + tl.log((x + 4.0) * (x + 5.0))
-    z = x + 6.0
-    inverse = 1.0 / z
-    square = inverse * inverse
-    series = inverse * (1.0 / 12.0 - square * (1.0 / 360.0 - square * (1.0 / 1260.0)))
-    return (z - 0.5) * tl.log(z) - z + 0.9189385332046727 + series - shift
+def _regularized(raw, smallest, largest):
+    return tl.minimum(tl.maximum(raw + 1.0, smallest), largest)
 
 
 @triton.jit
 def _features_kernel(
-    entity_ptr,
+    row_ptr,
     feature_ptr,
-    constant_ptr,
+    sum_ptr,
     dim,
     smallest,
     largest,
-    BLOCK_DIM: tl.constexpr,
+    OF_ENTITIES: tl.constexpr,
+    PIECES: tl.constexpr,
 ):
+    """The gradient of ln B(α, β), and ⟨(α, β), gradient⟩ − ln B of entities, ln B of queries."""
     row = tl.program_id(0).to(tl.int64)
-    column = tl.arange(0, BLOCK_DIM)[None, :]
-    real = column < dim
-    here = row * 2 * dim + tl.arange(0, 2)[:, None] * dim + column  # α, then β
-    raw = tl.load(entity_ptr + here, mask=real, other=0.0)
-    parameters = tl.minimum(tl.maximum(raw + 1.0, smallest), largest)
-    total = tl.sum(parameters, axis=0)[None, :]
-    features = digamma(parameters) - digamma(total)
-    tl.store(feature_ptr + here, features, mask=real)
-    own = tl.where(real, parameters * features - log_gamma(parameters), 0.0)
-    both = tl.where(real, log_gamma(total), 0.0)
-    tl.store(constant_ptr + row, tl.sum(tl.sum(own, axis=0) + tl.sum(both, axis=0), axis=0))
+    here = row * 2 * dim
+    alphas = load_row(row_ptr + here, dim, PIECES)
+    betas = load_row(row_ptr + here + dim, dim, PIECES)
+    by_alphas, by_betas = (), ()
+    total = 0.0
+    for piece in tl.static_range(len(PIECES)):
+        real = columns(PIECES, piece) < dim
+        alpha, beta = alphas[piece], betas[piece]
+        if OF_ENTITIES:
+            alpha = _regularized(alpha, smallest, largest)
+            beta = _regularized(beta, smallest, largest)
+        else:
+            alpha = tl.where(real, alpha, 1.0)  # any that has a logarithm
+            beta = tl.where(real, beta, 1.0)
+        by_alpha, above_alpha, product_alpha = gammas(alpha)
+        by_beta, above_beta, product_beta = gammas(beta)
+        by_both, above_both, product_both = gammas(alpha + beta)
+        by_alpha -= by_both
+        by_beta -= by_both
+        log_beta = above_alpha + above_beta - above_both
+        log_beta -= tl.log(product_alpha * product_beta / product_both)
+        if OF_ENTITIES:
+            log_beta = alpha * by_alpha + beta * by_beta - log_beta
+        total += tl.sum(tl.where(real, log_beta, 0.0), axis=0)
+        by_alphas = by_alphas + (by_alpha,)
+        by_betas = by_betas + (by_beta,)
+    store_row(feature_ptr + here, by_alphas, dim, PIECES)
+    store_row(feature_ptr + here + dim, by_betas, dim, PIECES)
+    tl.store(sum_ptr + row, total)
+
+
+@triton.jit
+def _regularized_row(raw, smallest, largest, PIECES: tl.constexpr):
+    """Parameters from a raw row."""
+    row = ()
+    for piece in tl.static_range(len(PIECES)):
+        row = row + (_regularized(raw[piece], smallest, largest),)
+    return row
+
+
+@triton.jit
+def _add_excess(excess, coefficient, parameters, query_ptr, dim, PIECES: tl.constexpr):
+    """excess + coefficient · (parameters − those of the query)."""
+    query = load_row(query_ptr, dim, PIECES)
+    return add_scaled(excess, coefficient, add_scaled(parameters, -1.0, query, PIECES), PIECES)
+
+
+@triton.jit
+def _move(
+    entity_ptr,
+    first_moment_ptr,
+    second_moment_ptr,
+    raw,
+    by_parameters,
+    by_raw,
+    adam_ptr,
+    smallest,
+    largest,
+    dim,
+    PIECES: tl.constexpr,
+):
+    """Adam on one half of a row, its α or its β."""
+    first_moment = load_row(first_moment_ptr, dim, PIECES)
+    second_moment = load_row(second_moment_ptr, dim, PIECES)
+    moved, firsts, seconds = (), (), ()
+    for piece in tl.static_range(len(PIECES)):
+        parameter = raw[piece] + 1.0
+        inside = (parameter >= smallest) & (parameter <= largest)  # elsewhere the clamp is flat
+        new, first, second = adam_step(
+            raw[piece],
+            tl.where(inside, by_parameters[piece], 0.0) + by_raw[piece],
+            first_moment[piece],
+            second_moment[piece],
+            adam_ptr,
+        )
+        moved = moved + (new,)
+        firsts = firsts + (first,)
+        seconds = seconds + (second,)
+    store_row(entity_ptr, moved, dim, PIECES)
+    store_row(first_moment_ptr, firsts, dim, PIECES)
+    store_row(second_moment_ptr, seconds, dim, PIECES)
 
 
 @triton.jit
@@ -161,38 +269,64 @@ def _update_kernel(
     smallest,
     largest,
     ANCHORED: tl.constexpr,
-    BLOCK_DIM: tl.constexpr,
+    PIECES: tl.constexpr,
 ):
     row, start, stop, is_own = find_row(order_ptr, offset_ptr, anchor_ptr, num_places, ANCHORED)
     if not is_own:
         return
-    column = tl.arange(0, BLOCK_DIM)[None, :]
-    real = column < dim
-    place_in_row = tl.arange(0, 2)[:, None] * dim + column  # α, then β
-    here = row * 2 * dim + place_in_row
-    raw = tl.load(entity_ptr + here, mask=real, other=0.0)
-    first_moment = tl.load(first_moment_ptr + here, mask=real, other=0.0)
-    second_moment = tl.load(second_moment_ptr + here, mask=real, other=0.0)
-    parameters = tl.minimum(tl.maximum(raw + 1.0, smallest), largest)
-    excess = tl.zeros([2, BLOCK_DIM], dtype=tl.float32)
-    by_raw = tl.zeros([2, BLOCK_DIM], dtype=tl.float32)
+    here = row * 2 * dim  # the row's α; its β follow
+    raw_alpha = load_row(entity_ptr + here, dim, PIECES)
+    raw_beta = load_row(entity_ptr + here + dim, dim, PIECES)
+    alpha = _regularized_row(raw_alpha, smallest, largest, PIECES)
+    beta = _regularized_row(raw_beta, smallest, largest, PIECES)
+    excess_alpha = zero_row(raw_alpha, PIECES)
+    excess_beta = zero_row(raw_beta, PIECES)
+    by_raw_alpha = zero_row(raw_alpha, PIECES)
+    by_raw_beta = zero_row(raw_beta, PIECES)
     for index in range(start, stop):
         place = tl.load(order_ptr + index).to(tl.int32)
         if not ANCHORED or place < num_places:
-            query = (place // num_candidates) * 2 * dim + place_in_row
+            query = query_ptr + (place // num_candidates) * 2 * dim
             coefficient = tl.load(coefficient_ptr + place)
-            excess += coefficient * (parameters - tl.load(query_ptr + query, mask=real, other=0.0))
+            excess_alpha = _add_excess(excess_alpha, coefficient, alpha, query, dim, PIECES)
+            excess_beta = _add_excess(excess_beta, coefficient, beta, query + dim, dim, PIECES)
         else:
-            anchor = (place - num_places) * 2 * dim + place_in_row
-            by_raw += tl.load(anchor_grad_ptr + anchor, mask=real, other=0.0)
+            anchor = anchor_grad_ptr + (place - num_places) * 2 * dim
+            wanted = load_row(anchor, dim, PIECES)
+            by_raw_alpha = add_scaled(by_raw_alpha, 1.0, wanted, PIECES)
+            wanted = load_row(anchor + dim, dim, PIECES)
+            by_raw_beta = add_scaled(by_raw_beta, 1.0, wanted, PIECES)
     # ∂KL/∂α_e = (α_e − α_q) ψ'(α_e) − (α_e + β_e − α_q − β_q) ψ'(α_e + β_e), and alike for β.
-    total = tl.sum(parameters, axis=0)[None, :]
-    shared = tl.sum(excess, axis=0)[None, :] * trigamma(total)
-    inside = (raw + 1.0 >= smallest) & (raw + 1.0 <= largest)  # elsewhere the clamp is flat
-    gradient = tl.where(inside, excess * trigamma(parameters) - shared, 0.0) + by_raw
-    raw, first_moment, second_moment = adam_step(
-        raw, gradient, first_moment, second_moment, adam_ptr
+    by_alpha, by_beta = (), ()
+    for piece in tl.static_range(len(PIECES)):
+        shared = excess_alpha[piece] + excess_beta[piece]
+        shared *= trigamma(alpha[piece] + beta[piece])
+        by_alpha = by_alpha + (excess_alpha[piece] * trigamma(alpha[piece]) - shared,)
+        by_beta = by_beta + (excess_beta[piece] * trigamma(beta[piece]) - shared,)
+    _move(
+        entity_ptr + here,
+        first_moment_ptr + here,
+        second_moment_ptr + here,
+        raw_alpha,
+        by_alpha,
+        by_raw_alpha,
+        adam_ptr,
+        smallest,
+        largest,
+        dim,
+        PIECES,
     )
-    tl.store(entity_ptr + here, raw, mask=real)
-    tl.store(first_moment_ptr + here, first_moment, mask=real)
-    tl.store(second_moment_ptr + here, second_moment, mask=real)
+    here += dim
+    _move(
+        entity_ptr + here,
+        first_moment_ptr + here,
+        second_moment_ptr + here,
+        raw_beta,
+        by_beta,
+        by_raw_beta,
+        adam_ptr,
+        smallest,
+        largest,
+        dim,
+        PIECES,
+    )

@@ -19,7 +19,14 @@ import triton.language as tl
 from torch import Tensor
 
 from conekg.model.kernels.geometry import prepare_entity, term
-from conekg.model.kernels.row import add_scaled, load_row, row_pieces, store_row, zero_row
+from conekg.model.kernels.row import (
+    add_scaled,
+    load_row,
+    row_pieces,
+    row_warps,
+    store_row,
+    zero_row,
+)
 
 _SHORT_KEYS = 1 << 16
 """Fewer entities than this have keys of 16 bits, which sort in half the passes."""
@@ -61,7 +68,6 @@ def update_entities(
     geometry: int,
     inverse_range: float,
     center_weight: float,
-    num_warps: int = 2,
 ) -> None:
     """Move rows of `entities` [num_entities, dim] and their moments, in place.
 
@@ -93,7 +99,7 @@ def update_entities(
         GEOMETRY=geometry,
         ANCHORED=anchored,
         PIECES=row_pieces(dim),
-        num_warps=num_warps,
+        num_warps=row_warps(dim),
         enable_fp_fusion=True,
     )
 

@@ -12,6 +12,9 @@ import triton.language as tl
 
 _MOST_PIECES = 3
 """More would cost more instructions than the idle lanes they save."""
+_COLUMNS_OF_A_THREAD = 16
+"""Kernels keep half a dozen rows at once, and a thread has 255 registers for its columns."""
+_FEWEST_WARPS, _MOST_WARPS = 2, 16
 
 
 def row_pieces(dim: int) -> tuple[int, ...]:
@@ -28,6 +31,16 @@ def row_pieces(dim: int) -> tuple[int, ...]:
         pieces.append(triton.next_power_of_2(left) if last else whole)
         left -= pieces[-1]
     return tuple(pieces)
+
+
+def row_warps(dim: int) -> int:
+    """How many warps of 32 threads share a row of `dim` columns.
+
+    >>> row_warps(800), row_warps(1600), row_warps(7)
+    (2, 4, 2)
+    """
+    wanted: int = triton.next_power_of_2(triton.cdiv(dim, 32 * _COLUMNS_OF_A_THREAD))
+    return min(max(wanted, _FEWEST_WARPS), _MOST_WARPS)
 
 
 @triton.jit
