@@ -97,6 +97,7 @@ RUNS = {"NELL": "nell995", "FB15k-237": "fb15k-237", "FB15k": "fb15k"}
 """What the map calls the data sets that the recipe `paper` was run on."""
 FOLDER = "results/experiments/nell995-cone-paper-seed0"
 BOXES = "results/experiments/nell995-box-paper-seed0"
+BETA = "results/experiments/nell995-beta-paper-seed0"
 FAST = "results/experiments/nell995-cone-fast-seed0-alike"
 COMPARED = "results/experiments/geography-runs-compared"
 TIMED = "results/experiments/fb15k-237-models-timed/speed.json"
@@ -137,7 +138,15 @@ def first(table):
 
 
 def cardinality_cell():
-    spearman, pearson = map(first, ours("cardinality"))
+    return one_and_two_hops(*map(first, ours("cardinality")))
+
+
+def beta_cardinality_cell():
+    values = one_and_two_hops(*map(first, ours("cardinality", BETA)))
+    return f"BetaE, {values} (`{BETA}/cardinality.json`)"
+
+
+def one_and_two_hops(spearman, pearson):
     return (
         f"1p: Spearman {spearman['1p']:.2f}, Pearson {pearson['1p']:.2f}; "
         f"2p: {spearman['2p']:.2f} and {pearson['2p']:.2f}"
@@ -251,9 +260,14 @@ def test_our_numbers_are_those_of_the_results():
     for name, cell in COMPARED_CELLS.items():
         expected[name] = f"{cell()} (`{COMPARED}/{name}.json`)"
     expected["membership"] += f"; {fast_membership_cell()}; {boxes_cell()}"
+    expected["cardinality"] += f"; {beta_cardinality_cell()}"
     boxes = mean_of("nell995", POSITIVE_STRUCTURES, "box")
-    expected["main-epfo"] = f"{mean_mrr(POSITIVE_STRUCTURES)}; Query2Box, NELL {boxes}"
-    expected["main-negation"] = mean_mrr(NEGATION_STRUCTURES)
+    positive, negative = (
+        f"BetaE, NELL {mean_of('nell995', structures, 'beta')}"
+        for structures in (POSITIVE_STRUCTURES, NEGATION_STRUCTURES)
+    )
+    expected["main-epfo"] = f"{mean_mrr(POSITIVE_STRUCTURES)}; {positive}; Query2Box, NELL {boxes}"
+    expected["main-negation"] = f"{mean_mrr(NEGATION_STRUCTURES)}; {negative}"
     expected["figures"] = "drawn"
     expected["speed"] = speed_cell()
     assert column_ours() == expected
@@ -271,7 +285,11 @@ def of_fb15k(label, row="cone"):
 
 def papers_cells():
     """What the column of the paper's numbers must say, by experiment, from the published ones."""
-    spearman, pearson = (of_nell(f"table:{name}_nell") for name in ("spearman", "pearson"))
+    cone, beta = (
+        [of_nell(f"table:{name}_nell", model) for name in ("spearman", "pearson")]
+        for model in ("cone", "beta")
+    )
+    betas = {name: of_nell(f"table:{name}_results", "beta")["AVG"] for name in ("epfo", "negation")}
     operators, empty = of_fb15k("sec:operators"), of_fb15k("sec:empty_intersection")
     unions, wide = of_nell("table:dis"), "table:epfo_results_800"
     bars = [of_nell(f"table:errorbar_{name}", "deviation")["AVG"] for name in ("epfo", "neg")]
@@ -281,10 +299,11 @@ def papers_cells():
     times = published("tab:running_time", ANY).rows
     return {
         "main-epfo": papers_mean("epfo_results", "errorbar_epfo")
+        + f"; BetaE, NELL {betas['epfo']}"
         + f"; Query2Box, NELL {of_nell('table:epfo_results', 'box')['AVG']}",
-        "main-negation": papers_mean("negation_results", "errorbar_neg"),
-        "cardinality": f"ConE, NELL, 1p: Spearman {spearman['1p']}, Pearson {pearson['1p']}; "
-        f"2p: {spearman['2p']} and {pearson['2p']}",
+        "main-negation": papers_mean("negation_results", "errorbar_neg")
+        + f"; BetaE, NELL {betas['negation']}",
+        "cardinality": f"ConE, NELL, {one_and_two_hops(*cone)}; BetaE, {one_and_two_hops(*beta)}",
         "operators": ", ".join(f"{name} {value}" for name, value in operators.items()) + " (FB15k)",
         "empty-intersection": f"apertures {empty['more than five']} and {empty['none']}, "
         f"ROC-AUC {empty['ROC-AUC']} (FB15k)",
