@@ -1,9 +1,10 @@
-"""Connections that keep a server waiting, over real sockets."""
+"""Connections that keep a server waiting or send what is no request, over real sockets."""
 
 from __future__ import annotations
 
 import json
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -124,3 +125,77 @@ def test_the_limit_of_a_head_is_told(start_server, answerer):
             assert served.get("/health").status_code == 200  # so that what follows is read apart
             slow.sendall(b"X-Long: " + b"a" * 1_000)
             assert error_in(all_of(slow))["status"] == 431
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"nonsense\r\n\r\n",
+        b"BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        HEAD + b"Content-Length: many\r\n\r\n",
+        HEAD + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\nmany\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00",  # how TLS begins
+    ],
+)
+def test_what_is_no_request_is_refused_in_the_one_shape(served, sent):
+    with connected(served) as stranger:
+        stranger.sendall(sent)
+        error = error_in(all_of(stranger))
+    assert (error["status"], error["kind"]) == (400, "request")
+    assert "cannot be read" in error["message"]
+    assert error["hint"]
+
+
+@pytest.mark.parametrize("protocol", ["h2c", "websocket"])
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_an_offer_of_another_protocol_loses_no_body(served, protocol, is_chunked):
+    """Some clients offer HTTP/2 with their first request, whatever its method."""
+    headers = {"connection": "Upgrade, HTTP2-Settings", "upgrade": protocol}
+    body = json.dumps({"query": "France.borders", "top_k": 3}).encode()
+    for _ in range(2):  # on one connection
+        response = served.client.post(
+            "/api/ask",
+            content=iter([body[:9], body[9:]]) if is_chunked else body,
+            headers={**headers, "content-type": "application/json"},
+        )
+        assert response.status_code == 200, response.text
+        assert len(response.json()["answers"]) == 3
+    assert served.client.get("/health", headers=headers).json() == {"status": "ok"}
+
+
+def test_an_offer_of_another_protocol_passes_no_limit(start_server, answerer):
+    offer = b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
+    with start_server(answerer, Limits(head_bytes=1_000)) as served, connected(served) as client:
+        client.sendall(HEAD + offer + b"X-Long: " + b"a" * 1_000 + b"\r\n\r\n")
+        assert client.recv(65_536).startswith(b"HTTP/1.1 431")
+
+
+def test_a_client_that_takes_none_of_its_answers_is_given_up(start_server, answerer):
+    """Who waits to be read by such a client counts as a request that is worked on."""
+    request = b"GET /static-offline-docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with start_server(answerer, Limits(timeout_s=0.5)) as served, connected(served) as idle:
+        idle.sendall(request * 12)  # more than the system keeps for a client
+        deadline = time.monotonic() + 60
+        while not served.server.server_state.connections:
+            time.sleep(0.01)  # the server has not taken the connection yet
+        while served.server.server_state.connections:
+            assert time.monotonic() < deadline, "the server still waits"
+            time.sleep(0.01)
+
+
+def test_a_client_that_takes_its_answers_slowly_is_waited_for():
+    connection = Connection.__new__(Connection)
+    connection.transport, connection.loop, connection.flow = Mock(), Mock(), Mock()
+    left = connection.transport.get_write_buffer_size
+    left.return_value = 900
+    connection.pause_writing()
+    for size in (800, 100):
+        left.return_value = size
+        look, left_before = connection.loop.call_later.call_args.args[1:]
+        look(left_before)
+        connection.transport.abort.assert_not_called()
+    look, left_before = connection.loop.call_later.call_args.args[1:]
+    look(left_before)
+    connection.transport.abort.assert_called_once()

@@ -22,6 +22,7 @@ from conekg.serving.errors import (
     ServerBusyError,
     describe,
     describe_invalid,
+    describe_range,
     describe_status,
     error_response,
     kind_of,
@@ -137,3 +138,15 @@ def test_a_bare_status_has_words_that_name_the_request():
     assert (missing.kind, missing.message) == ("not_found", "there is nothing at '/api/aks'")
     assert refused.hint == missing.hint == "GET /openapi.json describes every route"
     assert describe_status(418, "GET", "/").message == "I'm a Teapot"
+    slashed = describe_status(404, "GET", "/health/")
+    assert slashed.hint == "GET /openapi.json describes every route; none ends in a slash"
+
+
+def test_a_bad_range_is_named_by_its_fault():
+    beyond = describe_range(416, "bytes=9-", "/static/main.js")
+    assert beyond.kind == "range_not_satisfiable"
+    assert beyond.message == "the Range header 'bytes=9-' lies beyond the end of '/static/main.js'"
+    unread = describe_range(400, "lines=1-2", "/")
+    assert unread.kind == "bad_request"
+    assert unread.message == "the Range header 'lines=1-2' cannot be read"
+    assert "bytes=0-99" in unread.hint

@@ -206,6 +206,57 @@ def test_security_headers_are_on_every_response(served):
     assert "access-control-allow-origin" not in served.get("/api/about").headers
 
 
+@pytest.mark.parametrize("path", ["/", "/static/main.js", "/static-offline-docs/swagger-ui.css"])
+@pytest.mark.parametrize(
+    ("given", "status", "kind"),
+    [
+        ("bytes=99999999-", 416, "range_not_satisfiable"),
+        ("bytes=a-b", 400, "bad_request"),
+        ("lines=1-2", 400, "bad_request"),
+        ("nonsense", 400, "bad_request"),
+    ],
+)
+def test_bad_ranges_of_files_have_the_one_shape(served, path, given, status, kind):
+    whole = served.get(path)
+    assert whole.status_code == 200
+    response = served.client.get(path, headers={"range": given})
+    error = error_of(response, status, kind)
+    assert repr(given) in error["message"]
+    assert "bytes=0-99" in error["hint"]
+    length = response.headers.get("content-range")
+    assert length == (f"bytes */{len(whole.content)}" if status == 416 else None)
+    assert response.headers["x-content-type-options"] == "nosniff"
+    part = served.client.get(path, headers={"range": "bytes=0-9"})
+    assert (part.status_code, part.content) == (206, whole.content[:10])
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/static/main.js", "/docs", "/openapi.json", "/health", "/api/about"]
+)
+def test_a_head_is_the_answer_without_its_body(served, path):
+    asked, headed = served.get(path), served.client.head(path)
+    assert (headed.status_code, headed.content) == (200, b"")
+    fixed = ("content-length", "content-type", "etag", "content-security-policy")
+    assert [headed.headers.get(name) for name in fixed] == [
+        asked.headers.get(name) for name in fixed
+    ]
+
+
+def test_what_answers_to_get_says_that_it_answers_to_head(served):
+    served.client.head("/health")
+    counted = 'conekg_requests_total{method="HEAD",route="/health",status="200"}'
+    assert counted in served.get("/metrics").text
+    assert served.client.head("/api/ask").status_code == 405
+    assert served.client.get("/api/ask").headers["allow"] == "POST"
+    assert served.client.delete("/api/about").headers["allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize("path", ["/health/", "/api/about/", "/docs/", "/static"])
+def test_no_address_leads_to_another(served, path):
+    """A server behind a proxy does not know by which name and scheme clients reach it."""
+    error_of(served.get(path), 404, "not_found")
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status", "kind"),
     [

@@ -228,6 +228,33 @@ def pick(page, label: str, typed: str, wanted: str) -> None:
     page.get_by_role("option").filter(has_text=re.compile(f"^{wanted}")).first.click()
 
 
+def test_a_name_typed_in_full_need_not_be_chosen_and_no_other_is_passed_over(open_page):
+    """An optional relation that was not understood must not be left out without a word."""
+    page = open_page()
+    add = page.get_by_role("button", name="Add")
+    entity = page.get_by_label("Entity", exact=True)
+    relation = page.get_by_label("Relation", exact=True)
+    page.get_by_role("button", name="Start from an entity").click()
+    entity.fill("Frnce")
+    add.click()
+    complaint = "Choose a name from the list."
+    page.wait_for_function("document.querySelector('#pick-entity').validationMessage !== ''")
+    assert entity.evaluate("(field) => field.validationMessage") == complaint
+    entity.fill("France")
+    add.click()
+    expect(page.get_by_label("Ask the graph")).to_have_value("France")
+
+    page.get_by_role("button", name="or", exact=True).click()
+    entity.fill("spain")
+    relation.fill("bord")
+    add.click()
+    page.wait_for_function("document.querySelector('#pick-relation').validationMessage !== ''")
+    expect(page.get_by_label("Ask the graph")).to_have_value("France")
+    relation.fill("borders")
+    add.click()
+    expect(page.get_by_label("Ask the graph")).to_have_value("France | Spain.borders")
+
+
 def test_an_unknown_name_shows_the_suggestion_which_corrects_it(open_page):
     page = open_page()
     page.get_by_label("Ask the graph").fill("Germany.borders & Frnce.borders")
@@ -528,7 +555,12 @@ def test_the_server_going_away_shows_a_message_and_keeps_the_question(
 def test_a_guarded_server_asks_for_its_key(open_page, start_server, answerer):
     with start_server(answerer, api_key="s3same") as own:
         page = open_page(own.url)
-        page.get_by_label("this server asks for its API key").fill("s3same")
+        expect(page.get_by_label("this server asks for its API key")).to_be_focused()
+        page.keyboard.type("s3sam")
+        page.keyboard.press("Enter")
+        again = page.get_by_label("the API key that was sent is not this server's")
+        expect(again).to_be_focused()
+        again.fill("s3same")
         page.get_by_role("button", name="Use this key").click()
         expect(page.locator("#source")).to_contain_text("geography")
         expect(page.get_by_role("alert")).to_be_empty()
@@ -553,7 +585,7 @@ def test_names_are_text_and_never_markup(open_page, start_server):
         page.locator(".answer button").first.click()
         expect(page.locator(".why-card")).to_be_visible()
         expect(page.locator("main img")).to_have_count(0)
-        assert page.title() == "conekg"
+        assert page.title().endswith(" · conekg")
 
 
 def test_answers_of_one_label_are_told_apart(open_page, start_server):
@@ -927,6 +959,173 @@ def test_names_that_run_from_right_to_left_keep_their_signs(open_page, start_ser
                 })"""
             )
             assert bracket < first, place
+
+
+def test_a_browser_that_stores_nothing_can_ask_all_the_same(browser, start_server, answerer):
+    """Where cookies are blocked, already looking at the storage is an error."""
+    with start_server(answerer, api_key="s3same") as own:
+        page = browser.new_page()
+        page.add_init_script(
+            """Object.defineProperty(window, "sessionStorage", {
+              get() { throw new DOMException("denied", "SecurityError"); },
+            });"""
+        )
+        page.goto(own.url)
+        page.get_by_label("this server asks for its API key").fill("s3same")
+        page.get_by_role("button", name="Use this key").click()
+        expect(page.locator("#source")).to_contain_text("geography")
+        ask(page, "France.borders")
+        page.close()
+
+
+def test_an_answer_that_breaks_off_is_the_servers_going_away(open_page):
+    page = open_page()
+    ask(page, "France.borders")
+    page.evaluate(
+        """() => {
+          const real = window.fetch;
+          window.fetch = async (address, options) => {
+            if (address !== "/api/ask") return real(address, options);
+            window.fetch = real;
+            const broken = { start: (body) => body.error(new TypeError()) };
+            return new Response(new ReadableStream(broken));
+          };
+        }"""
+    )
+    page.get_by_role("button", name="Ask", exact=True).click()
+    notice = page.get_by_role("alert")
+    expect(notice).to_contain_text("The server does not answer")
+    notice.get_by_role("button", name="Try again").click()
+    expect(page.locator(".answer")).to_have_count(10)
+    expect(notice).to_be_empty()
+
+
+def test_answers_to_an_earlier_question_are_not_explained_by_a_later_one(open_page):
+    page = open_page()
+    ask(page, "France.borders")
+    hold(page, "/api/ask")
+    page.get_by_label("Ask the graph").fill("Japan.capital")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.wait_for_function("window.held.length === 1")
+    with pytest.raises(PlaywrightError):
+        page.locator(".answer button").first.click(timeout=500)
+    expect(page.locator(".why-card")).to_be_hidden()
+    release(page)
+    expect(page.locator("ck-answers")).not_to_have_class(re.compile("is-waiting"))
+    page.locator(".answer button").first.click()
+    expect(page.locator(".why-card")).to_be_visible()
+
+
+def test_more_answers_go_on_where_the_keyboard_was(open_page):
+    page = open_page()
+    ask(page, "France.borders")
+    page.get_by_role("button", name="Show more").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_have_count(30)
+    expect(page.locator(".answer button").nth(10)).to_be_focused()
+    page.get_by_label("Ask the graph").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_have_count(10)
+    expect(page.get_by_label("Ask the graph")).to_be_focused()
+
+
+def test_the_page_is_named_by_its_question(open_page):
+    page = open_page()
+    assert page.title() == "conekg"
+    for text in ("France.borders", "Japan.capital"):
+        ask(page, text)
+        expect(page).to_have_title(f"{text} · conekg")
+    page.go_back()
+    expect(page).to_have_title("France.borders · conekg")
+    page.go_back()
+    expect(page).to_have_title("conekg")
+
+
+def test_what_was_unfolded_stays_so(open_page):
+    page = open_page()
+    ask(page, "France.borders.capital")
+    page.get_by_text("as logic").click()
+    page.get_by_label("Ask the graph").fill("Spain.borders.capital")
+    expect(page.locator(".notations code")).to_contain_text("Spain")
+    expect(page.locator(".notations code")).to_be_visible()
+    page.locator(".answer button").first.click()
+    page.get_by_text("What each step found").click()
+    second = page.locator(".answer button").nth(1)
+    second.click()
+    name = second.locator(".answer-name").text_content()
+    expect(page.locator("#explanation-title")).to_have_text(f"Why {name}")
+    expect(page.locator(".candidates").first).to_be_visible()
+
+
+def test_paper_shows_every_answer_in_dark_ink_and_nothing_to_click(open_page):
+    page = open_page(scheme="dark")
+    ask(page, "France.borders")
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator(".answer")).to_have_count(30)
+    page.locator(".answer button").first.click()
+    expect(page.locator(".why-card")).to_be_visible()
+    page.emulate_media(media="print")
+    hidden, shown = page.locator(".answers-card").evaluate(
+        "(card) => [card.scrollHeight - card.clientHeight, card.clientHeight]"
+    )
+    assert hidden <= 0 < shown, "what is scrolled on a screen is cut off on paper"
+    for place in (".tools", ".more", ".filters", "ck-examples", "footer"):
+        expect(page.locator(place)).to_be_hidden()
+    expect(page.locator(".words")).to_be_visible()
+    assert luminance(page.locator(".words").evaluate("(e) => getComputedStyle(e).color")) < 0.1
+
+
+def luminance(colour: str) -> float:
+    """How bright a colour `rgb(r, g, b)` is, from 0 to 1, as WCAG defines it."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_stand_out_from_their_ground(open_page, scheme):
+    """By 4.5 to 1, as WCAG asks of text; of a pale placeholder too."""
+    page = open_page(scheme=scheme)
+    ask(page, "Germany.borders & !German.^speaks")
+    page.locator(".answer.is-predicted button").first.click()
+    expect(page.locator(".why-card")).to_be_visible()
+    found = page.evaluate(
+        """() => {
+          const ground = (element) => {
+            const colour = getComputedStyle(element).backgroundColor;
+            return colour === "rgba(0, 0, 0, 0)" && element.parentElement
+              ? ground(element.parentElement) : colour;
+          };
+          const words = [...document.querySelectorAll("body *")].filter((element) =>
+            element.checkVisibility() && element.namespaceURI.endsWith("xhtml") &&
+            [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()));
+          const told = words.map((each) =>
+            [each.className || each.tagName, getComputedStyle(each).color, ground(each)]);
+          const field = document.querySelector("#question");
+          const pale = getComputedStyle(field, "::placeholder");
+          return [...told, [`placeholder ${pale.opacity}`, pale.color, ground(field)]];
+        }"""
+    )
+    assert len(found) > 40
+    assert found[-1][0] == "placeholder 1"
+    for name, ink, ground in found:
+        darker, lighter = sorted((luminance(ink), luminance(ground)))
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5, (name, ink, ground)
+
+
+def test_what_is_chosen_is_seen_where_the_system_chooses_the_colours(open_page):
+    page = open_page()
+    ask(page, "France.borders")
+    chosen = page.locator(".answer button").first
+    chosen.click()
+    expect(chosen).to_have_attribute("aria-pressed", "true")
+    page.emulate_media(forced_colors="active")
+    for place in (chosen, page.locator(".filters input:checked + span")):
+        assert place.evaluate("(e) => getComputedStyle(e).outlineStyle") == "solid"
+    other = page.locator(".filters input:not(:checked) + span").first
+    assert other.evaluate("(e) => getComputedStyle(e).outlineStyle") == "none"
 
 
 def test_the_api_page_works_offline(open_page, served):

@@ -1,8 +1,11 @@
-"""One connection: what it may keep a server waiting for before there is a request.
+"""One connection: what it may keep a server waiting for, and what is no request.
 
 uvicorn times a connection between two requests and the gate what comes after a request's head.
-Left over are a connection on which nobody has asked yet, and a head that does not end: without
-bounds, clients that say nothing use up the connections of a machine, or its memory.
+Left over are a connection on which nobody has asked yet, a head that does not end, and answers
+that nobody takes: without bounds, clients that do nothing use up the connections of a machine, its
+memory, or the requests that a server works on at once.
+What is no HTTP is refused in the shape of all errors. Offers to speak another protocol are passed
+over: the parser stops at them, and the body that follows would be lost.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from asyncio import TimerHandle, Transport
 from http import HTTPStatus
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from conekg.errors import ConeKGError
@@ -18,10 +22,11 @@ from conekg.serving.limits import Limits
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's connection, with an end to waiting for the head of a request."""
+    """uvicorn's connection, with an end to waiting for its client, that keeps to plain HTTP/1."""
 
     limits = Limits()
     _timer: TimerHandle | None = None
+    _taking_timer: TimerHandle | None = None
     _is_in_head = False
     _head_bytes = 0
 
@@ -33,7 +38,15 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Read on; a head is as large as what has come of it since the read it began in."""
         is_more_of_it = self._is_in_head
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as stopped:
+            self._pass_over_upgrade(data[stopped.args[0] :])
+            return
+        except httptools.HttpParserError:
+            self._refuse(unreadable())
+            return
         if is_more_of_it and self._is_in_head:
             self._head_bytes += len(data)
             if self._head_bytes > self.limits.head_bytes:
@@ -46,10 +59,17 @@ class Connection(HttpToolsProtocol):
         self._wait(self.limits.timeout_s)
 
     def on_headers_complete(self) -> None:
-        """The head is here: from now on the gate keeps the time."""
+        """The head is here, unless it is to be read again: from now on the gate keeps the time."""
+        if self.parser.should_upgrade():
+            return
         self._is_in_head = False
         self._stop_waiting()
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The whole request is here, unless its head is to be read again."""
+        if not self._is_in_head:
+            super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Wait for the next request, unless it has begun already."""
@@ -57,10 +77,33 @@ class Connection(HttpToolsProtocol):
         if not self._is_in_head:
             self._wait(self.limits.keep_alive_s)
 
+    def pause_writing(self) -> None:
+        """The client is slow to take its answers: it has time for as long as it takes any."""
+        super().pause_writing()
+        self._look_later()
+
+    def resume_writing(self) -> None:
+        """The client has taken nearly all."""
+        self._stop_looking()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing comes any more."""
         self._stop_waiting()
+        self._stop_looking()
         super().connection_lost(exc)
+
+    def _pass_over_upgrade(self, rest: bytes) -> None:
+        """Read the head again without its offer of another protocol, then what came after it."""
+        kept = [header for header in self.headers if header[0] != b"upgrade"]
+        if len(kept) == len(self.headers):  # CONNECT, which is for proxies
+            self._refuse(unreadable())
+            return
+        version = self.parser.get_http_version().encode()
+        head = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
+        head += [b"%s: %s" % header for header in kept]
+        self.parser = httptools.HttpRequestParser(self)
+        self.data_received(b"\r\n".join([*head, b"", rest]))
 
     def _wait(self, seconds: float) -> None:
         self._stop_waiting()
@@ -70,6 +113,22 @@ class Connection(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _look_later(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._taking_timer = self.loop.call_later(self.limits.timeout_s, self._look_again, left)
+
+    def _look_again(self, left_before: int) -> None:
+        """Hang up on a client that has taken nothing since; look on where it has."""
+        if self.transport.get_write_buffer_size() < left_before:
+            self._look_later()
+        else:
+            self.transport.abort()
+
+    def _stop_looking(self) -> None:
+        if self._taking_timer is not None:
+            self._taking_timer.cancel()
+            self._taking_timer = None
 
     def _give_up(self) -> None:
         if self.transport.is_closing():
@@ -103,4 +162,13 @@ def too_large(limits: Limits) -> HeadTooLargeError:
     return HeadTooLargeError(
         f"the address and the headers of the request exceed {limits.head_bytes} bytes",
         hint="send long texts in the body, and no more headers than the request needs",
+    )
+
+
+def unreadable() -> ConeKGError:
+    """That what a client sent is no request."""
+    return ConeKGError(
+        "what arrived cannot be read as an HTTP/1.1 request",
+        hint="check its method, its address, its lengths and its line ends; "
+        "the server speaks plain HTTP, without TLS",
     )

@@ -175,7 +175,20 @@ def describe_status(status: int, method: str, path: str) -> ErrorBody:
         status=status,
         kind=phrase.lower().replace(" ", "_"),
         message=messages.get(HTTPStatus(status), phrase),
-        hint="GET /openapi.json describes every route",
+        hint="GET /openapi.json describes every route"
+        + ("; none ends in a slash" if path.endswith("/") and path != "/" else ""),
+    )
+
+
+def describe_range(status: int, given: str, path: str) -> ErrorBody:
+    """What a client is told about a Range header by which no part of a file can be given."""
+    beyond = status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
+    fault = f"lies beyond the end of {path!r}" if beyond else "cannot be read"
+    return ErrorBody(
+        status=status,
+        kind="range_not_satisfiable" if beyond else "bad_request",
+        message=f"the Range header {given!r} {fault}",
+        hint="leave it out, or ask for bytes that are there, such as `Range: bytes=0-99`",
     )
 
 

@@ -1,8 +1,8 @@
 """The gate every request passes: host name, key, body size, concurrency, security headers, metrics.
 
 Plain ASGI rather than a framework's middleware class, which would cost more than
-a scoring batch's share of a request. It is also the one place where an exception
-becomes a response.
+a scoring batch's share of a request. It is also the one place where an exception, or an error
+that the framework words in its own way, becomes a response of the one shape.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import hmac
 import logging
 import time
 from functools import lru_cache
+from http import HTTPStatus
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,6 +26,8 @@ from conekg.serving.errors import (
     RequestTimeoutError,
     ServerBusyError,
     describe,
+    describe_range,
+    describe_status,
     error_response,
 )
 from conekg.serving.hosts import Hosts, name_in
@@ -77,16 +80,24 @@ class Gate:
             await self._app(scope, receive, send)
             return
         start = time.perf_counter()
+        method = scope["method"]
+        if method == "HEAD":  # answered as GET is; the server leaves the body out
+            scope = {**scope, "method": "GET"}
         status = 0
+        refusal: Message | None = None
 
         async def send_guarded(message: Message) -> None:
-            nonlocal status
+            nonlocal status, refusal
             if message["type"] == "http.response.start":
+                if _is_of_another_shape(message):
+                    refusal = message
+                    return
                 status = message["status"]
                 message["headers"] = [*message["headers"], *_security_headers(scope["path"])]
                 if scope["app"].state.is_stopping:
                     message["headers"].append((b"connection", b"close"))
-            await send(message)
+            if refusal is None:
+                await send(message)
 
         body = None
         try:
@@ -94,13 +105,17 @@ class Gate:
         except ConeKGError as error:
             body = describe(error)
         except Exception:
-            log.exception("%s %s failed", scope["method"], scope["path"])
+            log.exception("%s %s failed", method, scope["path"])
             body = ErrorBody(status=500, kind="internal", message=INTERNAL_MESSAGE)
+        kept: list[tuple[bytes, bytes]] = []
+        if refusal is not None:
+            body, kept, refusal = _told_again(refusal, scope), _ranges_in(refusal), None
         if body is not None and not status:
             response = error_response(body, self._limits.retry_after_s)
+            response.raw_headers += kept
             await response(scope, receive, send_guarded)
         self._metrics.observe_request(
-            scope["method"] if scope["method"] in _METHODS else "other",
+            method if method in _METHODS else "other",
             self._route_of(scope),
             status,
             time.perf_counter() - start,
@@ -166,7 +181,9 @@ class Gate:
             given = token.strip()
         if given is None or not hmac.compare_digest(given, self._api_key):
             raise MissingKeyError(
-                "this server asks for its API key",
+                "this server asks for its API key"
+                if given is None
+                else "the API key that was sent is not this server's",
                 hint="send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`",
             )
 
@@ -210,6 +227,26 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return await receive()
 
     return replayed
+
+
+def _is_of_another_shape(start: Message) -> bool:
+    """Whether a response is an error that the framework words, as of a bad range of a file."""
+    return start["status"] >= HTTPStatus.BAD_REQUEST and not any(
+        name == b"content-type" and value == b"application/json" for name, value in start["headers"]
+    )
+
+
+def _told_again(refusal: Message, scope: Scope) -> ErrorBody:
+    """Such an error in the shape of all others."""
+    given = dict(scope["headers"]).get(b"range")
+    if given is None:
+        return describe_status(refusal["status"], scope["method"], scope["path"])
+    return describe_range(refusal["status"], given.decode("latin-1"), scope["path"])
+
+
+def _ranges_in(refusal: Message) -> list[tuple[bytes, bytes]]:
+    """The header that says how long the file is of which too much was asked for."""
+    return [header for header in refusal["headers"] if header[0] == b"content-range"]
 
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

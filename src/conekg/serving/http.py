@@ -123,6 +123,11 @@ def create_app(
         summary="Answers first-order logical questions over an incomplete knowledge graph.",
         lifespan=lifespan,
         separate_input_output_schemas=False,
+        # It would send clients to http:// and the name that a proxy asked for, not they.
+        redirect_slashes=False,
+        # The server has metrics of its own; the framework would ask at every request whether
+        # somebody else wants some.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.is_stopping = False  # the server says when; the gate then closes connections
     _add_error_handlers(app, limits)
@@ -203,9 +208,8 @@ def _written(body: BaseModel) -> Response:
 
 
 def _operator_routes(metrics: Callable[[], Metrics]) -> APIRouter:
-    router = APIRouter(tags=["operation"], responses={421: ERRORS[421]})
+    router = APIRouter(tags=["operation"], responses={421: ERRORS[421], 431: ERRORS[431]})
 
-    @router.head("/health", include_in_schema=False)  # what some load balancers ask
     @router.get("/health")
     async def health() -> HealthResponse:
         """That the server is up; it loads its model before it listens."""
@@ -220,7 +224,7 @@ def _operator_routes(metrics: Callable[[], Metrics]) -> APIRouter:
 
 
 def _add_page(app: FastAPI) -> None:
-    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+    @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(STATIC / "index.html")
 
@@ -237,6 +241,8 @@ def _add_error_handlers(app: FastAPI, limits: Limits) -> None:
         body = describe_status(error.status_code, request.method, request.url.path)
         response = error_response(body, limits.retry_after_s)
         response.headers.update(error.headers or {})
+        if response.headers.get("allow") == "GET":
+            response.headers["allow"] = "GET, HEAD"  # the gate answers HEAD wherever GET is
         return response
 
     app.add_exception_handler(RequestValidationError, invalid)

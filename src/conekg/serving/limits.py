@@ -54,7 +54,7 @@ class Limits:
     answered 503 with Retry-After."""
     timeout_s: float = 10.0
     """Seconds a request may take, waiting included, once its headers are here; they have as
-    long to come."""
+    long to come. A client that takes nothing of its answers for as long is hung up on."""
     keep_alive_s: int = 30
     """Seconds a connection stays open on which nobody asks, or has asked yet; more than the five
     after which common clients stop using theirs, so that no request crosses the closing."""

@@ -51,6 +51,7 @@ class Answers extends HTMLElement {
 
   clear() {
     this.list.replaceChildren();
+    this.list.inert = false;
     this.filters.hidden = true;
     this.more.hidden = true;
     this.classList.remove("is-waiting");
@@ -59,19 +60,24 @@ class Answers extends HTMLElement {
 
   wait() {
     this.classList.add("is-waiting");
+    this.list.inert = true; // the answers to another question, which is no longer asked
     this.summary.textContent = "Looking…";
   }
 
   /** Show a response of /api/ask, and a way to get more where there may be more. */
   show(response, { mayHaveMore }) {
     this.classList.remove("is-waiting");
+    this.list.inert = false;
     this.filters.hidden = false;
     this.summary.textContent = summarise(response, this.only);
     const labels = response.answers.map((answer) => answer.label);
+    const first = document.activeElement === this.more ? this.list.children.length : -1;
     const shared = new Set(labels.filter((label, place) => labels.indexOf(label) !== place));
     this.list.replaceChildren(
       ...response.answers.map((answer) => this.row(answer, shared.has(answer.label))),
     );
+    // Who asked for more by the keyboard goes on with the first that is new.
+    this.list.children[first]?.querySelector("button").focus({ preventScroll: true });
     this.more.hidden = !mayHaveMore;
   }
 

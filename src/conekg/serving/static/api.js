@@ -11,17 +11,40 @@ export class ApiError extends Error {
   }
 }
 
-/** Keep an API key for this browser tab. */
+let ownKey = null;
+
+/** Keep an API key for this browser tab, or for this page where the browser lets it store nothing. */
 export function useKey(key) {
-  sessionStorage.setItem(KEY, key);
+  ownKey = key;
+  try {
+    sessionStorage.setItem(KEY, key);
+  } catch {
+    // It is asked for again when the page is loaded again.
+  }
+}
+
+function keyInUse() {
+  try {
+    return sessionStorage.getItem(KEY) ?? ownKey;
+  } catch {
+    return ownKey;
+  }
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 async function request(path, { body, signal } = {}) {
   const headers = { Accept: "application/json" };
-  const key = sessionStorage.getItem(KEY);
+  const key = keyInUse();
   if (key) headers.Authorization = `Bearer ${key}`;
   if (body) headers["Content-Type"] = "application/json";
-  let response;
+  let response, text;
   try {
     response = await fetch(path, {
       method: body ? "POST" : "GET",
@@ -29,6 +52,7 @@ async function request(path, { body, signal } = {}) {
       body: body && JSON.stringify(body),
       signal,
     });
+    text = await response.text(); // the server may go away in the middle of an answer
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError({
@@ -37,7 +61,7 @@ async function request(path, { body, signal } = {}) {
       hint: "It may have been stopped. Your question is kept.",
     });
   }
-  const value = await response.json().catch(() => null);
+  const value = parsed(text);
   if (response.ok && value !== null) return value;
   throw new ApiError(
     value?.error ?? { kind: "internal", message: `The server answered ${response.status}.` },

@@ -165,10 +165,15 @@ class Builder extends HTMLElement {
   /** A small form below the drawing, opened by a tool; `fields` are made by `picker`. */
   openPanel(opener, title, fields, extra, done) {
     this.opener = opener;
-    const submit = (event) => {
+    const submit = async (event) => {
       event.preventDefault();
-      if (fields.every((field) => field.chosen || field.optional)) done();
-      else fields.find((field) => !field.chosen && !field.optional).input.focus();
+      for (const field of fields) {
+        if (!(await field.isSettled())) {
+          field.complain();
+          return;
+        }
+      }
+      if (fields[0].input.isConnected) done(); // not if it was cancelled meanwhile
     };
     this.panel.replaceChildren(
       html(
@@ -228,6 +233,14 @@ class Builder extends HTMLElement {
   }
 }
 
+/** The suggestion that has just this name, or alone this title; null where none has. */
+async function named(typed, suggest) {
+  const items = await Promise.resolve(suggest()).catch(() => []); // no server, no names
+  const same = (text) => text.toLowerCase() === typed.toLowerCase();
+  const titled = items.filter((item) => same(item.title));
+  return items.find((item) => item.name === typed) ?? (titled.length === 1 ? titled[0] : null);
+}
+
 /** A labelled field that completes entity or relation names and remembers what was chosen. */
 function picker(label, kind, optional = false) {
   const id = `pick-${kind}`;
@@ -244,11 +257,24 @@ function picker(label, kind, optional = false) {
     choose: (item) => {
       state.chosen = item;
       input.value = item.note === "backwards" ? `← ${item.title}` : item.title;
+      input.setCustomValidity("");
     },
   });
+  /** Whether a name was chosen, or typed in full, or nothing was typed where nothing has to be. */
+  state.isSettled = async () => {
+    const typed = input.value.trim();
+    if (state.chosen === null && typed !== "") state.chosen = await named(typed, suggest);
+    return state.chosen !== null || (optional && typed === "");
+  };
+  state.complain = () => {
+    input.setCustomValidity("Choose a name from the list.");
+    input.reportValidity();
+    state.completion.refresh();
+  };
   if (kind === "relation") input.addEventListener("focus", () => state.completion.refresh());
   input.addEventListener("input", () => {
     state.chosen = null;
+    input.setCustomValidity("");
   });
   // Enter on a finished word takes its first completion.
   input.addEventListener("keydown", (event) => {

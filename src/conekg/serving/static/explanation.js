@@ -25,11 +25,12 @@ class Explanation extends HTMLElement {
       this.replaceChildren(html("p", { class: "empty" }, "There is no path to explain."));
       return;
     }
+    const open = this.querySelector("details")?.open ?? false; // stays so from answer to answer
     this.canvas = html("div", { class: "canvas" });
     this.drawnRoom = -1;
     const steps = this.witness.parts.map((part) => this.part(part));
     this.replaceChildren(this.verdict(), this.canvas, html("ol", { class: "steps" }, steps));
-    const others = this.alternatives();
+    const others = this.alternatives(open);
     if (others !== null) this.append(others);
     this.draw();
   }
@@ -95,7 +96,7 @@ class Explanation extends HTMLElement {
   }
 
   /** What else each variable on the way could have stood for. */
-  alternatives() {
+  alternatives(open) {
     const rows = this.variables
       .filter((variable) => variable.candidates.length > 0)
       .map((variable) =>
@@ -116,7 +117,7 @@ class Explanation extends HTMLElement {
     if (rows.length === 0) return null;
     return html(
       "details",
-      { class: "alternatives" },
+      { class: "alternatives", open },
       html("summary", {}, "What each step found"),
       html("ul", {}, rows),
     );

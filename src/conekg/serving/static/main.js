@@ -135,11 +135,17 @@ function tell(text) {
   part("#news").textContent = text;
 }
 
+/** Name the page by its question, so that tabs, bookmarks and the way back can be told apart. */
+function entitle(text) {
+  document.title = text === "" ? "conekg" : `${text} · conekg`;
+}
+
 function forgetAnswers() {
   forget("ask", "explain");
   hideDetails();
   answers.clear();
   state.asked = "";
+  entitle("");
 }
 
 /** Put a question into the address, so that it can be linked to and gone back to. */
@@ -152,12 +158,13 @@ const linked = () => (new URLSearchParams(location.hash.slice(1)).get("q") ?? ""
 
 async function ask(text, { topK = Math.min(PAGE_OF_ANSWERS, state.mostAnswers) } = {}) {
   if (text === "") {
-    forgetAnswers();
     remember("");
+    forgetAnswers();
     return;
   }
   Object.assign(state, { asked: text, topK });
   remember(text);
+  entitle(text);
   forget("explain");
   hideDetails();
   answers.wait();

@@ -43,6 +43,7 @@ class Notice extends HTMLElement {
         html("button", { type: "submit" }, "Use this key"),
       ),
     );
+    input.focus(); // nothing else can be done before
   }
 }
 

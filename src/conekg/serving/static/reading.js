@@ -15,11 +15,12 @@ class Reading extends HTMLElement {
       );
       return;
     }
+    const open = this.querySelector("details")?.open ?? false; // stays so while a text is typed
     this.replaceChildren(
       html("p", { class: "words" }, parsed.reading),
       html(
         "details",
-        { class: "notations" },
+        { class: "notations", open },
         html("summary", {}, "as logic"),
         html("p", {}, html("code", {}, parsed.formula)),
         html(
