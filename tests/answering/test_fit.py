@@ -1,12 +1,24 @@
+import json
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from conekg.answering.engine import Answerer
-from conekg.answering.fit import FitEvents, choose_recipe, fit, sample_queries, start_run
+from conekg.answering.fit import (
+    FitEvents,
+    FitResult,
+    below_baseline,
+    choose_recipe,
+    fit,
+    sample_queries,
+    start_run,
+)
 from conekg.errors import CheckpointError, ConfigError, UnsupportedOperatorError
+from conekg.evaluation.metrics import Metrics
+from conekg.evaluation.report import Report, StructureResult
 from conekg.sampling.protocol import PRESETS
 from conekg.training.checkpoint import load_checkpoint
 from conekg.training.recipe import Pool
@@ -70,6 +82,50 @@ def test_a_fit_ends_in_a_run_that_can_be_asked(tmp_path):
     answer = Answerer.open(tmp_path / "run", device="cpu").ask("person0.lives_in", top_k=3)
     assert len(answer.answers) == 3
     assert answer.answers[0].probability is not None
+
+
+def report_of(model, **percent):
+    """A report with the MRR of each structure; None where there is none."""
+    structures = tuple(
+        StructureResult(name, 7, 9, None, "no such operator")
+        if mrr is None
+        else StructureResult(name, 7, 9, Metrics(mrr / 100, 0.0, 0.0, 0.0))
+        for name, mrr in percent.items()
+    )
+    return Report(model, "test", "mean", "dnf", 1.0, structures)
+
+
+def test_a_model_below_the_baseline_is_told_with_numbers_and_a_remedy():
+    baseline = report_of("frequency", **{"1p": 20.0, "2p": 5.04, "2i": 9.0, "2in": 4.0})
+    model = report_of("cone", **{"1p": 12.3, "2p": 5.01, "2i": 8.76, "2in": None})
+    assert below_baseline(model, baseline) == ["1p", "2i"], "2p is 5.0 in the table, as is theirs"
+    assert below_baseline(baseline, baseline) == []
+
+    def warning(recipe, report=model):
+        run = SimpleNamespace(recipe=replace(tiny_recipe(), name=recipe))
+        return FitResult(run, None, report, baseline).warning
+
+    steps = 2 * tiny_recipe().training.steps
+    assert warning("small") == (
+        "the model ranks worse than frequency alone on 2 of 3 structures, by MRR: 1p (12.3 "
+        "against 20.0), 2i (8.8 against 9.0); start a new run with more training, "
+        f"`--set training.steps={steps}` or `--recipe medium`"
+    )
+    assert warning("medium").endswith("or `--recipe fast`")
+    assert warning("paper").endswith(f"`--set training.steps={steps}`")
+    assert warning("small", baseline) is None
+    assert FitResult(None, None).warning is None, "an interrupted fit has no report"
+
+
+def test_what_is_below_the_baseline_is_kept_with_the_run(tmp_path):
+    options = {"settings": SETTINGS, "protocol": FEW, "device": CPU}
+    result = fit(tiny_graph(), tmp_path / "run", **options)
+    below = json.loads((tmp_path / "run" / "evaluation.json").read_text())["below_baseline"]
+    assert below, "three steps teach too little"
+    mrr = {name: metrics.mrr for name, metrics in result.report.measured.items()}
+    frequency = {name: metrics.mrr for name, metrics in result.baseline.measured.items()}
+    assert all(mrr[name] < frequency[name] for name in below)
+    assert all(mrr[name] > frequency[name] - 0.001 for name in mrr if name not in below)
 
 
 def test_a_graph_too_small_to_hold_queries_out_can_be_asked_all_the_same(tmp_path):

@@ -75,6 +75,7 @@ def test_bad_queries_are_refused(
         {"top_k": True},
         {"only": "some"},
         {"known_graph": "all"},
+        {"keep_contradicted": "no"},
         {"union": "cnf"},
         {"exclude": "Alien"},
         {"exclude": 5},

@@ -70,6 +70,14 @@ def meaning(text):
         # Several children of one variable, operands in the order written.
         ("?x: exists y, z. r(a, y) & s(y, x) & r(b, z) & t(z, x) & t(c, x)",
          "a.r.s & b.r.t & c.t"),
+        # An atom that is said again, either way round, says nothing new.
+        ("?x: exists y. r(a, y) & r(a, y) & s(y, x)", "(a.r & a.r).s"),
+        ("?x: exists y. r(a, y) & s(y, x) & s(y, x)", "a.r.s"),
+        ("?x: exists y. r(a, y) & s(y, x) & ^s(x, y) & (s(y, x) & t(b, x))", "a.r.s & b.t"),
+        ("?x: exists y, z. s(z, y) & t(y, x) & s(z, y) & r(a, z)", "a.r.s.t"),
+        ("?x: exists y. r(a, y) & s(y, x) & (s(y, x) | t(b, x))", "a.r.s | a.r.s & b.t"),
+        # What is said and denied of one variable has no answer, and can be asked.
+        ("?x: exists y. r(a, y) & !r(a, y) & s(y, x)", "(a.r & !a.r).s"),
         # A bare name is a variable where one is in scope, a quoted one never.
         ("?x: exists f. r(f, x)", "*.r"),
         ('?x: r("f", x)', "f.r"),
@@ -114,6 +122,10 @@ def refusal(text):
          "variable 'y' is not connected to '?x'", "r(a, y)"),
         ("?x: exists y. r(a, y) & !s(y, x)",
          "variable '?x' is unsafe: it is linked to 'y' under a negation", "s(y, x)"),
+        ("?x: exists y. r(a, y) & s(y, x) & !s(y, x)",
+         "variable '?x' is unsafe: it is linked to 'y' under a negation", "s(y, x)"),
+        ("?x: exists y. r(y, x) & ^r(y, x)", "'?x' and 'y' are linked in a cycle", "^r(y, x)"),
+        ("?x: r(x, x) & r(x, x)", "'?x' is linked to itself, a cycle", "r(x, x)"),
         ("?x: exists y. r(a, y) & t(y, x) & !(exists z. s(y, z) & s(z, x))",
          "variable '?x' is unsafe: it is linked to 'y' under a negation",
          "exists z. s(y, z) & s(z, x)"),
@@ -226,6 +238,8 @@ def text_of(formula):
     match formula:
         case ("atom", relation, head, tail):
             return f"r{relation}({head}, {tail})"
+        case ("inverse", relation, head, tail):
+            return f"^r{relation}({head}, {tail})"
         case ("not", operand):
             return f"!({text_of(operand)})"
         case ("and", left, right):
@@ -269,6 +283,27 @@ def test_accepted_formulas_mean_what_every_assignment_says(formula, edges):
     expected = {e for e in range(NUM_ENTITIES) if holds(formula, {**constants, "x": e}, edges)}
     both = [edge for h, r, t in edges for edge in ((h, 2 * r, t), (t, 2 * r + 1, h))]
     assert Oracle(both, NUM_ENTITIES).answer(query) == expected
+
+
+def doubled(formula):
+    """The same formula with every atom said twice, the second time the other way round."""
+    match formula:
+        case ("atom", relation, head, tail):
+            return ("and", formula, ("inverse", relation, tail, head))
+        case ("exists", variable, body):
+            return ("exists", variable, doubled(body))
+        case (operator, *operands):
+            return (operator, *map(doubled, operands))
+
+
+@given(formulas(("x",), 3), st.sets(st.sampled_from(EVERY_EDGE), max_size=16))
+def test_atoms_said_twice_change_neither_what_is_accepted_nor_what_it_means(formula, edges):
+    once, twice = parsed(formula), parsed(doubled(formula))
+    assert (once is None) == (twice is None)
+    assume(once is not None)
+    both = [edge for h, r, t in edges for edge in ((h, 2 * r, t), (t, 2 * r + 1, h))]
+    oracle = Oracle(both, NUM_ENTITIES)
+    assert oracle.answer(twice) == oracle.answer(once)
 
 
 def test_the_check_above_can_see_existential_formulas():

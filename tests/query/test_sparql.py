@@ -85,6 +85,10 @@ def meaning(text):
         (":a :r ?x { :b :t ?y FILTER NOT EXISTS { ?x :s ?y } } ?y :r ?x", "a.r & (b.t & !*.s).r"),
         # The other filters.
         (":a :r ?x FILTER EXISTS { ?x :s ?z }", "a.r & *.^s"),
+        # A triple that is said again says nothing new.
+        (":a :r ?y . ?y :s ?x . ?y :s ?x", "a.r.s"),
+        (":a :r ?y . ?y :s ?x . ?x ^:s ?y", "a.r.s"),
+        (":a :r ?y . ?y :s ?x FILTER EXISTS { ?y :s ?x }", "a.r.s"),
         (":a :r ?x FILTER (?x != :b)", "a.r & !b"),
         (":a :r ?x FILTER (:b = ?x)", "a.r & b"),
         (":a :r ?x FILTER (?x != :b && !EXISTS { ?x :s :c })", "a.r & (!b & !c.^s)"),

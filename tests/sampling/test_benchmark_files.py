@@ -18,7 +18,7 @@ from conekg.query.shape import STRUCTURES
 from conekg.query.tuples import query_from_tuple
 from conekg.sampling.benchmark_files import read_queries, write_betae, write_query2box
 from conekg.sampling.protocol import SamplingProtocol
-from conekg.sampling.query_set import QueryBlock, QuerySet
+from conekg.sampling.query_set import QueryBlock, QuerySet, load_query_set, save_query_set
 from conekg.sampling.sample import sample_query_set
 from conekg.sampling.source import open_all_queries
 from oracle import Oracle
@@ -211,6 +211,33 @@ def test_answers_in_a_list_count_once_each(random_graph: KnowledgeGraph, tmp_pat
     broken(tmp_path, "train-answers.pkl", {(1, (2,)): [7, 3, 7]})
     (block,) = read_queries(tmp_path, "train", random_graph)
     assert block.hard[0].tolist() == [3, 7]
+
+
+@pytest.mark.parametrize("answer", [{60}, {"x"}, 5])
+@pytest.mark.parametrize("file_name", ["test_ans_1c.pkl", "test_ans_1c_hard.pkl"])
+def test_query2box_answers_that_are_no_entities_are_refused(
+    random_graph: KnowledgeGraph, tmp_path: Path, file_name: str, answer: object
+) -> None:
+    broken(tmp_path, "test_triples_1c.pkl", [((1, (2,), 0), "1-chain")])
+    for name in ("test_ans_1c.pkl", "test_ans_1c_hard.pkl"):
+        broken(tmp_path, name, {((1, (2,)),): answer if name == file_name else {3}})
+    with pytest.raises(DataError, match="answers"):
+        read_queries(tmp_path, "test", random_graph)
+
+
+def test_two_structures_of_one_shape_are_one_block(
+    random_graph: KnowledgeGraph, tmp_path: Path
+) -> None:
+    """What is read can be kept: a set has one block a shape."""
+    flat, nested = ("e", ("r", "r")), (("e", ("r",)), ("r",))
+    broken(tmp_path, "test-queries.pkl", {flat: {(1, (2, 3))}, nested: {((4, (0,)), (1,))}})
+    found = read_queries(tmp_path, "test", random_graph, recompute=True)
+    (block,) = found
+    assert block.shape == STRUCTURES["2p"]
+    assert block.anchors.tolist() == [[1], [4]]
+    assert block.relations.tolist() == [[2, 3], [0, 1]]
+    save_query_set(tmp_path / "kept.arrow", found)
+    assert content(load_query_set(tmp_path / "kept.arrow", random_graph)) == content(found)
 
 
 def test_a_query2box_folder_without_links_holds_queries(

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.graph.source import open_graph
 from conekg.query.shape import STRUCTURES
@@ -45,6 +46,19 @@ def test_missing_counts_follow_the_size_of_the_graph(random_graph: KnowledgeGrap
 
 def test_given_counts_stay_as_they_are(random_graph: KnowledgeGraph) -> None:
     assert PRESETS["nell995"].for_graph(random_graph) == PRESETS["nell995"]
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["cap", "train_count", "train_negation_count", "evaluation_count", "train_cap",
+     "train_negation_cap", "relation_tries", "patience"],
+)  # fmt: skip
+def test_a_number_of_nothing_is_refused_and_not_replaced(key: str) -> None:
+    told = f"{key} of the sampling protocol 'small' is 0; it must be 1 or more"
+    with pytest.raises(ConfigError, match=told) as caught:
+        replace(PRESETS["small"], **{key: 0})
+    assert caught.value.key == key
+    assert getattr(replace(PRESETS["small"], **{key: 1}), key) == 1
 
 
 def test_more_training_queries_are_as_many_of_every_shape() -> None:

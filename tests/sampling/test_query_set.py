@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from conekg.errors import StoreError
+from conekg.errors import QueryError, StoreError
 from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import STRUCTURES, Shape, shape_of
@@ -217,15 +217,42 @@ def test_a_set_cannot_be_put_under_a_file(query_set: QuerySet, tmp_path: Path) -
 
 
 def test_a_set_of_another_graph_is_refused(
-    query_set: QuerySet, film_graph: KnowledgeGraph, tmp_path: Path
+    query_set: QuerySet, random_graph: KnowledgeGraph, tmp_path: Path
 ) -> None:
     path = tmp_path / "queries.arrow"
     save_query_set(path, query_set)
     with pytest.raises(StoreError, match="made for the graph fingerprint, but this is"):
-        load_query_set(path, film_graph)
-    for fingerprint in (None, film_graph.fingerprint):
+        load_query_set(path, random_graph)
+    for fingerprint in (None, random_graph.fingerprint):
         save_query_set(path, replace(query_set, graph_fingerprint=fingerprint))
-        assert load_query_set(path, film_graph).graph_fingerprint == fingerprint
+        assert load_query_set(path, random_graph).graph_fingerprint == fingerprint
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "size"),
+    [
+        ("anchors", "entity", "num_entities"),
+        ("relations", "relation", "num_relations"),
+        ("easy", "entity", "num_entities"),
+        ("hard", "entity", "num_entities"),
+    ],
+)
+@pytest.mark.parametrize("is_negative", [False, True])
+def test_ids_that_the_graph_does_not_have_are_refused(
+    random_graph: KnowledgeGraph, tmp_path: Path, column: str, kind: str, size: str,
+    is_negative: bool,
+) -> None:  # fmt: skip
+    path = tmp_path / "queries.arrow"
+    number = getattr(random_graph, size)
+    outside = -1 if is_negative else number
+    block = block_of(STRUCTURES["2in"], 7)
+    ids = getattr(block, column)
+    (ids.values if isinstance(ids, Ragged) else ids[3])[-1] = outside
+    save_query_set(path, QuerySet("test", (block,), random_graph.fingerprint))
+    told = f"its 2in queries hold {kind} id {outside}; the graph has ids 0 to {number - 1}"
+    with pytest.raises(StoreError, match=told):
+        load_query_set(path, random_graph)
+    assert len(load_query_set(path)) == 7, "without a graph there is nothing to compare with"
 
 
 def test_a_failed_write_keeps_the_old_file(
@@ -270,6 +297,8 @@ def test_blocks_concatenate_in_order() -> None:
 def test_a_block_is_found_by_name(query_set: QuerySet) -> None:
     assert query_set.block("2in") is query_set.blocks[0]
     assert len(query_set) == 10
+    with pytest.raises(QueryError, match="no valid queries of shape '2i' in this set; it has 2in,"):
+        query_set.block("2i")
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:

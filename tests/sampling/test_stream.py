@@ -54,6 +54,15 @@ def test_batches_of_any_size_cut_the_same_stream(random_graph: KnowledgeGraph) -
     assert np.array_equal(whole.anchors, np.concatenate([piece.anchors for piece in pieces]))
 
 
+@pytest.mark.parametrize("count", [0, -1])
+@pytest.mark.parametrize("name", ["1p", "2p"])
+def test_no_queries_cannot_be_taken(random_graph: KnowledgeGraph, name: str, count: int) -> None:
+    stream = ShapeStream(random_graph, STRUCTURES[name], PROTOCOL, 0)
+    with pytest.raises(ConfigError, match=f"{count} queries of shape {name} are asked for"):
+        stream.take(count)
+    assert stream.position == 0
+
+
 def test_patience_is_for_attempts_that_find_nothing(random_graph: KnowledgeGraph) -> None:
     hasty = replace(PROTOCOL, patience=2048)
     stream = ShapeStream(random_graph, STRUCTURES["2i"], hasty, 0)

@@ -43,6 +43,9 @@ MEDIUM_GRAPH_EDGES = 100_000
 REPORTED_QUERIES = 1_000
 """So many test queries of each shape say how good a model is, where a CPU has to rank them."""
 
+LARGER_RECIPE = {"small": "medium", "medium": "fast"}
+"""What to try next where a recipe was not enough."""
+
 EVALUATION_FILE = "evaluation.json"
 DEFAULT_MODEL = "cone"
 
@@ -80,6 +83,22 @@ class FitResult:
     """The frequency baseline on the same queries."""
     calibration: Calibration | None = None
     """None also where no validation query says anything about the model."""
+
+    @property
+    def warning(self) -> str | None:
+        """Where the model ranks worse than the baseline and what to do; None where nowhere."""
+        if self.report is None or self.baseline is None:
+            return None
+        below = below_baseline(self.report, self.baseline)
+        if not below:
+            return None
+        model, frequency = self.report.row(), self.baseline.row()
+        numbers = [f"{name} ({model[name]:.1f} against {frequency[name]:.1f})" for name in below]
+        return (
+            f"the model ranks worse than frequency alone on {len(below)} of "
+            f"{len(self.report.measured)} structures, by MRR: {', '.join(numbers)}; "
+            f"{_train_more(self.run.recipe)}"
+        )
 
 
 def fit(
@@ -349,7 +368,8 @@ def evaluate_run(
 ) -> tuple[Report, Report]:
     """The run's model on its test queries, and the frequency baseline; kept in the folder.
 
-    On a CPU not of more than `REPORTED_QUERIES` of a shape.
+    With them is kept on which structures the model is below the baseline. On a CPU not more
+    than `REPORTED_QUERIES` of a shape are ranked.
     """
     events, device = events or FitEvents(), device or pick_device()
     queries, num_entities = run.queries("test"), run.graph.num_entities
@@ -369,9 +389,32 @@ def evaluate_run(
     )
     frequency = FrequencyScorer(run.graph.adjacency("train"))
     baseline = evaluate(frequency, queries, num_entities=num_entities, max_queries=most)
-    content = {"model": report.to_json(), "baseline": baseline.to_json()}
+    content = {
+        "model": report.to_json(),
+        "baseline": baseline.to_json(),
+        "below_baseline": below_baseline(report, baseline),
+    }
     run.write_json(EVALUATION_FILE, content)
     return report, baseline
+
+
+def below_baseline(report: Report, baseline: Report) -> list[str]:
+    """The structures on which a model's MRR is below the baseline's, to the digits of the table."""
+    model, frequency = report.row(), baseline.row()
+    return [
+        name
+        for name in report.measured
+        if name in frequency and round(model[name], 1) < round(frequency[name], 1)
+    ]
+
+
+def _train_more(recipe: Recipe) -> str:
+    """What to do about a model that has learnt too little."""
+    longer = (
+        f"start a new run with more training, `--set training.steps={2 * recipe.training.steps}`"
+    )
+    larger = LARGER_RECIPE.get(recipe.name)
+    return longer if larger is None else f"{longer} or `--recipe {larger}`"
 
 
 def calibrate_run(

@@ -212,6 +212,11 @@ def _check_options(question: Question) -> None:
         raise ConfigError(
             f"exclude is {question.exclude!r}; it must be a list of names and ids", key="exclude"
         )
+    if not isinstance(question.keep_contradicted, bool):  # any text would count as yes
+        raise ConfigError(
+            f"keep_contradicted is {question.keep_contradicted!r}; it must be True or False",
+            key="keep_contradicted",
+        )
     for key, value, accepted in (
         ("only", question.only, (None, *get_args(Only))),
         ("known_graph", question.known_graph, SPLITS),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from conekg.cli.console import print_whole, say
+from conekg.cli.console import print_whole, say, warn
 from conekg.cli.train import ConfigOption, MaxMinutesOption, ModelOption, OutOption, SetOption
 from conekg.cli.training_report import in_shell, tell_calibration, tell_outcome, told_events
 from conekg.errors import ConfigError
@@ -59,6 +59,8 @@ def fit(
     tell_outcome(result.outcome, f"conekg fit {in_shell(triples)} --resume --out {in_shell(out)}")
     if result.report is not None and result.baseline is not None:
         print_whole(result.report.to_table({"frequency": result.baseline.row()}))
+    if result.warning is not None:
+        warn(result.warning)
     if result.calibration is not None:
         tell_calibration(result.calibration)
     if result.outcome.finished:

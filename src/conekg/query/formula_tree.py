@@ -195,6 +195,7 @@ class TreeBuilder:
 
     def _assemble(self, root: Variable, parts: Sequence[Formula]) -> Query:
         """The set of a conjunction of parts about one variable and links between two."""
+        parts = _said_once(parts)
         about: dict[Variable, list[Formula]] = {root: []}
         for part in parts:
             variables = free_variables(part)
@@ -286,6 +287,27 @@ def _spine(formula: Formula) -> Sequence[Formula]:
     while isinstance(formula, Exists):
         formula = formula.body
     return formula.operands if isinstance(formula, Conjunction) else (formula,)
+
+
+def _said_once(parts: Sequence[Formula]) -> list[Formula]:
+    """The parts without links that repeat an earlier one: said twice, an edge makes no cycle."""
+    kept: list[Formula] = []
+    edges: set[tuple[Variable, int, Variable]] = set()
+    for part in parts:
+        if isinstance(part, Link):
+            edge = _forward_edge(part)
+            if edge in edges:
+                continue
+            edges.add(edge)
+        kept.append(part)
+    return kept
+
+
+def _forward_edge(link: Link) -> tuple[Variable, int, Variable]:
+    """The edge a link speaks of: `^r(x, y)` is `r(y, x)` written the other way round."""
+    if link.relation_id % 2:
+        return link.tail, inverse_of(link.relation_id), link.head
+    return link.head, link.relation_id, link.tail
 
 
 def _bound_variables(formula: Formula) -> set[Variable]:

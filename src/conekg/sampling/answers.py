@@ -42,7 +42,12 @@ def easy_and_hard(
         none = Ragged.empty(len(anchors))
         return none, full
     easy = answer_batch(smaller, shape, anchors, relations, workers=workers)
-    return easy, Ragged(*_subtract_rows(full.offsets, full.values, easy.offsets, easy.values))
+    return easy, subtract_answers(full, easy)
+
+
+def subtract_answers(answers: Ragged, others: Ragged) -> Ragged:
+    """Row by row, the answers that the others do not hold."""
+    return Ragged(*_subtract_rows(answers.offsets, answers.values, others.offsets, others.values))
 
 
 @njit(cache=True, nogil=True)

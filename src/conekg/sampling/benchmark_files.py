@@ -22,10 +22,10 @@ from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.place import written_whole
 from conekg.graph.ragged import Ragged
 from conekg.graph.safe_pickle import load_pickle
-from conekg.query.shape import STRUCTURES
+from conekg.query.shape import STRUCTURES, Shape
 from conekg.query.tuples import Nested, shape_from_structure, structure_of
-from conekg.sampling.answers import easy_and_hard
-from conekg.sampling.query_set import QueryBlock, QuerySet
+from conekg.sampling.answers import easy_and_hard, subtract_answers
+from conekg.sampling.query_set import QueryBlock, QuerySet, concatenate_blocks
 from conekg.sampling.tuple_form import TupleForm
 from conekg.symbolic.engine import check_queries
 
@@ -83,15 +83,14 @@ def _is_betae(folder: Path, split: Split) -> bool:
 def _read_betae(folder: Path, split: Split, graph: KnowledgeGraph, recompute: bool) -> QuerySet:
     path = folder / f"{split}-queries.pkl"
     content = _mapping(load_pickle(path), path)
-    answers: tuple[Mapping[Nested, Any], Mapping[Nested, Any]] | None = None
+    easy_answers: Mapping[Nested, Any] | None = None
+    hard_answers: Mapping[Nested, Any] | None = None
     if not recompute and split == "train":
-        answers = ({}, _load_answers(folder / "train-answers.pkl"))
+        hard_answers = _load_answers(folder / "train-answers.pkl")
     elif not recompute:
-        answers = (
-            _load_answers(folder / f"{split}-easy-answers.pkl"),
-            _load_answers(folder / f"{split}-hard-answers.pkl"),
-        )
-    blocks = []
+        easy_answers = _load_answers(folder / f"{split}-easy-answers.pkl")
+        hard_answers = _load_answers(folder / f"{split}-hard-answers.pkl")
+    blocks: dict[Shape, list[QueryBlock]] = {}
     for structure, queries in content.items():
         try:
             shape, form = shape_from_structure(structure), TupleForm(structure)
@@ -101,13 +100,18 @@ def _read_betae(folder: Path, split: Split, graph: KnowledgeGraph, recompute: bo
             check_queries(graph.adjacency(split), shape, anchors, relations)
         except (QueryError, TypeError) as error:
             raise DataError(str(error), path=str(path)) from error
-        if answers is None:
+        if hard_answers is None:
             easy, hard = easy_and_hard(graph, split, shape, anchors, relations)
         else:
-            easy = _rows(tuples, answers[0], graph, split == "train", folder)
-            hard = _rows(tuples, answers[1], graph, False, folder)
-        blocks.append(QueryBlock(shape, anchors, relations, easy, hard))
-    return QuerySet(split, tuple(blocks), graph.fingerprint)
+            hard = _rows(tuples, hard_answers, graph, folder)
+            easy = Ragged.empty(len(tuples))
+            if easy_answers is not None:
+                easy = _rows(tuples, easy_answers, graph, folder)
+        block = QueryBlock(shape, anchors, relations, easy, hard)
+        blocks.setdefault(shape, []).append(block)
+    # Two structures can be one shape: `(("e", ("r",)), ("r",))` is a path of two relations, too.
+    joined = tuple(concatenate_blocks(shape, parts) for shape, parts in blocks.items())
+    return QuerySet(split, joined, graph.fingerprint)
 
 
 def write_betae(folder: str | Path, query_set: QuerySet) -> None:
@@ -184,12 +188,13 @@ def _query2box_answers(
     folder: Path, split: Split, file_name: str, keys: list[Nested], graph: KnowledgeGraph
 ) -> tuple[Ragged, Ragged]:
     """Easy and hard answers; the release's `_ans_` file holds both kinds together."""
-    everything = _load_answers(folder / f"{split}_ans_{file_name}.pkl")
+    all_answers = _load_answers(folder / f"{split}_ans_{file_name}.pkl")
+    everything = _rows(keys, all_answers, graph, folder)
     if split == "train":
-        return _rows(keys, {}, graph, True, folder), _rows(keys, everything, graph, False, folder)
-    hard = _load_answers(folder / f"{split}_ans_{file_name}_hard.pkl")
-    easy = {key: set(everything[key]) - set(hard.get(key, ())) for key in keys if key in everything}
-    return _rows(keys, easy, graph, False, folder), _rows(keys, hard, graph, False, folder)
+        return Ragged.empty(len(keys)), everything
+    hard_answers = _load_answers(folder / f"{split}_ans_{file_name}_hard.pkl")
+    hard = _rows(keys, hard_answers, graph, folder)
+    return subtract_answers(everything, hard), hard
 
 
 def write_query2box(folder: str | Path, query_set: QuerySet) -> None:
@@ -240,17 +245,13 @@ def _rows(
     keys: list[Nested],
     answers: Mapping[Nested, Any],
     graph: KnowledgeGraph,
-    may_miss: bool,
     folder: Path,
 ) -> Ragged:
-    """The answers of each query, sorted, each once; every query has an entry unless `may_miss`."""
+    """The answers of each query, sorted, each once; every query must have an entry."""
     rows: list[IntArray] = []
     for key in keys:
         if key not in answers:
-            if not may_miss:
-                raise DataError(f"no answers to the query {key!r}", path=str(folder))
-            rows.append(np.zeros(0, dtype=np.int32))
-            continue
+            raise DataError(f"no answers to the query {key!r}", path=str(folder))
         found = answers[key]
         try:
             # A list may repeat an answer, which is one answer all the same.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.query.shape import (
     NEGATION_STRUCTURES,
@@ -29,6 +30,19 @@ queries as a graph of millions of links has would not fit into memory."""
 
 def _shapes(names: tuple[str, ...]) -> tuple[Shape, ...]:
     return tuple(STRUCTURES[name] for name in names)
+
+
+_NUMBERS = (
+    "cap",
+    "train_count",
+    "train_negation_count",
+    "evaluation_count",
+    "train_cap",
+    "train_negation_cap",
+    "relation_tries",
+    "patience",
+)
+"""What of a protocol is a number of things; none of them can be zero."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,16 @@ class SamplingProtocol:
     """Attempts over which the yield of a shape is judged."""
     min_yield: float = 1e-4
     """A shape is given up, and its shortfall reported, once fewer of its attempts succeed."""
+
+    def __post_init__(self) -> None:
+        for key in _NUMBERS:
+            value = getattr(self, key)
+            if value is not None and value < 1:
+                raise ConfigError(
+                    f"{key} of the sampling protocol {self.name!r} is {value}; "
+                    "it must be 1 or more",
+                    key=key,
+                )
 
     def answer_cap(self, split: Split, shape: Shape) -> int | None:
         """The cap that applies to a shape's queries of a split."""

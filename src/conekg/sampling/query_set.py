@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from conekg.errors import StoreError
+from conekg.errors import QueryError, StoreError
 from conekg.graph.adjacency import IntArray, LongArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.place import check_place, written_whole
@@ -89,7 +89,11 @@ class QuerySet:
 
     def block(self, name: str) -> QueryBlock:
         """The block of the shape called `name`."""
-        return next(block for block in self.blocks if block.shape.name == name)
+        for block in self.blocks:
+            if block.shape.name == name:
+                return block
+        held = ", ".join(block.shape.name for block in self.blocks) or "none"
+        raise QueryError(f"no {self.split} queries of shape {name!r} in this set; it has {held}")
 
 
 def concatenate_blocks(shape: Shape, blocks: Sequence[QueryBlock]) -> QueryBlock:
@@ -188,7 +192,28 @@ def load_query_set(path: str | Path, graph: KnowledgeGraph | None = None) -> Que
             path=source,
             hint="sample queries from this graph, or open the graph they were sampled from",
         )
+    if graph is not None:
+        _check_ids(query_set, graph, source)
     return query_set
+
+
+def _check_ids(query_set: QuerySet, graph: KnowledgeGraph, source: str) -> None:
+    """Refuse ids that the graph does not have: a file may claim to be made for any graph."""
+    for block in query_set:
+        for kind, ids, size in (
+            ("entity", block.anchors, graph.num_entities),
+            ("relation", block.relations, graph.num_relations),
+            ("entity", block.easy.values, graph.num_entities),
+            ("entity", block.hard.values, graph.num_entities),
+        ):
+            outside = ids[(ids < 0) | (ids >= size)]
+            if len(outside):
+                raise StoreError(
+                    f"its {block.shape.name} queries hold {kind} id {int(outside[0])}; the graph "
+                    f"has ids 0 to {size - 1}",
+                    path=source,
+                    hint="sample queries from this graph, or open the graph they are for",
+                )
 
 
 # --- Arrow -----------------------------------------------------------------------------------

@@ -47,7 +47,12 @@ class ShapeStream:
             self._links = links_of(graph, "train", protocol.answer_cap("train", shape))
 
     def take(self, count: int) -> QueryBlock:
-        """The next `count` queries with their answers, all of them hard."""
+        """The next `count` queries with their answers, all of them hard; one at least."""
+        if count < 1:
+            raise ConfigError(
+                f"{count} queries of shape {self.shape.name} are asked for; take 1 or more",
+                key="count",
+            )
         if self.shape == LINK:
             return self._take_links(count)
         blocks: list[QueryBlock] = []
