@@ -1,0 +1,113 @@
+"""Whether two ways to draw queries draw alike: statistics of one query set against those of others.
+
+For each shape that all sets have: how many easy and hard answers the queries have (their
+logarithms), how often two of a query's relations are the same or each other's inverse, how often
+two anchors are the same, and how often each relation stands at each place. A difference of means
+is printed in its standard errors, z; of sets that were drawn alike z² is 1 on average, and so is
+chi² by its degrees of freedom.
+
+    conekg queries import NELL --recompute --out official.arrow
+    conekg sample NELL --split test --preset nell995 --out ours.arrow
+    python benchmarks/compare_query_sets.py official.arrow ours.arrow [MORE ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from conekg.errors import ConeKGError, QueryError
+from conekg.sampling.query_set import QueryBlock, QuerySet, concatenate_blocks, load_query_set
+
+FEWEST = 20
+"""Relations that stand at a place less often, in both sets together, do not count."""
+
+
+def statistics_of(block: QueryBlock) -> Iterator[tuple[str, np.ndarray]]:
+    """What each query of a block has, by the statistic's name."""
+    yield "easy answers", np.log1p(block.easy.lengths)
+    yield "hard answers", np.log1p(block.hard.lengths)
+    for one, other in itertools.combinations(range(block.relations.shape[1]), 2):
+        left, right = block.relations[:, one], block.relations[:, other]
+        yield f"relations {one} and {other} the same", left == right
+        yield f"relations {one} and {other} inverse", left == right ^ 1
+    for one, other in itertools.combinations(range(block.anchors.shape[1]), 2):
+        yield (
+            f"anchors {one} and {other} the same",
+            block.anchors[:, one] == block.anchors[:, other],
+        )
+
+
+def differences(block: QueryBlock, others: QueryBlock) -> dict[str, float]:
+    """z of each statistic; left out where neither block has anything to compare."""
+    found = {}
+    for (name, left), (_, right) in zip(statistics_of(block), statistics_of(others), strict=True):
+        error = np.sqrt(left.var() / len(left) + right.var() / len(right))
+        if error > 0:
+            found[name] = float((left.mean() - right.mean()) / error)
+    return found
+
+
+def relation_chi2(block: QueryBlock, others: QueryBlock) -> list[float]:
+    """Chi² by its degrees of freedom, of the relations at each place that has more than one."""
+    ratios = []
+    for left, right in zip(block.relations.T, others.relations.T, strict=True):
+        length = int(max(left.max(), right.max())) + 1
+        counts = np.stack([np.bincount(part, minlength=length) for part in (left, right)])
+        counts = counts[:, counts.sum(axis=0) >= FEWEST]
+        if counts.shape[1] > 1:
+            test = stats.chi2_contingency(counts, correction=False)
+            ratios.append(float(test.statistic / test.dof))
+    return ratios
+
+
+def compare(one: QuerySet, others: list[QuerySet]) -> list[str]:
+    """A line for each shape of all sets, and one for all."""
+    lines, all_z, all_ratios = [], [], []
+    for block in one:
+        rest = [found for other in others for found in other if found.shape == block.shape]
+        if len(rest) < len(others) or not len(block) or not all(map(len, rest)):
+            continue
+        joined = concatenate_blocks(block.shape, rest)
+        z, ratios = differences(block, joined), relation_chi2(block, joined)
+        largest = max(z, key=lambda name: abs(z[name]), default="none")
+        lines.append(
+            f"{block.shape.name}: {len(block):,} against {len(joined):,} queries, "
+            f"mean z² {np.mean(np.square(list(z.values()))):.2f}, largest z {z[largest]:+.1f} "
+            f"({largest}), relations' chi² {' '.join(f'{ratio:.2f}' for ratio in ratios)}"
+        )
+        all_z += z.values()
+        all_ratios += ratios
+    if not lines:
+        raise QueryError("the sets have no shape in common")
+    beyond = int(np.sum(np.abs(all_z) > 3))
+    lines.append(
+        f"all: {len(all_z)} statistics, mean z² {np.mean(np.square(all_z)):.2f}, "
+        f"{beyond} beyond 3; relations' chi² {np.mean(all_ratios):.2f} on average"
+    )
+    return lines
+
+
+def main() -> int:
+    """Read the sets, compare, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("one", type=Path, help="a query set, as `conekg sample` writes them")
+    parser.add_argument("others", type=Path, nargs="+", help="what it is compared with, together")
+    arguments = parser.parse_args()
+    try:
+        one, *others = (load_query_set(path) for path in (arguments.one, *arguments.others))
+        print("\n".join(compare(one, others)))
+    except ConeKGError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
