@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from dataclasses import replace
@@ -128,6 +130,94 @@ def test_lines_end_where_editors_end_them(run: Path, tmp_path: Path) -> None:
     assert lines[0]["question"] == '"a\u2028b".won_by'
 
 
+def rows_of(result: Result) -> list[dict[str, str]]:
+    """The rows of CSV as a program reads them that was told UTF-8 and nothing else."""
+    text = io.StringIO(result.stdout_bytes.decode("utf-8"), newline="")
+    return list(csv.DictReader(text, strict=True))
+
+
+def test_csv_says_what_json_says(run: Path) -> None:
+    question = "a1.won_by & !c1.produced"
+    result = ask(run, question, "--csv", "-k", "20", "--keep-contradicted")
+    assert result.exit_code == 0, result.output
+    answers = json.loads(
+        ask(run, question, "--json", "-k", "20", "--keep-contradicted").stdout
+    )["answers"]  # fmt: skip
+    rows = rows_of(result)
+    assert list(rows[0]) == [
+        "question", "rank", "name", "label", "score", "probability", "known or predicted", "inside",
+    ]  # fmt: skip
+    assert {row["question"] for row in rows} == {question}
+    assert [int(row["rank"]) for row in rows] == [each["rank"] for each in answers]
+    for key in ("name", "label"):
+        assert [row[key] for row in rows] == [each[key] for each in answers]
+    for key in ("score", "probability"):
+        assert [float(row[key]) for row in rows] == [each[key] for each in answers]
+    standings = [
+        "contradicted" if each["contradicted"] else "known" if each["known"] else "predicted"
+        for each in answers
+    ]
+    assert [row["known or predicted"] for row in rows] == standings
+    assert len(set(standings)) == 3
+    assert [row["inside"] == "yes" for row in rows] == [each["member"] for each in answers]
+    assert len(result.stdout_bytes.split(b"\r\n")) == len(rows) + 2, "a header, and an end"
+
+
+def test_csv_of_several_questions_has_their_lines(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "questions.txt"
+    file.write_text(
+        "# films\na1.won_by\na1.won_bye\na1.won_by\nf1.won_by & f1.won_by\n", encoding="utf-8"
+    )
+    result = ask(run, "--file", file, "--csv", "-k", "2", "--only", "known")
+    assert result.exit_code == 2
+    rows = rows_of(result)
+    assert list(rows[0])[:2] == ["line", "question"]
+    assert [(row["line"], row["rank"]) for row in rows] == [
+        ("2", "1"), ("2", "2"), ("4", "1"), ("4", "2"),
+    ]  # fmt: skip
+    assert {row["question"] for row in rows} == {"a1.won_by"}
+    assert f"{file}:3: unknown relation" in result.stderr
+    assert f"{file}:5: no entity is left to answer with" in result.stderr
+    many = ask(run, "--file", "-", "--csv", "-k", "1", stdin="a1.won_by\nf1\n" * 40)
+    assert [row["line"] for row in rows_of(many)] == [str(line) for line in range(1, 81)]
+
+
+ODD_NAMES = (
+    "=1+1",
+    "+a, b",
+    '-"x"',
+    "@it",
+    "two\nlines",
+    "a\rb",
+    "a\r\nb",
+    " ö—日 ",
+    '"',
+    ",",
+    "'",
+)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_names_come_back_from_csv_as_they_are(
+    tmp_path: Path, film_graph: KnowledgeGraph, encoding: str
+) -> None:
+    names = [*ODD_NAMES, *film_graph.vocabulary.entities][: film_graph.num_entities]
+    labels = [f"{name};\t" for name in names]
+    vocabulary = replace(film_graph.vocabulary, entities=NameTable("entity", names, labels))
+    edges = {split: film_graph.edges(split) for split in SPLITS}
+    folder = untrained_run(tmp_path / "run", KnowledgeGraph("films", vocabulary, edges))
+    question = '!"=1+1"\n&\n*'
+    result = CliRunner(charset=encoding).invoke(
+        app, ["ask", "--device", "cpu", str(folder), question, "--csv", "-k", "100",
+              "--keep-contradicted"]
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    rows = rows_of(result)
+    assert {row["name"]: row["label"] for row in rows} == dict(zip(names, labels, strict=True))
+    assert {row["question"] for row in rows} == {question}
+    assert {row["probability"] for row in rows} == {""}, "not calibrated"
+
+
 def test_entities_of_one_label_are_told_apart(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
     names = film_graph.vocabulary.entities
     labels = ["Scott" if name in ("d1", "d2") else name for name in names]
@@ -161,6 +251,9 @@ def test_many_questions_in_several_batches(run: Path) -> None:
         ([], "give one question"),
         (["a1", "--file", "x"], "give one question"),
         (["--file", "missing.txt"], "missing.txt: cannot be read"),
+        (["a1", "--csv", "--json"], "--json and --csv are two forms of the same answers"),
+        (["a1", "--csv", "--explain"], "--explain has no place in CSV"),
+        (["a1.won_bye", "--csv"], "unknown relation 'won_bye' at column 4"),
         (["a1", "--device", "gpu"], "unknown device 'gpu'; there are auto, cpu and cuda"),
     ],
 )

@@ -83,3 +83,29 @@ def test_every_command_explains_itself(words: list[str]) -> None:
     page = runner.invoke(app, [*words, "--help"])
     assert page.exit_code == 0, page.output
     assert "Usage" in page.output
+
+
+def test_a_path_that_the_system_refuses_is_told_and_exits_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "a" * 300
+    for words in (["graph", "info", long], ["graph", "build", "geography", "--out", long]):
+        told = runner.invoke(app, words)
+        assert told.exit_code == 2
+        assert told.stderr.replace("\n", "").endswith(f"{long}: File name too long")
+
+    def refused(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_dir", refused)
+    told = runner.invoke(app, ["graph", "info", "secret/facts.tsv"])
+    assert told.exit_code == 2
+    assert told.stderr == "error: secret/facts.tsv: Permission denied\n"
+
+
+def test_other_faults_of_the_system_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(path: Path) -> bool:
+        raise OSError(9, "Bad file descriptor", str(path))
+
+    monkeypatch.setattr(Path, "is_dir", broken)
+    assert isinstance(runner.invoke(app, ["graph", "info", "facts.tsv"]).exception, OSError)

@@ -26,6 +26,9 @@ def test_the_list_names_every_experiment():
     assert result.exit_code == 0
     for name in EXPERIMENTS:
         assert name in result.stdout
+    refused = conekg("--list", "union")
+    assert refused.exit_code == 2
+    assert "takes no NAME, as 'union' is one" in refused.stderr
 
 
 def test_tables_go_to_the_terminal_and_to_files(run, tmp_path):

@@ -10,8 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from conekg.answering import fit
+from conekg.answering.calibration import Calibration, CountCurve, ScoreCurve, joined, outlines
+from conekg.answering.curves import Curve
 from conekg.cli.main import app
 from conekg.graph.store import save_graph
+from conekg.query.shape import STRUCTURES, shape_of
+from conekg.query.tree import Anchor
 from conekg.sampling.protocol import PRESETS
 from tiny import tiny_graph
 
@@ -50,7 +54,19 @@ def run(graph, tmp_path_factory):
     assert "trained 4 steps" in result.stderr
     assert "1p" in result.stdout
     assert "frequency" in result.stdout
+    below = json.loads((folder / "evaluation.json").read_text())["below_baseline"]
+    assert below, "four steps teach too little"
+    assert "warning: the model ranks worse than frequency alone" in result.stderr
+    assert f"{below[0]} (" in result.stderr
+    assert "`--set training.steps=8` or `--recipe medium`" in result.stderr
     return folder
+
+
+def test_a_model_above_the_baseline_is_not_warned_about(graph, tmp_path, monkeypatch):
+    monkeypatch.setattr(fit, "below_baseline", lambda report, baseline: [])
+    result = conekg("fit", graph, "--out", tmp_path / "run", *SMALL)
+    assert result.exit_code == 0, result.output
+    assert "warning" not in result.stderr
 
 
 def test_evaluate_prints_the_table_json_and_markdown(run, tmp_path):
@@ -177,10 +193,34 @@ def test_a_trained_run_is_calibrated_afterwards(graph, run, tmp_path):
     after = json.loads(conekg("ask", folder, "job0.^works_as", "--json").stdout)
     content = json.loads(conekg("calibrate", folder, "--json").stdout)
     assert 0 <= content["error"] < 1
-    own = content["shapes"].get("e.r", {}).get("error")
+    own = content["shapes"].get("1p", {}).get("error")
     assert after["calibration_error"] == (content["general_error"] if own is None else own)
     assert 0 < content["queries"] <= 200 * 14
     assert all(0 <= each["probability"] <= 1 for each in after["answers"])
+
+
+def test_calibrated_shapes_have_the_names_of_other_commands(monkeypatch, run):
+    """Whatever has curves of its own is called as `sample` and `evaluate` call it."""
+    scores = ScoreCurve(Curve((0.0,), (0.5,)), relative=False, error=0.25)
+    count = CountCurve(Curve((0.0,), (0.5,)), 1.5)
+    spelled = shape_of((Anchor(0) & Anchor(1).project(0)).project(1))
+    keys = {name: joined(outlines(shape, "dnf", 64)) for name, shape in STRUCTURES.items()}
+    unnamed = joined(outlines(spelled, "dnf", 64))
+    calibration = Calibration(
+        predicted=scores,
+        count=None,
+        error=0.1,
+        known_kept=1.0,
+        num_queries=9,
+        predicted_of=dict.fromkeys([unnamed, *keys.values()], scores),
+        count_of={keys["1p"]: count},
+    )
+    monkeypatch.setattr("conekg.answering.fit.calibrate_run", lambda *_, **__: calibration)
+    told = json.loads(conekg("calibrate", run, "--json").stdout)["shapes"]
+    assert set(told) == {*STRUCTURES, unnamed}
+    assert told["1p"] == {"error": 0.25, "estimated_count_factor": 1.5}
+    assert unnamed == "(e & e.r).r"
+    assert told["up"] == told[unnamed] == {"error": 0.25, "estimated_count_factor": None}
 
 
 def test_training_takes_queries_and_a_configuration(graph, run, tmp_path):

@@ -4,8 +4,8 @@ import pytest
 
 from conekg.experiments.emql import emql
 from conekg.query.shape import POSITIVE_STRUCTURES
-from conekg.sampling.benchmark_files import write_query2box
-from conekg.sampling.query_set import QuerySet
+from conekg.sampling.benchmark_files import write_betae, write_query2box
+from conekg.sampling.query_set import QuerySet, save_query_set
 from conekg.training.run import open_run
 from plain_mrr import mrr_row
 from tiny import tiny_queries
@@ -42,3 +42,32 @@ def test_a_query2box_folder_brings_the_papers_row(trained, options, tmp_path):
     assert not any("were sampled here" in note for note in table.notes), "a release says nothing"
     (own,) = emql([run], options)
     assert all(row.kind == "ours" for row in own.rows), "another release, no comparison"
+
+
+def test_the_papers_row_does_not_stand_beside_another_release(trained, options, tmp_path):
+    run = open_run(trained["cone"].folder)
+    run.graph.name = "FB15k"
+    own = run.queries("test")
+    write_betae(tmp_path / "release", own)
+    (table,) = emql([run], replace(options, queries=tmp_path / "release"))
+    assert [row.label for row in table.rows] == ["ConE (cone)"]
+    (note,) = [note for note in table.notes if "in the form of the BetaE release" in note]
+    assert "the paper's Table 14 are of the Query2Box release" in note
+    assert not any("has no numbers for the graph" in note for note in table.notes)
+    run.graph.name = "mine"
+    (table,) = emql([run], replace(options, queries=tmp_path / "release"))
+    assert any("has no numbers for the graph 'mine'" in note for note in table.notes)
+    assert not any("in the form of" in note for note in table.notes), "none would be there"
+
+
+def test_a_file_that_names_no_release_is_said_to_name_none(trained, options, tmp_path):
+    run = open_run(trained["cone"].folder)
+    run.graph.name = "FB15k"
+    imported = replace(run.queries("test"), protocol=None)
+    file = tmp_path / "imported" / "test.arrow"
+    save_query_set(file, imported)
+    for given, name in ((file, "test.arrow"), (file.parent, "imported")):
+        (table,) = emql([run], replace(options, queries=given))
+        assert any(row.kind == "paper" for row in table.rows)
+        said = f"{name} does not say of which release its queries are"
+        assert any(note.startswith(said) for note in table.notes)

@@ -11,7 +11,8 @@ from conekg.experiments.experiment import common_data_set
 from conekg.experiments.main_results import MAIN_EPFO, is_within, main_epfo, main_negation
 from conekg.experiments.published import published
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
-from conekg.sampling.query_set import save_query_set
+from conekg.sampling.benchmark_files import write_betae, write_query2box
+from conekg.sampling.query_set import QuerySet, save_query_set
 from conekg.sampling.source import open_queries
 from conekg.training.loop import train
 from conekg.training.run import open_run
@@ -104,6 +105,23 @@ def test_other_queries_and_where_ours_are_from(trained, options, tmp_path):
     (valid,) = main_epfo([run], replace(options, queries=folder, split="valid"))
     assert valid.title == "Queries without negation, NELL, valid queries of queries"
     assert valid.row("ConE (cone)").values == given.row("ConE (cone)").values
+
+
+@pytest.mark.parametrize("name", ["main-epfo", "dimensions", "union", "seeds"])
+def test_the_papers_rows_do_not_stand_beside_another_release(name, trained, options, tmp_path):
+    run = named(trained["cone"], "NELL", tmp_path)
+    positive = [b for b in tiny_queries()["test"] if b.shape.name in POSITIVE_STRUCTURES]
+    queries = QuerySet("test", tuple(positive))
+    write_betae(tmp_path / "betae", queries)
+    write_query2box(tmp_path / "query2box", queries)
+    experiment = find_experiment(name)
+    table = experiment.measure([run], replace(options, queries=tmp_path / "betae"))[0]
+    assert any(row.kind == "paper" for row in table.rows)
+    assert not any("in the form of" in note for note in table.notes)
+    table = experiment.measure([run], replace(options, queries=tmp_path / "query2box"))[0]
+    assert all(row.kind == "ours" for row in table.rows)
+    (note,) = [note for note in table.notes if "in the form of the Query2Box release" in note]
+    assert "are of the BetaE release" in note
 
 
 @pytest.mark.parametrize("name", ["main-epfo", "dimensions", "union", "emql", "seeds"])

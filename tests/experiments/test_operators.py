@@ -213,3 +213,9 @@ def test_the_papers_ratios_stand_beside(trained, options):
 def test_only_cones_have_these_operators(trained, options):
     with pytest.raises(UnsupportedOperatorError, match="box has no cones"):
         operators([trained["box"]], options)
+
+
+def test_of_which_split_the_links_are_is_said(trained, options):
+    for split in ("test", "valid"):
+        (table,) = operators([trained["cone"]], replace(options, pairs=2, split=split))
+        assert f"The links are those of {split} queries." in table.notes

@@ -176,3 +176,12 @@ def test_labels_that_are_given_win_over_those_of_the_file(tmp_path: Path) -> Non
     names = assemble_one("facts", one, HoldOut(), Labels({"a": "given"}, {"r": "given"})).graph
     assert names.vocabulary.entities.labels.to_pylist() == ["given", "own"]
     assert names.vocabulary.relations.labels.to_pylist() == ["given"]
+
+
+def test_names_that_read_alike_are_noted(tmp_path: Path) -> None:
+    one, two = "Jos\u00e9", "Jose\u0301"
+    facts = table(tmp_path, "facts", [(one, "r", "b"), (two, "r", "c"), (one, "r", "c")])
+    (note,) = assemble_one("g", facts, HoldOut(0, 0)).notes
+    assert note.startswith("1 entity names read as another one does, such as 'Jos\u00e9', ")
+    alone = table(tmp_path, "alone", [(two, "r", "b")])
+    assert assemble_one("g", alone, HoldOut(0, 0)).notes == ()

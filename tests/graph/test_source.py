@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,31 @@ def test_options_that_would_change_nothing_are_refused(
             open_graph(source, options)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="goes with its name"):
         open_graph("geography", benchmark_folder=tmp_path)
+
+
+def test_what_is_neither_a_file_nor_a_folder_is_told(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.tsv")
+    with pytest.raises(DataError, match=r"pipe\.tsv: is neither a file nor a folder") as caught:
+        open_graph(tmp_path / "pipe.tsv")
+    assert "write it to a file" in str(caught.value.hint)
+
+
+def test_an_empty_name_is_not_the_folder_one_is_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.tsv").write_text("a\tr\tb\n")
+    monkeypatch.chdir(tmp_path)
+    assert open_graph(".").num_entities == 2
+    with pytest.raises(DataError, match="the name of the graph is empty"):
+        open_graph("")
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_a_training_file_may_have_one_other_file_beside_it(tmp_path: Path, split: str) -> None:
+    for name, text in (("train", "a\tr\tb\nb\tr\ta\n"), ("other", "a\tr\ta\n")):
+        (tmp_path / f"{name}.tsv").write_text(text)
+    options = ReadOptions(**{split: tmp_path / "other.tsv"})
+    graph = open_graph(tmp_path / "train.tsv", options)
+    assert {each: len(graph.triples(each)) for each in SPLITS} == {
+        "train": 2, "valid": 0, "test": 0, split: 1,
+    }  # fmt: skip

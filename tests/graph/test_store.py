@@ -267,3 +267,20 @@ def test_a_store_is_open_to_whom_any_new_folder_is(
         os.umask(before)
     assert first == again == (tmp_path / "plain").stat().st_mode
     assert sorted(path.name for path in tmp_path.iterdir()) == ["films", "plain"]
+
+
+@pytest.mark.parametrize("name", ["graph.json", "entities.arrow"])
+def test_a_file_that_may_not_be_read_is_not_called_damaged(
+    store: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Path.open
+
+    def refusing(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path.name == name:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", refusing)
+    with pytest.raises(StoreError, match=f"{name}: cannot be read: Permission denied") as caught:
+        load_graph(store)
+    assert caught.value.hint is None

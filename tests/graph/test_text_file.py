@@ -96,3 +96,29 @@ def test_names_that_go_on_after_their_quote_are_seen_across_blocks(
         for start in range(0, len(content), size):
             watch.look(content[start : start + size])
         assert watch.suspicious == suspicious
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "hint"),
+    [
+        ("a.csv", "a\tr\tb", "parted by tabs: write commas, or let its name end in .tsv"),
+        ("a.tsv", "a,r,b", "parted by commas: write tabs, or let its name end in .csv"),
+        ("a.csv", "a;r;b", "parted by semicolons: write tabs (.tsv) or commas (.csv)"),
+        ("a.tsv", "a;r;b", "parted by semicolons"),
+        ("a.tsv", "a r b", "a line is `head relation tail`; names may hold spaces, so tabs part"),
+        ("a.tsv", "a,r,s\tb", "a line is `head relation tail`"),
+        ("a.csv", "a;r;s,b", "names may hold spaces, names with commas are quoted"),
+    ],
+)
+def test_columns_parted_by_another_sign_are_told(
+    tmp_path: Path, name: str, line: str, hint: str
+) -> None:
+    (tmp_path / name).write_text(line + "\n")
+    with pytest.raises(DataError) as caught:
+        list(fields_of(tmp_path / name, "," if name == "a.csv" else "\t", 3))
+    assert hint in str(caught.value.hint)
+
+
+def test_a_byte_order_mark_is_one_only_where_the_file_begins(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_bytes(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n")
+    assert list(lines_of(tmp_path / "a.tsv")) == [(1, b"a"), (2, b"\xef\xbb\xbfb")]

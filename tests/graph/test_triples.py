@@ -323,3 +323,14 @@ def test_a_folder_and_a_name_without_ending(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"absent.tsv: no such file"):
         read_triples(tmp_path / "absent.tsv")
+
+
+def test_a_line_that_is_too_long_is_named(tmp_path: Path) -> None:
+    text = "a\tr\tb\na\tr\t" + "x" * 17_000_000
+    (tmp_path / "a.tsv").write_text(text)
+    with pytest.raises(
+        DataError, match=r"has 17,000,004 bytes; a line may have 8,388,608"
+    ) as caught:
+        read_triples(tmp_path / "a.tsv")
+    assert caught.value.line == 2
+    assert caught.value.hint == "is a line end missing?"

@@ -190,3 +190,27 @@ def test_the_shortest_of_the_names_that_contain_a_text_come_first() -> None:
         "the house of stairs",
         "a large house by the lake",
     )
+
+
+COMPOSED, DECOMPOSED = "Jos\u00e9", "Jose\u0301"
+
+
+@pytest.mark.parametrize("typed", [COMPOSED, DECOMPOSED])
+@pytest.mark.parametrize("written", [COMPOSED, DECOMPOSED])
+def test_accents_are_found_however_they_are_written(written: str, typed: str) -> None:
+    """Files of some systems have them as signs of their own, and keyboards do not."""
+    by_name = NameTable("entity", ["a", written])
+    by_label = NameTable("entity", ["a", "b"], [None, written])
+    for table in (by_name, by_label):
+        assert table.id_of(typed) == 1
+        assert table.containing(typed.lower()) == table.with_prefix(typed) == (1,)
+    with pytest.raises(UnknownNameError, match="is ambiguous"):
+        NameTable("entity", ["a", "b"], [written, written]).id_of(typed)
+    assert by_name.find(typed) == (1 if typed == written else None), "that is exact"
+
+
+def test_names_that_read_alike_are_told_apart_by_how_they_are_typed() -> None:
+    table = NameTable("entity", [COMPOSED, DECOMPOSED])
+    assert (table.id_of(COMPOSED), table.id_of(DECOMPOSED)) == (0, 1)
+    assert table.containing(COMPOSED) == table.with_prefix(DECOMPOSED)[::-1] == (0, 1)
+    assert table.with_prefix(COMPOSED, limit=1) == (0,)

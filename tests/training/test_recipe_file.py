@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from conekg.errors import ConfigError
 from conekg.model.catalog import MODELS
 from conekg.training.recipe import Pool
-from conekg.training.recipe_file import change_recipe, dump_recipe, parse_recipe, read_config
+from conekg.training.recipe_file import (
+    change_recipe,
+    dump_recipe,
+    parse_recipe,
+    read_config,
+    recipe_from_table,
+)
 from conekg.training.recipes import DATA_SETS, RECIPES, find_recipe
 
 
@@ -300,6 +306,19 @@ def test_a_recipe_that_lacks_a_key_is_told_which():
     assert error.value.key == "training.seed"
     del recorded["recipe"]
     assert change_recipe(find_recipe("small", "cone"), recorded, []).name == "small"
+
+
+def test_the_recipe_of_an_earlier_version_is_still_that_recipe():
+    """It is what its run is opened with; --recipe has no say in what it lacks."""
+    recorded = tomllib.loads(dump_recipe(find_recipe("paper", "cone")))
+    for key in ("positives", "near_misses", "answer_discount", "decay"):
+        del recorded["training"][key]
+    for key in ("projection", "turned_share"):
+        del recorded["model"][key]
+    other = find_recipe("fast", "cone", "fb15k")
+    assert other.config.turned_share != 1
+    assert change_recipe(other, recorded, []) == find_recipe("paper", "cone")
+    assert recipe_from_table(recorded) == find_recipe("paper", "cone")
 
 
 def test_unreadable_configurations_say_which_file(tmp_path):

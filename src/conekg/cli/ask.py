@@ -1,4 +1,4 @@
-"""`conekg ask`: questions to a trained run, answered as a table or as JSON."""
+"""`conekg ask`: questions to a trained run, answered as a table, as JSON or as CSV."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
+from conekg.cli.answer_csv import answer_rows, header, standing
 from conekg.cli.console import (
     listed,
     one_line,
+    print_csv,
     print_error,
     print_json,
     print_table,
@@ -21,7 +23,7 @@ from conekg.cli.training_report import why_no_probabilities
 from conekg.errors import ConeKGError, ConfigError, DataError
 
 if TYPE_CHECKING:
-    from conekg.answering.answer import Answer, Question, RankedAnswer
+    from conekg.answering.answer import Answer, Question
     from conekg.answering.engine import Answerer
     from conekg.answering.explanation import Explanation, Witness
     from conekg.answering.understand import Understood
@@ -66,6 +68,9 @@ def ask(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a question, one line each.")
     ] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="CSV in UTF-8: a header, then one row an answer.")
+    ] = False,
     device: Annotated[str, typer.Option("--device", help="cpu, cuda, or auto.")] = "auto",
 ) -> None:
     """Ask a trained run: ranked answers, known or predicted, with probabilities.
@@ -76,6 +81,7 @@ def ask(
     """
     if (question is None) == (file is None):
         raise ConfigError("give one question, or a file of questions with --file")
+    form = _form(as_json, as_csv, explain)
     from conekg.answering.answer import Question
     from conekg.answering.engine import Answerer
 
@@ -84,13 +90,28 @@ def ask(
         raise DataError("holds no question", path=str(file), hint="write one a line")
     answerer = Answerer.open(run, device=device)
     settings = Question("", top_k, only, tuple(exclude or ()), known, union, keep_contradicted)
-    session = _Session(run, answerer, settings, explain, as_json, file)
+    session = _Session(run, answerer, settings, explain, form, file)
     for start in range(0, len(lines), _BATCH):
         session.answer(lines[start : start + _BATCH])
     if session.failures:
         if file is not None:
             say(f"{session.failures:,} of {len(lines):,} questions could not be answered")
         raise typer.Exit(2)
+
+
+Form: TypeAlias = Literal["table", "json", "csv"]
+"""How answers are printed."""
+
+
+def _form(as_json: bool, as_csv: bool, explain: bool) -> Form:
+    """The one form that was asked for."""
+    if as_json and as_csv:
+        raise ConfigError("--json and --csv are two forms of the same answers; choose one")
+    if as_csv and explain:
+        raise ConfigError(
+            "--explain has no place in CSV, where a row is an answer; use --json or the table"
+        )
+    return "json" if as_json else "csv" if as_csv else "table"
 
 
 class _Session:
@@ -102,15 +123,16 @@ class _Session:
         answerer: Answerer,
         settings: Question,
         explain: bool,
-        as_json: bool,
+        form: Form,
         file: Path | None,
     ) -> None:
         self._run = run
         self._answerer = answerer
         self._settings = settings
         self._explain = explain
-        self._as_json = as_json
+        self._form = form
         self._file = file
+        self._has_header = False
         self.failures = 0
 
     def answer(self, lines: list[tuple[int, str]]) -> None:
@@ -122,7 +144,7 @@ class _Session:
             if isinstance(item, ConeKGError):
                 self._report(number, text, item)
             else:
-                self._print(number, item, next(answers))
+                self._print(number, text, item, next(answers))
 
     def _understand(self, text: str) -> Understood | ConeKGError:
         from dataclasses import replace
@@ -134,7 +156,7 @@ class _Session:
 
     def _report(self, number: int, text: str, error: ConeKGError) -> None:
         self.failures += 1
-        if self._as_json and self._file is not None:
+        if self._form == "json" and self._file is not None:
             told = {"line": number, "question": text, "error": error.message, "hint": error.hint}
             print_json(told, indent=None)
         if self._file is None:
@@ -144,9 +166,11 @@ class _Session:
                 DataError(error.message, path=str(self._file), line=number, hint=error.hint)
             )
 
-    def _print(self, number: int, item: Understood, answer: Answer) -> None:
+    def _print(self, number: int, text: str, item: Understood, answer: Answer) -> None:
         explanation = self._explanation(item, answer) if self._explain else None
-        if self._as_json:
+        if self._form == "csv":
+            self._print_csv(number, text, answer)
+        elif self._form == "json":
             content = answer.to_json()
             if self._file is not None:
                 content = {"line": number, **content}
@@ -160,6 +184,17 @@ class _Session:
             print_text(_summary(answer, self._run))
             if explanation is not None:
                 _print_explanation(explanation, answer, title)
+
+    def _print_csv(self, number: int, text: str, answer: Answer) -> None:
+        """The rows of an answer, below a header if they are the first; none left is told apart."""
+        line = None if self._file is None else number
+        if not self._has_header:
+            print_csv([header(from_file=line is not None)])
+            self._has_header = True
+        print_csv(answer_rows(text, answer, line))
+        if not answer.answers:
+            place = "" if line is None else f"{self._file}:{line}: "
+            say(f"{place}no entity is left to answer with")
 
     def _explanation(self, item: Understood, answer: Answer) -> Explanation:
         from conekg.answering.explain import explain
@@ -196,7 +231,7 @@ def _print_answer(answer: Answer, title: Title) -> None:
             title(ranked.entity_id),
             f"{ranked.score:.2f}",
             "–" if ranked.probability is None else f"{100 * ranked.probability:.1f}%",
-            _standing(ranked),
+            standing(ranked),
             "–" if ranked.member is None else "yes" if ranked.member else "no",
         ]
         for ranked in answer.answers
@@ -207,12 +242,6 @@ def _print_answer(answer: Answer, title: Title) -> None:
         print_table("", list(_HEADINGS), rows)
     else:
         print_text("  no entity is left to answer with")
-
-
-def _standing(ranked: RankedAnswer) -> str:
-    if ranked.contradicted:
-        return "contradicted"
-    return "known" if ranked.known else "predicted"
 
 
 def _summary(answer: Answer, run: Path) -> str:

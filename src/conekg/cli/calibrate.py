@@ -9,6 +9,7 @@ import typer
 from conekg.cli.console import JsonOption, print_json
 from conekg.cli.evaluate import RunArgument
 from conekg.cli.training_report import tell_calibration
+from conekg.query.shape import STRUCTURES
 
 if TYPE_CHECKING:
     from conekg.answering.calibration import Calibration
@@ -39,19 +40,36 @@ def calibrate(
                 "general_error": calibration.predicted.error,
                 "estimated_count_factor": None if count is None else count.factor,
                 "weights": calibration.weights,
-                "shapes": {
-                    shape: _of_shape(calibration, shape)
-                    for shape in sorted({*calibration.predicted_of, *calibration.count_of})
-                },
+                "shapes": _by_shape(calibration),
             }
         )
     else:
         tell_calibration(calibration)
 
 
-def _of_shape(calibration: Calibration, shape: str) -> dict[str, float | None]:
-    """What the curves of one shape are off by; None where it has none of its own."""
-    scores, sizes = calibration.predicted_of.get(shape), calibration.count_of.get(shape)
+def _by_shape(calibration: Calibration) -> dict[str, dict[str, float | None]]:
+    """What the shapes with curves of their own are off by, named as other commands name them.
+
+    A calibration knows shapes by the outlines of their regions; that of a shape without a name
+    stays.
+    """
+    from conekg.answering.calibration import joined, outlines
+    from conekg.query.rewrite import DEFAULT_BRANCH_CAP
+
+    names = {
+        joined(outlines(shape, "dnf", DEFAULT_BRANCH_CAP)): name
+        for name, shape in STRUCTURES.items()
+    }
+    told = {
+        names.get(regions, regions): _of_regions(calibration, regions)
+        for regions in {*calibration.predicted_of, *calibration.count_of}
+    }
+    return dict(sorted(told.items()))
+
+
+def _of_regions(calibration: Calibration, regions: str) -> dict[str, float | None]:
+    """What the curves of such regions are off by; None where they have none of their own."""
+    scores, sizes = calibration.predicted_of.get(regions), calibration.count_of.get(regions)
     return {
         "error": None if scores is None else scores.error,
         "estimated_count_factor": None if sizes is None else sizes.factor,

@@ -6,6 +6,7 @@ elsewhere, so that logs stay readable. `--json` output is one JSON document.
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -83,6 +84,17 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
     # JSON has escapes of its own: those of the stream would spoil it.
     ascii_only = not encoding.lower().startswith("utf")
     typer.echo(json.dumps(value, ensure_ascii=ascii_only, indent=indent))
+
+
+def print_csv(rows: Iterable[Iterable[str | int | float | None]]) -> None:
+    """Rows of CSV on standard output; None is an empty cell.
+
+    Always UTF-8, whatever the terminal's encoding: CSV has no escapes for what that lacks.
+    """
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    # As bytes: a text stream may change the line ends, which names can have too.
+    typer.echo(text.getvalue().encode("utf-8", "backslashreplace"), nl=False)
 
 
 def print_text(text: str) -> None:

@@ -47,15 +47,21 @@ class ReportingGroup(TyperGroup):
             print_error(error)
             raise typer.Exit(2) from None
         except OSError as error:
-            if error.errno not in _FULL:
+            if error.errno in _FULL:
+                where = f" to write {error.filename}" if error.filename else ""
+                told = ConeKGError(f"there is no space left{where}", hint="make some, try again")
+                print_error(told)
+                _forget_output()
+            elif error.errno in _BARRED and error.filename:
+                print_error(ConeKGError(f"{error.filename}: {error.strerror}"))
+            else:
                 raise
-            where = f" to write {error.filename}" if error.filename else ""
-            print_error(ConeKGError(f"there is no space left{where}", hint="make some, try again"))
-            _forget_output()
             raise typer.Exit(2) from None
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_BARRED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG)
+"""What the system says of a path that it does not let one look at or write to."""
 
 
 def _forget_output() -> None:

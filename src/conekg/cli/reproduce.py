@@ -72,6 +72,8 @@ def reproduce(
     which experiment repeats which table, and with which options.
     """
     if show_list:
+        if name is not None:
+            raise ConfigError(f"--list shows all experiments and takes no NAME, as {name!r} is one")
         _print_list()
         return
     if name is None:

@@ -9,16 +9,17 @@ from conekg.experiments.experiment import (
     Tables,
     common_data_set,
     describe,
-    missing_note,
     title_of,
 )
 from conekg.experiments.main_results import (
     AVERAGE,
+    absence_note,
     average_note,
     compare,
     mrr_row,
     origin_note,
     paper_rows,
+    paper_table,
     queries_of_each,
     queries_title,
     rank,
@@ -26,7 +27,6 @@ from conekg.experiments.main_results import (
     same_queries_note,
 )
 from conekg.experiments.options import Options
-from conekg.experiments.published import published
 from conekg.experiments.table import Row, Table
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
 from conekg.training.run import Run
@@ -44,7 +44,7 @@ def dimensions(runs: Sequence[Run], options: Options) -> Tables:
     all_queries = queries_of_each(runs, options)
     tables = []
     for title, structures, label in _TABLES:
-        paper = published(label, data_set)
+        paper = paper_table(label, data_set, options)
         rows, comparisons, notes = list[Row](), list[Row](), list[str]()
         for run, queries in zip(runs, all_queries, strict=True):
             report = rank(run, queries, options, structures)
@@ -58,7 +58,7 @@ def dimensions(runs: Sequence[Run], options: Options) -> Tables:
                 *origin_note(run, queries, paper),
             ]
         notes += same_queries_note(runs, options, structures)
-        notes += [*average_note(rows), *missing_note(paper, runs[0].graph.name)]
+        notes += [*average_note(rows), *absence_note(paper, runs[0].graph.name, options)]
         tables.append(
             Table(
                 title=f"Dimensions, {title}, {runs[0].graph.name}, {queries_title(options)}",

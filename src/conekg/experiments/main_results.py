@@ -7,6 +7,7 @@ far apart they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.metrics import AVERAGES
@@ -27,6 +28,7 @@ from conekg.query.rewrite import UnionForm
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
 from conekg.sampling.query_set import QuerySet
 from conekg.sampling.source import open_queries
+from conekg.training.recipes import data_set_of
 from conekg.training.run import Run
 
 AVERAGE = "AVG"
@@ -62,7 +64,7 @@ def _main_table(
     error_label: str,
 ) -> Table:
     data_set = common_data_set(runs)
-    paper = published(label, data_set)
+    paper = paper_table(label, data_set, options)
     deviation = published(error_label, data_set).row("deviation")
     rows, comparisons, notes = list[Row](), list[Row](), list[str]()
     for run, queries in zip(runs, queries_of_each(runs, options), strict=True):
@@ -83,7 +85,7 @@ def _main_table(
             *origin_note(run, queries, paper),
         ]
     notes += same_queries_note(runs, options, structures)
-    notes += [*average_note(rows), *missing_note(paper, runs[0].graph.name)]
+    notes += [*average_note(rows), *absence_note(paper, runs[0].graph.name, options)]
     return Table(
         title=f"{title}, {runs[0].graph.name}, {queries_title(options)}",
         columns=(*structures, AVERAGE),
@@ -134,6 +136,38 @@ def queries_title(options: Options) -> str:
     return f"{which} of {given.resolve().name}"
 
 
+def release_of(options: Options) -> str | None:
+    """Whose release the given queries are, by the files they are in.
+
+    None where they are the runs' own, or in a file of ours, which does not say.
+    """
+    given = options.queries
+    if given is None or given.is_file() or (given / f"{options.split}.arrow").is_file():
+        return None
+    return "BetaE" if (given / f"{options.split}-queries.pkl").is_file() else "Query2Box"
+
+
+def paper_table(label: str, data_set: str | None, options: Options) -> Published:
+    """The paper's table of that label, without rows where the given queries are of another release.
+
+    The releases of one graph have other queries: how far apart their numbers are says nothing.
+    """
+    paper = published(label, data_set)
+    return paper if release_of(options) in (None, paper.release) else replace(paper, rows={})
+
+
+def absence_note(paper: Published, graph_name: str, options: Options) -> tuple[str, ...]:
+    """Why nothing of the paper stands beside the numbers, where that is so."""
+    given = release_of(options)
+    if given in (None, paper.release) or data_set_of(graph_name) not in paper.data_sets:
+        return missing_note(paper, graph_name)
+    return (
+        f"These are queries in the form of the {given} release. The numbers of the paper's "
+        f"{paper.place} are of the {paper.release} release, which has other queries, and are left "
+        "out: give its folder as --queries to compare with them.",
+    )
+
+
 def origin_note(run: Run, queries: QuerySet, paper: Published) -> tuple[str, ...]:
     """That a run's queries are not the paper's, where its numbers stand beside."""
     notes = list[str]()
@@ -145,7 +179,8 @@ def origin_note(run: Run, queries: QuerySet, paper: Published) -> tuple[str, ...
     if paper.rows and queries.protocol is not None:
         notes.append(
             f"{title_of(run)}: these queries were sampled here (protocol {queries.protocol}, seed "
-            f"{queries.seed}); the paper's are those of the public release, which --queries takes."
+            f"{queries.seed}); the paper's are those of the {paper.release} release, which "
+            "--queries takes."
         )
     return tuple(notes)
 

@@ -43,8 +43,8 @@ _CONES_AT_ONCE = 1 << 20
 NOTES = (
     "Uniform cones: in every dimension an axis uniform on the circle and an aperture uniform in "
     "[0, 2π], independently. Narrow cones: the same with apertures in [0, π]. Cones of links: "
-    "those that the model gives to the two links of random 2i queries of the split (2u queries for "
-    "the union), to a random link for the projection.",
+    "those that the model gives to the two links of random 2i queries (2u queries for the union), "
+    "to a random link for the projection.",
     "A ⊂ B: A's aperture is uniform between 0 and B's, its axis uniform where A stays inside B; "
     "the relation is uniform over all, inverses counted.",
     "Total length: |C| is the sum over dimensions of the length of C's arc, and the ratio that of "
@@ -130,6 +130,7 @@ def operators(runs: Sequence[Run], options: Options) -> Tables:
         }
         if run.has_queries(options.split):
             sources["cones of links"] = LinkSource(model, run, options)
+            notes.append(f"The links are those of {options.split} queries.")
         else:
             notes.append(f"{title_of(run)} has no {options.split} queries, so no cones of links.")
         for source_name, source in sources.items():

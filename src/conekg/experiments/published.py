@@ -52,6 +52,8 @@ class Published:
     """The table's label in the paper's source."""
     place: str
     """Where a reader finds it, such as `Table 1`."""
+    release: str
+    """Whose release has the queries that its numbers are of: `BetaE` or `Query2Box`."""
     unit: str
     columns: tuple[str, ...]
     rows: dict[str, dict[str, float]]
@@ -76,6 +78,7 @@ def published(label: str, data_set: str | None) -> Published:
     return Published(
         label=label,
         place=table["place"],
+        release=table.get("release", "BetaE"),
         unit=table["unit"],
         columns=columns,
         rows={

@@ -13,16 +13,17 @@ from conekg.experiments.experiment import (
     Tables,
     common_data_set,
     describe,
-    missing_note,
     title_of,
 )
 from conekg.experiments.main_results import (
     AVERAGE,
+    absence_note,
     average_note,
     compare,
     mrr_row,
     origin_note,
     paper_rows,
+    paper_table,
     queries_of_each,
     queries_title,
     rank,
@@ -30,7 +31,7 @@ from conekg.experiments.main_results import (
     same_queries_note,
 )
 from conekg.experiments.options import Options
-from conekg.experiments.published import model_title, published
+from conekg.experiments.published import model_title
 from conekg.experiments.table import Row, Table
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
 from conekg.training.run import Run
@@ -57,7 +58,7 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
             for run, queries in zip(runs, all_queries, strict=True)
         ]
         each = [mrr_row(report, structures) for report in reports]
-        paper = published(label, data_set)
+        paper = paper_table(label, data_set, options)
         mean, deviation = mean_and_deviation(each)
         model = model_title(runs[0].recipe.model)
         rows = [
@@ -78,7 +79,7 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
             ),
             *same_queries_note(runs, options, structures),
             *average_note(rows[: len(runs)]),
-            *missing_note(paper, runs[0].graph.name),
+            *absence_note(paper, runs[0].graph.name, options),
         ]
         tables.append(
             Table(

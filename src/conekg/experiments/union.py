@@ -9,20 +9,20 @@ from conekg.experiments.experiment import (
     Tables,
     common_data_set,
     describe,
-    missing_note,
     title_of,
 )
 from conekg.experiments.main_results import (
+    absence_note,
     compare,
     origin_note,
     paper_rows,
+    paper_table,
     queries_of_each,
     queries_title,
     rank,
     same_queries_note,
 )
 from conekg.experiments.options import Options
-from conekg.experiments.published import published
 from conekg.experiments.table import Row, Table
 from conekg.query.rewrite import UnionForm
 from conekg.training.run import Run
@@ -35,7 +35,7 @@ _FORMS: tuple[tuple[str, UnionForm], ...] = (("N", "dnf"), ("M", "demorgan"))
 def union(runs: Sequence[Run], options: Options) -> Tables:
     """MRR of 2u and up under both forms (Table 8)."""
     data_set = common_data_set(runs)
-    paper = published("table:dis", data_set)
+    paper = paper_table("table:dis", data_set, options)
     rows, comparisons, notes = list[Row](), list[Row](), list[str]()
     for run, queries in zip(runs, queries_of_each(runs, options), strict=True):
         ours = dict[str, float]()
@@ -58,7 +58,7 @@ def union(runs: Sequence[Run], options: Options) -> Tables:
             "-N: by DNF, the best branch counts. -M: by De Morgan's law, through the operators.",
             *dict.fromkeys(notes),
             *same_queries_note(runs, options, _STRUCTURES),
-            *missing_note(paper, runs[0].graph.name),
+            *absence_note(paper, runs[0].graph.name, options),
         ),
     )
     return (table,)

@@ -266,6 +266,12 @@ def _name_notes(vocabulary: Vocabulary, labels: Labels) -> list[str]:
                 f"{len(padded):,} {table.kind} names begin or end with a space, such as "
                 f"{padded[0].as_py()!r}: they are other names than those without it"
             )
+        composed = pc.utf8_normalize(table.names, form="NFC")
+        if twins := len(composed) - len(composed.unique()):
+            notes.append(
+                f"{twins:,} {table.kind} names read as another one does, such as "
+                f"{_twin(composed)!r}, with accents as signs of their own: they are other names"
+            )
         if given:
             strange = given.keys() - set(table)
             if strange:
@@ -274,6 +280,13 @@ def _name_notes(vocabulary: Vocabulary, labels: Labels) -> list[str]:
                     f"the graph does not have, such as {min(strange)!r}"
                 )
     return notes
+
+
+def _twin(names: pa.Array) -> str:
+    """The first name that is there again."""
+    counts = pc.value_counts(names)
+    twice = counts.filter(pc.greater(counts.field("counts"), 1))
+    return str(twice.field("values")[0].as_py())
 
 
 def _duplicate_note(table: TripleTable, duplicates: int) -> list[str]:

@@ -94,11 +94,19 @@ def read_source(
         _refuse_idle(options, "a benchmark")
         benchmark = open_benchmark(str(source), benchmark_folder, progress)
         return Assembled(benchmark, _namesake(str(source), "the public benchmark"))
+    if not str(source):  # as a path it would be the folder one is in
+        raise DataError("the name of the graph is empty", hint="is a variable not set?")
     path = Path(source)
     if path.is_dir():
         return _read_folder(path, options)
     if path.is_file():
         return _read_file(path, options)
+    if path.exists():
+        raise DataError(
+            "is neither a file nor a folder",
+            path=str(path),
+            hint="what comes from a pipe or a device is not read; write it to a file first",
+        )
     names = ("geography", *BENCHMARKS)
     close = difflib.get_close_matches(str(source).lower(), names, n=1)
     guess = f"did you mean {close[0]!r}? " if close else ""

@@ -168,7 +168,9 @@ def _read_header(folder: Path) -> dict[str, Any]:
             path=str(folder),
             hint="`conekg graph build SOURCE --out FOLDER` makes one",
         ) from None
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:  # no sign of damage
+        raise StoreError(f"cannot be read: {error.strerror}", path=str(path)) from error
+    except (ValueError, RecursionError) as error:
         raise StoreError(f"cannot be read: {error}", path=str(path), hint=_REBUILD) from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise StoreError(f"is not the header of a {FORMAT}", path=str(path), hint=_REBUILD)
@@ -217,9 +219,7 @@ def _check_sum(path: Path, expected: str) -> None:
     try:
         found = _sum_of(path)
     except OSError as error:
-        raise StoreError(
-            f"cannot be read: {error.strerror}", path=str(path), hint=_REBUILD
-        ) from error
+        raise StoreError(f"cannot be read: {error.strerror}", path=str(path)) from error
     if found != expected:
         raise StoreError("does not match its checksum", path=str(path), hint=_REBUILD)
 

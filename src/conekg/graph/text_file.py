@@ -143,7 +143,8 @@ def _check_fields(fields: list[str], columns: int, delimiter: str, path: Path, n
             f"{delimiter.join(fields)[:80]!r}",
             path=str(path),
             line=number,
-            hint="a line is `head relation tail`; names may hold spaces, "
+            hint=_other_delimiter(fields, columns)
+            or "a line is `head relation tail`; names may hold spaces, "
             + ("so tabs part them" if what == "tab" else "names with commas are quoted"),
         )
     if not all(fields):
@@ -152,6 +153,23 @@ def _check_fields(fields: list[str], columns: int, delimiter: str, path: Path, n
             path=str(path),
             line=number,
         )
+
+
+_OTHER_DELIMITERS = {
+    "\t": "its columns are parted by tabs: write commas, or let its name end in .tsv",
+    ",": "its columns are parted by commas: write tabs, or let its name end in .csv",
+    ";": "its columns are parted by semicolons: write tabs (.tsv) or commas (.csv) instead",
+}
+
+
+def _other_delimiter(fields: list[str], columns: int) -> str | None:
+    """What to do about a line whose columns are parted by another sign than its file's are."""
+    if len(fields) > 1:
+        return None
+    return next(
+        (told for sign, told in _OTHER_DELIMITERS.items() if fields[0].count(sign) == columns - 1),
+        None,
+    )
 
 
 def line_of_row(path: Path, row: int) -> int:

@@ -28,6 +28,7 @@ from conekg.graph.text_file import (
     fields_of,
     is_gzipped,
     line_of_row,
+    lines_of,
 )
 
 COLUMNS = ("head", "relation", "tail")
@@ -192,6 +193,14 @@ def _fault(path: Path, delimiter: str, otherwise: str) -> DataError:
             pass
     except DataError as error:
         return error
+    for number, line in lines_of(path):
+        if len(line) > _BLOCK_BYTES:
+            return DataError(
+                f"has {len(line):,} bytes; a line may have {_BLOCK_BYTES:,}",
+                path=str(path),
+                line=number,
+                hint="is a line end missing?",
+            )
     return DataError(f"cannot be read as triples: {otherwise}", path=str(path))
 
 

@@ -8,6 +8,7 @@ Python object per name. Relation ids come in pairs: 2k is the k-th named relatio
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -198,6 +199,8 @@ class NameTable:
     def id_of(self, text: str) -> int:
         """The id of a name, or of a label that only one id has; case matters in both.
 
+        An accented letter may be one sign or a letter and an accent, whichever the name has.
+
         >>> NameTable("entity", ["/m/0f8l9c"], ["France"]).id_of("France")
         0
         """
@@ -210,22 +213,23 @@ class NameTable:
         return found
 
     def _look_up(self, text: str) -> int:
-        alike = self._spelled_like(text)
-        for index in alike:
-            if self.name(index) == text:
-                return index
-        labelled = [index for index in alike if self.label(index) == text]
-        if len(labelled) == 1:
-            return labelled[0]
-        if labelled:
-            raise UnknownNameError(
-                self.kind,
-                text,
-                suggestions=tuple(self.name(index) for index in labelled[:5]),
-                hint="use the unique name",
-                message=f"{self.kind} label {text!r} is ambiguous: "
-                f"{len(labelled)} {PLURALS.get(self.kind, self.kind)} have it",
-            )
+        for spelling in _spellings(text):
+            alike = self._spelled_like(spelling)
+            for index in alike:
+                if self.name(index) == spelling:
+                    return index
+            labelled = [index for index in alike if self.label(index) == spelling]
+            if len(labelled) == 1:
+                return labelled[0]
+            if labelled:
+                raise UnknownNameError(
+                    self.kind,
+                    text,
+                    suggestions=tuple(self.name(index) for index in labelled[:5]),
+                    hint="use the unique name",
+                    message=f"{self.kind} label {text!r} is ambiguous: "
+                    f"{len(labelled)} {PLURALS.get(self.kind, self.kind)} have it",
+                )
         close = () if _in_a_hurry.get() else self.suggest(text)
         raise UnknownNameError(self.kind, text, suggestions=close, hint=self._where_to_look())
 
@@ -245,17 +249,20 @@ class NameTable:
     def with_prefix(self, prefix: str, limit: int = 10) -> tuple[int, ...]:
         """Ids whose name or label starts with `prefix` in any case, in alphabetical order."""
         found: dict[int, None] = {}
-        for entry in self.index.range_of(_lower(prefix), prefix=True):
-            found[self.index.ids[entry].as_py()] = None
-            if len(found) == limit:
-                break
+        for spelling in _spellings(prefix):
+            for entry in self.index.range_of(_lower(spelling), prefix=True):
+                found[self.index.ids[entry].as_py()] = None
+                if len(found) == limit:
+                    return tuple(found)
         return tuple(found)
 
     def containing(self, text: str, limit: int | None = None) -> tuple[int, ...]:
         """Ids whose name or label contains `text` in any case, in id order."""
-        contained = pc.match_substring(self.index.texts, _lower(text))
-        ids = np.unique(self.index.ids.filter(contained).to_numpy())
-        return tuple(ids[:limit].tolist())
+        found = [
+            self.index.ids.filter(pc.match_substring(self.index.texts, _lower(spelling))).to_numpy()
+            for spelling in _spellings(text)
+        ]
+        return tuple(np.unique(np.concatenate(found))[:limit].tolist())
 
     def _spelled_like(self, text: str) -> list[int]:
         """Ids whose name or label equals `text` but for case, ascending, each once."""
@@ -330,6 +337,15 @@ def _meaningful(labels: pa.Array, names: pa.Array) -> pa.Array | None:
     if pc.all(idle).as_py():
         return None
     return pc.if_else(idle, pa.scalar(None, pa.large_string()), labels)
+
+
+def _spellings(text: str) -> tuple[str, ...]:
+    """A text as it is, composed and decomposed, each once: é as one sign, or as e and an accent.
+
+    They read the same, and what wrote a file and what a question is typed with may differ in it.
+    """
+    composed, decomposed = unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)
+    return tuple(dict.fromkeys((text, composed, decomposed)))
 
 
 def _lower(text: str) -> str:

@@ -35,6 +35,18 @@ _OF_THE_SHARED_LOSS = (
 """What only models without a loss of their own take notice of, beside the pools."""
 _OF_THE_DROPS = ("drop_factor", "fresh_moments")
 """What says how a drop of the learning rate is done."""
+_CAME_LATER = frozenset(
+    {
+        "model.projection",
+        "model.turned_share",
+        "training.positives",
+        "training.near_misses",
+        "training.answer_discount",
+        "training.decay",
+    }
+)
+"""Settings that recipes of earlier versions lack: by default each does what was done without it,
+and so it is when such a run is opened. A new setting belongs here if that is true of it."""
 
 
 def recipe_to_table(recipe: Recipe) -> Table:
@@ -127,7 +139,8 @@ def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable
 def _whole_recipe(like: Recipe, table: Mapping[str, Any]) -> Recipe:
     """The recipe that a table is all of; ConfigError where it lacks a key of the model's recipes.
 
-    Nothing is merged in, as what a recipe leaves unset has no key in its table.
+    Nothing is merged in, as what a recipe leaves unset has no key in its table. What an earlier
+    version had no key for has its default, with which the recipe is the one it was.
     """
     _refuse_another_model(like, table)
     missing = [
@@ -136,7 +149,7 @@ def _whole_recipe(like: Recipe, table: Mapping[str, Any]) -> Recipe:
         for key in recipe_to_table(like)[part]
         if key not in _require_table(table.get(part, {}), part)
     ]
-    missing = [key for key in missing if key not in _may_be_none()]
+    missing = [key for key in missing if key not in _may_be_none() | _CAME_LATER]
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise ConfigError(
