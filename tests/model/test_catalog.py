@@ -77,6 +77,12 @@ def test_an_unknown_option_is_an_error_with_a_suggestion() -> None:
         ("emql", "sketch_width", 100, "at least twice top_k"),
         ("emql", "sketch_depth", 0, "at least 1"),
         ("emql", "top_k", 0, "at least 1"),
+        ("cone", "dim", 10**22, "a million at most"),
+        ("cone", "hidden", 10**18, "a million at most"),
+        ("gqe", "dim", 10**22, "a million at most"),
+        ("emql", "top_k", 10**22, "a million at most"),
+        ("emql", "sketch_depth", 10**22, "a million at most"),
+        ("emql", "sketch_width", 10**22, "two million at most"),
         ("emql", "decode_with_sketch", 1, "true or false is needed"),
     ],
 )

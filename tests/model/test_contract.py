@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.nn.functional import linear
+from torch.overrides import TorchFunctionMode
 
 from conekg.errors import UnsupportedOperatorError
 from conekg.model.catalog import MODELS
@@ -261,3 +265,39 @@ def test_regions_stay_float32_beside_bfloat16_products(name: str) -> None:
         if model.can_negate:
             regions.append(model.negate(regions[-1]))
     assert {part.dtype for region in regions for part in region} == {torch.float32}
+
+
+class RoundedProducts(TorchFunctionMode):
+    """Takes matrix products in bfloat16 and gives them in float32; all else is left as it is."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if func not in (linear, torch.Tensor.matmul, torch.Tensor.__matmul__):
+            return func(*args, **(kwargs or {}))
+        return func(*(argument.bfloat16() for argument in args)).float()
+
+
+@every_model
+def test_only_products_are_taken_in_bfloat16(name: str) -> None:
+    """Attention, gates and losses have eight bits too few otherwise."""
+    model = rough_model(name).eval()
+    ids = torch.arange(4)
+
+    def results() -> list[Tensor]:
+        path = model.project(model.project(model.anchor(ids), ids), ids)
+        link = model.project(model.anchor(ids + 4), ids)
+        both = tuple(torch.stack(parts) for parts in zip(path, link, strict=True))
+        found = [*path, *model.intersect(both)]
+        if model.has_own_loss:
+            found.append(model.training_loss(6, torch.Generator().manual_seed(0)))
+        return found
+
+    with torch.autocast("cpu", torch.bfloat16):
+        found = results()
+    with RoundedProducts():
+        expected = results()
+    exact = results()
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-6)
+    assert not all(map(torch.equal, expected, exact))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from conekg.errors import ConeKGError
 from conekg.model.catalog import MODELS
 from conekg.model.interface import QueryModel
 from conekg.model.scoring import CompiledTable, DivergenceTable, PlainTable, scoring_table
-from small_models import NUM_ENTITIES, rough_model, small_model
+from small_models import NUM_ENTITIES, VARIANTS, rough_model, small_model
 
 
 @pytest.mark.parametrize(
@@ -75,3 +76,15 @@ def test_scores_carry_the_learnt_scale() -> None:
     distances = table.distances(region)
     assert distances.shape == (2, NUM_ENTITIES)
     torch.testing.assert_close(table.logits(region), 30.0 - model.scale * distances)
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_weights_that_are_not_finite_are_not_scored(name: str, value: float) -> None:
+    model = rough_model(name)
+    *_, last = model.named_parameters()
+    last[1].data.view(-1)[0] = value
+    with pytest.raises(ConeKGError, match=f"'{last[0]}' are not all finite") as error:
+        scoring_table(model)
+    assert error.value.hint is not None
+    assert "learning rate" in error.value.hint

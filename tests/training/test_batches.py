@@ -125,7 +125,7 @@ def with_near_misses():
 
 
 @pytest.mark.parametrize("sampling", ["uniform-filtered", "uniform-published"])
-@pytest.mark.parametrize(("share", "count"), [(0.01, 1), (0.25, 5), (0.5, 10), (1.0, 20)])
+@pytest.mark.parametrize(("share", "count"), [(0.01, 1), (0.13, 3), (0.5, 10), (1.0, 20)])
 def test_the_first_negatives_are_near_misses_where_there_are_some(
     with_near_misses, sampling, share, count
 ):

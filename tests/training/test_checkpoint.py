@@ -173,8 +173,41 @@ def test_missing_pieces(tmp_path):
         load_checkpoint(tmp_path)
     save_checkpoint(tmp_path, checkpoint(1))
     next(tmp_path.glob("parameters-*")).unlink()
-    with pytest.raises(CheckpointError, match="cannot read"):
+    with pytest.raises(CheckpointError, match="cannot read") as error:
         load_checkpoint(tmp_path)
+    assert "restore it" in error.value.hint
+
+
+@pytest.mark.parametrize("read", [load_checkpoint, load_parameters])
+@pytest.mark.parametrize("kind", ["parameters", "optimizer"])
+def test_a_checkpoint_replaced_while_it_is_read_gives_the_newer(tmp_path, monkeypatch, read, kind):
+    """Training goes on while another process evaluates what there is."""
+    save_checkpoint(tmp_path, checkpoint(1))
+    real = module._read_tensors
+
+    def late(folder, file):
+        if file.name.startswith(f"{kind}-000000001"):
+            save_checkpoint(tmp_path, checkpoint(2, value=3.0))
+        return real(folder, file)
+
+    monkeypatch.setattr(module, "_read_tensors", late)
+    found = read(tmp_path)
+    if read is load_checkpoint:
+        assert_same(found, checkpoint(2, value=3.0))
+    else:
+        assert float(found["entity"][0, 0]) == (3.0 if kind == "parameters" else 1.0)
+
+
+def test_a_folder_one_may_not_look_into_is_not_taken_for_an_empty_one(tmp_path, monkeypatch):
+    """Training would begin again, in the place of what is there."""
+
+    def refusing(path, **_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(module.Path, "stat", refusing)
+    with pytest.raises(CheckpointError, match=r"checkpoint\.json: Permission denied") as error:
+        has_checkpoint(tmp_path)
+    assert error.value.hint is None
 
 
 def test_a_newer_format_is_refused(tmp_path):

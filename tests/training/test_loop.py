@@ -20,11 +20,12 @@ from conekg.query.shape import STRUCTURES
 from conekg.sampling.protocol import PRESETS
 from conekg.sampling.sample import sample_query_set
 from conekg.training import loop
-from conekg.training.checkpoint import load_checkpoint
+from conekg.training.checkpoint import load_checkpoint, save_checkpoint
 from conekg.training.loop import LossWatch, pick_device, train
 from conekg.training.recipe import Pool
 from conekg.training.run import create_run
 from conekg.training.tracking import read_metrics
+from conekg.training.updater import EagerUpdater
 from tiny import tiny_recipe, tiny_run
 
 CPU = torch.device("cpu")
@@ -272,6 +273,47 @@ def test_a_loss_that_is_not_finite_stops_and_spares_the_checkpoint(tmp_path, mon
     checkpoint = load_checkpoint(run.checkpoint_folder("last"))
     assert checkpoint.step == 4
     assert all(value.isfinite().all() for value in checkpoint.parameters.values())
+
+
+def spoil(monkeypatch, after_step):
+    """Make one weight NaN after a step, as an overflow in the last update would."""
+    real = EagerUpdater.step
+
+    def step(updater, rate):
+        real(updater, rate)
+        if updater._steps == after_step:
+            updater._model.entity.data[3, 0] = torch.nan
+
+    monkeypatch.setattr(EagerUpdater, "step", step)
+
+
+@pytest.mark.parametrize("validated", [False, True])
+def test_weights_that_are_not_finite_are_neither_measured_nor_saved(
+    tmp_path, monkeypatch, validated
+):
+    """The loss of the last update is still finite: it is that of the weights before."""
+    run = tiny_run(tmp_path / "run", steps=8)
+    seen = []
+    validate = (lambda model: seen.append(model) or {"score": 1.0}) if validated else None
+    spoil(monkeypatch, 8)
+    with pytest.raises(TrainingDivergedError, match="'entity' are not all finite") as error:
+        train(run, device=CPU, validate=validate)
+    assert "step 8" in error.value.message
+    assert "learning_rate" in error.value.hint
+    assert load_checkpoint(run.checkpoint_folder("last")).step == 4
+    assert not seen
+
+
+def test_a_checkpoint_of_weights_that_are_not_finite_is_not_continued(tmp_path):
+    run = tiny_run(tmp_path / "run", steps=8)
+    train(run, device=CPU, max_minutes=0)
+    folder = run.checkpoint_folder("last")
+    checkpoint = load_checkpoint(folder)
+    checkpoint.parameters["relation_axis"][2, 1] = torch.inf
+    save_checkpoint(folder, checkpoint)
+    with pytest.raises(CheckpointError, match="'relation_axis' are not all finite") as error:
+        train(run, device=CPU)
+    assert str(folder) in error.value.message
 
 
 def test_a_collapsed_loss_is_told_from_a_bad_moment_and_from_a_slow_start():

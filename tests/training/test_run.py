@@ -10,6 +10,7 @@ from conekg.errors import CheckpointError, StoreError
 from conekg.model.catalog import MODELS
 from conekg.sampling.query_set import load_query_set, save_query_set
 from conekg.training import run as run_module
+from conekg.training.checkpoint import load_checkpoint, save_checkpoint
 from conekg.training.loop import train
 from conekg.training.run import Run, check_vacant, create_run, is_run, open_run
 from tiny import tiny_graph, tiny_queries, tiny_recipe, tiny_run
@@ -224,6 +225,38 @@ def test_a_loaded_model_scores_as_the_trained_one(tmp_path, model):
     assert not loaded.training
     with torch.no_grad():
         assert torch.equal(links(loaded), trained["logits"])
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_weights_that_are_not_finite_are_refused_with_their_checkpoint(tmp_path, model, value):
+    run = tiny_run(tmp_path / "run", model, steps=1)
+    train(run, device=CPU)
+    folder = run.checkpoint_folder("last")
+    checkpoint = load_checkpoint(folder)
+    checkpoint.parameters["entity"][3, 0] = value
+    save_checkpoint(folder, checkpoint)
+    with pytest.raises(CheckpointError, match="'entity' are not all finite") as error:
+        run.load_model("last")
+    assert str(folder) in error.value.message
+    assert "learning_rate" in error.value.hint
+
+
+@pytest.mark.parametrize("name", ["run.json", "recipe.toml", "checkpoint.json", "parameters-"])
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch, name):
+    run = tiny_run(tmp_path / "run", steps=1)
+    train(run, device=CPU)
+    opened = Path.open
+
+    def refusing(path, *arguments, **options):
+        if path.name.startswith(name):
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", refusing)
+    with pytest.raises(CheckpointError, match=f"cannot read .*{name}.*: Permission") as error:
+        open_run(run.folder).load_model("last")
+    assert error.value.hint is None
 
 
 def test_queries_are_read_again_only_when_nobody_has_them(tmp_path, monkeypatch):

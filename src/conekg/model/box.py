@@ -78,11 +78,10 @@ class Box(QueryModel):
     def intersect(self, operands: Region) -> Region:
         """Attention over centres; min_i o_i ∘ σ(DeepSets(o)) for offsets."""
         center, offset = operands
-        weights = torch.softmax(self.attention(center), dim=0)
-        return (
-            (weights * center).sum(dim=0),
-            offset.amin(dim=0) * torch.sigmoid(self.gate(offset)),
-        )
+        # Weights and gates keep the full precision where the products are taken in bfloat16.
+        weights = torch.softmax(self.attention(center).to(center.dtype), dim=0)
+        gate = torch.sigmoid(self.gate(offset).to(offset.dtype))
+        return (weights * center).sum(dim=0), offset.amin(dim=0) * gate
 
     def points(self, entity_ids: Tensor) -> Tensor:
         """[..., dim] the entities' points."""

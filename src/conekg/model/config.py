@@ -31,6 +31,9 @@ class ModelConfig(DataclassLike, Protocol):
         ...
 
 
+LARGEST_SIZE = 1_000_000
+"""Of a dimension, of a network's width, of a sketch."""
+
 Options = TypeVar("Options", bound=DataclassLike)
 
 
@@ -40,11 +43,19 @@ def require(condition: bool, key: str, value: object, accepted: str) -> None:
         raise ConfigError(f"{key} = {value!r} is out of range; it must be {accepted}", key=key)
 
 
+def require_size(key: str, value: int) -> None:
+    """Raise ConfigError unless a tensor can have this size.
+
+    More than a million is a slip: it fits no memory, and far beyond it no whole number of torch's.
+    """
+    require(1 <= value <= LARGEST_SIZE, key, value, "at least 1, and a million at most")
+
+
 def require_dimensions(dim: int, hidden: int | None = None) -> None:
-    """Raise ConfigError unless the sizes are positive."""
-    require(dim >= 1, "dim", dim, "at least 1")
+    """Raise ConfigError unless the sizes are those of a network."""
+    require_size("dim", dim)
     if hidden is not None:
-        require(hidden >= 1, "hidden", hidden, "at least 1")
+        require_size("hidden", hidden)
 
 
 def require_margin(gamma: float) -> None:

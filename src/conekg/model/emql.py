@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from conekg.model.config import require, require_dimensions
+from conekg.model.config import LARGEST_SIZE, require, require_dimensions, require_size
 from conekg.model.facts import FactIndex
 from conekg.model.interface import QueryModel, Region
 from conekg.model.layers import uniform_table
@@ -44,13 +44,13 @@ class EmqlConfig:
 
     def __post_init__(self) -> None:
         require_dimensions(self.dim)
-        require(self.top_k >= 1, "top_k", self.top_k, "at least 1")
-        require(self.sketch_depth >= 1, "sketch_depth", self.sketch_depth, "at least 1")
+        require_size("top_k", self.top_k)
+        require_size("sketch_depth", self.sketch_depth)
         require(
-            self.sketch_width >= 2 * self.top_k,
+            2 * self.top_k <= self.sketch_width <= 2 * LARGEST_SIZE,
             "sketch_width",
             self.sketch_width,
-            f"at least twice top_k = {self.top_k}",
+            f"at least twice top_k = {self.top_k}, and two million at most",
         )
 
 
@@ -119,8 +119,8 @@ class Emql(QueryModel):
     @torch.no_grad()
     def _best_facts(self, centroid: Tensor, wanted: Tensor) -> Tensor:
         """[rows, top_k] the facts of the highest scores, before the sketch has its say."""
-        by_subject = centroid @ self.entity.t()
-        by_relation = wanted @ self.relation.t()
+        by_subject = _products(centroid, self.entity)
+        by_relation = _products(wanted, self.relation)
         kept = min(self.config.top_k, self.facts.num_facts)
         chunk = max(1, _SCORES_AT_ONCE // max(1, self.facts.num_facts))
         parts = [
@@ -183,7 +183,7 @@ class Emql(QueryModel):
 
     def distance_to_all(self, region: Region) -> Tensor:
         """[rows, num_entities] by one matrix product."""
-        distances = -(region[0] @ self.entity.t())
+        distances = -_products(region[0], self.entity)
         if not self.config.decode_with_sketch:
             return distances
         ids = torch.arange(self.num_entities, device=distances.device).expand(len(distances), -1)
@@ -214,7 +214,7 @@ class Emql(QueryModel):
 
     def _sum(self, members: Tensor) -> Tensor:
         """[rows, dim] the sum of the vectors of sets given as [rows, num_entities] booleans."""
-        return members.to(self.entity.dtype) @ self.entity
+        return _products(members.to(self.entity.dtype), self.entity.t())
 
     def _cross_entropy(self, centroid: Tensor, target_mean: Tensor) -> Tensor:
         """The mean over sets of −log softmax(⟨a, e⟩), averaged over the members e of each.
@@ -222,4 +222,12 @@ class Emql(QueryModel):
         ⟨a, ·⟩ is linear, so the members' average score is the score of their mean.
         """
         average = (centroid * target_mean).sum(dim=-1)
-        return (torch.logsumexp(centroid @ self.entity.t(), dim=-1) - average).mean()
+        return (torch.logsumexp(_products(centroid, self.entity), dim=-1) - average).mean()
+
+
+def _products(rows: Tensor, table: Tensor) -> Tensor:
+    """[rows, table rows] inner products, given in the rows' precision whichever they are taken in.
+
+    Scores in bfloat16 would tie, and a logarithm of their sum be off by as much as one in 256.
+    """
+    return (rows @ table.t()).to(rows.dtype)

@@ -68,7 +68,9 @@ class Gqe(QueryModel):
     def intersect(self, operands: Region) -> Region:
         """Σ_i softmax_i(W2 ReLU(W1 q_i)) ∘ q_i."""
         (point,) = operands
-        return ((torch.softmax(self.attention(point), dim=0) * point).sum(dim=0),)
+        # Weights keep the full precision where the products are taken in bfloat16.
+        weights = torch.softmax(self.attention(point).to(point.dtype), dim=0)
+        return ((weights * point).sum(dim=0),)
 
     def points(self, entity_ids: Tensor) -> Tensor:
         """[..., dim] the entities' vectors."""

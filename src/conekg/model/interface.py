@@ -128,6 +128,18 @@ class QueryModel(nn.Module, ABC):
         """[rows, num_entities] from each region to every entity, in id order."""
         return self._over_all_entities(region, self.distance_to_points)
 
+    @torch.no_grad()
+    def spoilt_weights(self) -> str | None:
+        """The name of a parameter that holds NaN or infinity, if any: a diverged training's.
+
+        Kernels need not carry NaN through: a minimum may take the other number, and the entity be
+        near everything.
+        """
+        for name, weights in self.named_parameters():
+            if weights.numel() and not all(end.isfinite() for end in weights.aminmax()):
+                return name
+        return None
+
     @property
     def distance_scale(self) -> Tensor | float:
         """What the distance is multiplied with before it is compared with the margin."""

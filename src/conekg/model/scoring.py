@@ -13,6 +13,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
+from conekg.errors import ConeKGError
 from conekg.model.beta import Beta, query_constant
 from conekg.model.box import Box
 from conekg.model.cone import Cone
@@ -42,7 +43,17 @@ class ScoringTable(ABC):
 
 
 def scoring_table(model: QueryModel) -> ScoringTable:
-    """The fastest table there is for a model on its device, at its precision."""
+    """The fastest table there is for a model on its device, at its precision.
+
+    Raises ConeKGError where the weights are not all finite: no score of theirs means anything.
+    """
+    spoilt = model.spoilt_weights()
+    if spoilt is not None:
+        raise ConeKGError(
+            f"the model's weights {spoilt!r} are not all finite numbers (NaN or infinity), so it "
+            "cannot score anything",
+            hint="its training diverged: train again with a lower learning rate",
+        )
     weights = model.entity
     if measures_as(model, Beta):
         return DivergenceTable(model)

@@ -13,7 +13,7 @@ import os
 import reprlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import safetensors
 import safetensors.torch
@@ -99,11 +99,11 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
 
 def load_checkpoint(folder: Path) -> Checkpoint:
     """The checkpoint in `folder`, its checksums verified."""
-    manifest = _read_manifest(folder)
+    manifest, (parameters, optimizer) = _read_whole(folder, "parameters", "optimizer")
     return Checkpoint(
         step=manifest.step,
-        parameters=_read_tensors(folder, manifest.parameters),
-        optimizer=_read_tensors(folder, manifest.optimizer),
+        parameters=parameters,
+        optimizer=optimizer,
         best_score=manifest.best_score,
         seconds=manifest.seconds,
     )
@@ -111,7 +111,8 @@ def load_checkpoint(folder: Path) -> Checkpoint:
 
 def load_parameters(folder: Path) -> dict[str, Tensor]:
     """The parameters alone, their checksum verified: all that answering needs."""
-    return _read_tensors(folder, _read_manifest(folder).parameters)
+    _, (parameters,) = _read_whole(folder, "parameters")
+    return parameters
 
 
 def checkpoint_name(folder: Path) -> str:
@@ -125,8 +126,15 @@ def checkpoint_step(folder: Path) -> int:
 
 
 def has_checkpoint(folder: Path) -> bool:
-    """Whether a checkpoint was ever completed in `folder`."""
-    return (folder / _MANIFEST).exists()
+    """Whether a checkpoint was ever completed in `folder`; an error where one may not look."""
+    path = folder / _MANIFEST
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise cannot_read(path, error) from error
+    return True
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -149,6 +157,15 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"it holds {reprlib.repr(content)}, where an object belongs")
     return content
+
+
+def cannot_read(path: Path, error: OSError, if_gone: str | None = None) -> CheckpointError:
+    """What to raise for a file that the system does not give: only of one that is gone, a remedy.
+
+    Any other refusal, such as of a permission, is no sign of damage.
+    """
+    hint = if_gone if isinstance(error, FileNotFoundError) else None
+    return CheckpointError(f"cannot read {path}: {error.strerror}", hint=hint)
 
 
 def value_of(content: dict[str, Any], key: str, kind: type[Value]) -> Value:
@@ -183,6 +200,24 @@ def _write_tensors(folder: Path, kind: str, step: int, tensors: dict[str, Tensor
     return _File(name, len(content), digest)
 
 
+def _read_whole(
+    folder: Path, *kinds: Literal["parameters", "optimizer"]
+) -> tuple[_Manifest, list[dict[str, Tensor]]]:
+    """The manifest and the tensors of some of its files, all of one checkpoint.
+
+    A training that goes on may replace the checkpoint while it is read: then the newer is read.
+    """
+    manifest = _read_manifest(folder)
+    while True:
+        files = [getattr(manifest, kind) for kind in kinds]
+        try:
+            return manifest, [_read_tensors(folder, file) for file in files]
+        except CheckpointError:
+            manifest = _read_manifest(folder)
+            if files == [getattr(manifest, kind) for kind in kinds]:
+                raise
+
+
 def _read_manifest(folder: Path) -> _Manifest:
     path = folder / _MANIFEST
     try:
@@ -196,9 +231,7 @@ def _read_manifest(folder: Path) -> _Manifest:
             hint="the run stopped before its first checkpoint; train it again from the start",
         ) from error
     except OSError as error:
-        raise CheckpointError(
-            f"cannot read {path}: {error.strerror}", hint=_OTHER_CHECKPOINT
-        ) from error
+        raise cannot_read(path, error) from error
     except ValueError as error:
         raise CheckpointError(f"{path} is damaged: {error}", hint=_OTHER_CHECKPOINT) from error
     raise CheckpointError(
@@ -234,9 +267,7 @@ def _read_tensors(folder: Path, file: _File) -> dict[str, Tensor]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise CheckpointError(
-            f"cannot read {path}: {error.strerror}", hint=_OTHER_CHECKPOINT
-        ) from error
+        raise cannot_read(path, error, _OTHER_CHECKPOINT) from error
     if len(content) != file.size:
         raise CheckpointError(
             f"{path} is truncated: {len(content)} bytes where {file.size} were written",

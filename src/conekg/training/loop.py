@@ -27,7 +27,7 @@ from conekg.training.checkpoint import (
 )
 from conekg.training.interrupt import StopRequest
 from conekg.training.loss import UNINFORMED_LOSS
-from conekg.training.run import Run
+from conekg.training.run import Run, check_weights
 from conekg.training.schedule import forgets_moments_at, learning_rate_at
 from conekg.training.tracking import Tracker, read_metrics
 from conekg.training.updater import Updater, make_updater
@@ -135,7 +135,7 @@ def train(
                     _save(run, "last", state, model, updater, started)
                     raise
             if validate and (is_last or _due(state.step, recipe.validate_every)):
-                validation = _validate(model, validate)
+                validation = _validate(model, validate, state.step)
                 tracker.log("valid", state.step, validation)
                 # Of equals the later: where nothing can be measured, that is the trained one.
                 if state.best_score is None or validation[SCORE] >= state.best_score:
@@ -224,6 +224,20 @@ class LossWatch:
         self._collapsed = self._collapsed + 1 if is_collapsed else 0
 
 
+def _check_weights(model: QueryModel, step: int) -> None:
+    """Raise TrainingDivergedError where weights are not all finite numbers.
+
+    Asked before a model is measured or saved: a loss tells of the weights before the update.
+    """
+    spoilt = model.spoilt_weights()
+    if spoilt is not None:
+        raise TrainingDivergedError(
+            f"the weights {spoilt!r} are not all finite numbers after step {step}",
+            hint="lower the learning rate (--set training.learning_rate=...) or raise the margin "
+            "(--set model.gamma=...); the last checkpoint is from before this",
+        )
+
+
 def _show_logged_losses(watch: LossWatch, run: Run, until: int) -> None:
     """Let the watch see what the run logged up to a step, in whichever process that was."""
     for line in read_metrics(run.folder):
@@ -248,6 +262,7 @@ def _restore(run: Run, model: QueryModel, updater: Updater) -> Checkpoint:
                     f"{error}",
                     hint="restore both from one copy of the run, or start a new one",
                 ) from error
+            check_weights(model, folder)
             logger.info("continuing from step %d (%s)", checkpoint.step, folder)
             return replace(checkpoint, parameters={}, optimizer={})
     return Checkpoint(0, {}, {})
@@ -261,13 +276,15 @@ def _save(
     updater: Updater,
     started: float,
 ) -> None:
+    _check_weights(model, state.step)
     parameters = {name: value.detach() for name, value in model.state_dict().items()}
     seconds = state.seconds + time.monotonic() - started
     complete = replace(state, parameters=parameters, optimizer=updater.state(), seconds=seconds)
     save_checkpoint(run.checkpoint_folder(which), complete)
 
 
-def _validate(model: QueryModel, validate: Validate) -> dict[str, float]:
+def _validate(model: QueryModel, validate: Validate, step: int) -> dict[str, float]:
+    _check_weights(model, step)
     model.eval()
     with torch.no_grad():
         measured = dict(validate(model))

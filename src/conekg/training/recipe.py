@@ -21,6 +21,11 @@ Decay = Literal["drops", "linear"]
 RESERVED = ("step", "kind", "learning_rate")
 """What a line of a run's metrics holds beside the loss of each pool, which has the pool's name."""
 
+_MOST_AT_ONCE = 100_000_000
+"""Queries of a batch, or entities beside one: beyond any memory, within torch's whole numbers."""
+_MOST_TIMES = 1_000_000
+"""How often a protocol's number of queries may be taken."""
+
 
 @dataclass(frozen=True)
 class Pool:
@@ -163,15 +168,15 @@ class TrainingRecipe:
     """Steps between checkpoints."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "steps",
-            "batch_size",
-            "positives",
-            "negatives",
-            "log_every",
-            "checkpoint_every",
-        ):
+        for name in ("steps", "log_every", "checkpoint_every"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number above 0")
+        for name in ("batch_size", "positives", "negatives"):
+            _require(
+                1 <= getattr(self, name) <= _MOST_AT_ONCE,
+                name,
+                getattr(self, name),
+                f"a whole number from 1 to {_MOST_AT_ONCE:,}",
+            )
         _require(self.validate_queries >= 1, "validate_queries", self.validate_queries, "1 or more")
         _require(
             self.validate_every is None or self.validate_every >= 1,
@@ -180,10 +185,10 @@ class TrainingRecipe:
             "a whole number above 0, or left out",
         )
         _require(
-            self.query_times is None or self.query_times >= 1,
+            self.query_times is None or 1 <= self.query_times <= _MOST_TIMES,
             "query_times",
             self.query_times,
-            "a whole number above 0, or left out",
+            f"a whole number from 1 to {_MOST_TIMES:,}, or left out",
         )
         _require(0 < self.learning_rate < 1, "learning_rate", self.learning_rate, "between 0 and 1")
         _require(0 <= self.near_misses <= 1, "near_misses", self.near_misses, "from 0 to 1")
@@ -196,7 +201,12 @@ class TrainingRecipe:
         _require(
             0 <= self.answer_discount <= 1, "answer_discount", self.answer_discount, "from 0 to 1"
         )
-        _require(self.drop_factor >= 1, "drop_factor", self.drop_factor, "1 or more")
+        _require(
+            self.drop_factor >= 1 and len(self.drops_at) * math.log10(self.drop_factor) <= 300,
+            "drop_factor",
+            self.drop_factor,
+            f"1 or more, and {len(self.drops_at)} drops by it must divide by 1e300 at most",
+        )
         _require(
             all(0 < at < 1 for at in self.drops_at)
             and all(a < b for a, b in zip(self.drops_at, self.drops_at[1:], strict=False)),

@@ -27,6 +27,7 @@ from conekg.model.catalog import build_model
 from conekg.model.interface import QueryModel
 from conekg.sampling.query_set import QuerySet, load_query_set, save_query_set
 from conekg.training.checkpoint import (
+    cannot_read,
     checkpoint_name,
     checkpoint_step,
     has_checkpoint,
@@ -77,7 +78,7 @@ class Run:
         try:
             return parse_recipe(path.read_text(encoding="utf-8"), str(path))
         except OSError as error:
-            raise CheckpointError(f"cannot read {path}: {error.strerror}", hint=_RESTORE) from error
+            raise cannot_read(path, error, _RESTORE) from error
         except UnicodeDecodeError as error:
             raise CheckpointError(f"{path} is damaged: {error}", hint=_RESTORE) from error
         except ConfigError as error:
@@ -149,6 +150,7 @@ class Run:
                 f"{self.checkpoint_folder(which)} does not fit the model of recipe.toml: {error}",
                 hint="restore both from one copy of the run",
             ) from error
+        check_weights(model, self.checkpoint_folder(which))
         return model.to(device).eval()
 
     def weights_name(self, which: Which = "best") -> str:
@@ -234,6 +236,19 @@ def open_run(folder: Path | str) -> Run:
     return Run(folder)
 
 
+def check_weights(model: QueryModel, checkpoint: Path) -> None:
+    """Raise CheckpointError where weights that came from a checkpoint are not all finite."""
+    spoilt = model.spoilt_weights()
+    if spoilt is not None:
+        raise CheckpointError(
+            f"the checkpoint in {checkpoint} is of no use: its weights {spoilt!r} are not all "
+            "finite numbers (NaN or infinity), as its training had diverged",
+            hint="a run keeps two checkpoints, `last` and `best`: the other may be from before "
+            "that, and is taken once this folder is deleted; else train again with a lower "
+            "training.learning_rate",
+        )
+
+
 def is_run(folder: Path) -> bool:
     """Whether `folder` holds a run."""
     return (folder / _INFO).is_file()
@@ -255,7 +270,7 @@ def _read_info(folder: Path) -> dict[str, Any]:
             hint="`conekg fit TRIPLES --out RUN` makes a run; `conekg demo` makes one to try",
         ) from error
     except OSError as error:
-        raise CheckpointError(f"cannot read {path}: {error.strerror}", hint=_RESTORE) from error
+        raise cannot_read(path, error) from error
     except ValueError as error:
         raise CheckpointError(f"{path} is damaged: {error}", hint=_RESTORE) from error
     if version != FORMAT_VERSION:

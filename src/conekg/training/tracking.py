@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conekg.errors import CheckpointError
-from conekg.training.checkpoint import write_atomically
+from conekg.training.checkpoint import cannot_read, write_atomically
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -65,7 +65,7 @@ def _parse(path: Path) -> list[dict[str, float | str]]:
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
-        raise CheckpointError(f"cannot read {path}: {error.strerror}") from error
+        raise cannot_read(path, error) from error
     measured = []
     for number, line in enumerate(lines, start=1):
         try:

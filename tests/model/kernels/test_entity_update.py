@@ -12,7 +12,9 @@ from conekg.model.kernels.entity_update import advance, find_occurrences, update
 from plain_distance import CENTER_WEIGHT, RANGE, plain_distance, random_inputs
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-NUM_ENTITIES, ROWS, CANDIDATES, DIM = 9, 3, 4, 5
+NUM_ENTITIES, ROWS, CANDIDATES = 9, 3, 4
+DIM = 15
+"""Pieces of 8, 4 and 4 columns, of which the last has one to spare."""
 
 
 def prepared_regions(
