@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,10 @@ def test_exact_answers_never_load_torch() -> None:
 def test_every_name_has_a_home(name: str) -> None:
     assert getattr(conekg, name) is not None
     assert name in dir(conekg)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert conekg.__version__ == metadata.version("conekg")
 
 
 def test_unknown_names_are_refused() -> None:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from conekg.version import VERSION
+
 if TYPE_CHECKING:
     from conekg.answering.answer import Answer, Question, RankedAnswer
     from conekg.answering.engine import Answerer, ask
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from conekg.symbolic.engine import answer
     from conekg.training.run import open_run
 
+__version__ = VERSION
 __all__ = [
     "Anchor",
     "And",
@@ -43,6 +46,7 @@ __all__ = [
     "Question",
     "RankedAnswer",
     "Universe",
+    "__version__",
     "answer",
     "ask",
     "explain",

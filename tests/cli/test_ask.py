@@ -58,7 +58,8 @@ def test_a_table_with_the_reading_above(run: Path) -> None:
     assert [row[1] for row in cells] == [each["label"] for each in told]
     assert [row[4] == "known" for row in cells] == [each["known"] for each in told]
     assert [row[5] == "yes" for row in cells] == [each["member"] for each in told]
-    assert "2 known from the train facts" in lines[-1]
+    assert "2 known from the training facts" in lines[-1]
+    assert "known from all facts" in ask(run, "a1.won_by", "--known", "test").stdout
     assert "off by 2.1 points" in lines[-1]
     assert "100.0%" in ask(run, "a1.won_by", "--only", "known").stdout
 
@@ -94,6 +95,28 @@ def test_explanations(run: Path) -> None:
     content = json.loads(ask(run, "a1.won_by.directed_by", "-e", "--json").stdout)
     assert content["variables"][0]["name"] == "x1"
     assert len(content["witnesses"]) == len(content["answers"])
+
+
+def test_explanations_tell_relations_by_their_labels(
+    tmp_path: Path, film_graph: KnowledgeGraph
+) -> None:
+    names = list(film_graph.vocabulary.relations)
+    iris = [f"http://example.org/{name}" for name in names]
+    labels = [name.replace("_", " ") for name in names]
+    vocabulary = replace(film_graph.vocabulary, relations=NameTable("relation", iris, labels))
+    edges = {split: film_graph.edges(split) for split in SPLITS}
+    folder = untrained_run(tmp_path / "run", KnowledgeGraph("films", vocabulary, edges))
+    told = ask(folder, 'a1."won by"', "-k", "8", "--explain")
+    assert "fact   Academy Award –won by→ Argo" in told.stdout
+
+
+def test_a_step_against_all_facts_of_its_entity_is_pointed_out(run: Path) -> None:
+    note = "no known fact goes by a1.^won_by, 2 by a1.won_by: was that meant?\n"
+    turned = ask(run, "a1.^won_by & !a1.^won_by.produced")
+    assert turned.exit_code == 0
+    assert turned.stderr.count(note) == 1
+    assert note not in ask(run, "a1.won_by").stderr
+    assert note not in ask(run, "a1.^won_by", "--json").stderr
 
 
 def test_explanations_are_numbered_as_the_list_is(run: Path) -> None:

@@ -266,6 +266,27 @@ def test_names_that_would_break_a_line_or_a_list(tmp_path: Path) -> None:
     assert "no facts about 'p1' with 'knows'" in nothing.stderr
 
 
+def test_neighbors_name_relations_as_they_are_typed(tmp_path: Path) -> None:
+    (tmp_path / "facts.tsv").write_text(
+        "p1\thttp://a.org/knows\tp2\np1\thttp://b.org/knows\tp3\np1\tlives_in\tc1\n"
+        "p1\thttp://a.org/owns\tc1\n"
+    )
+    (tmp_path / "labels.tsv").write_text(
+        "http://a.org/knows\tknows\nhttp://b.org/knows\tknows\nhttp://a.org/owns\towns\n"
+        "lives_in\tlives in\n"
+    )
+    words = ["--relation-labels", tmp_path / "labels.tsv", "--valid-share", 0, "--test-share", 0]
+    assert run("build", tmp_path / "facts.tsv", "-o", tmp_path / "g", *words).exit_code == 0
+    assert run("neighbors", "p1", tmp_path / "g").stdout.splitlines() == [
+        "knows (http://a.org/knows): p2",
+        "knows (http://b.org/knows): p3",
+        "lives_in: c1",
+        "owns: c1",
+    ]
+    told = json.loads(run("neighbors", "p1", tmp_path / "g", "--json").stdout)
+    assert "http://a.org/owns" in told
+
+
 def test_neighbors_of_misspelt_names_get_suggestions(films: Path) -> None:
     failed = run("neighbors", "Allien", films)
     assert failed.exit_code == 2

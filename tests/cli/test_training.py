@@ -13,10 +13,12 @@ from conekg.answering import fit
 from conekg.answering.calibration import Calibration, CountCurve, ScoreCurve, joined, outlines
 from conekg.answering.curves import Curve
 from conekg.cli.main import app
+from conekg.cli.training_report import told_events
 from conekg.graph.store import save_graph
 from conekg.query.shape import STRUCTURES, shape_of
 from conekg.query.tree import Anchor
 from conekg.sampling.protocol import PRESETS
+from conekg.training.loop import Progress
 from tiny import tiny_graph
 
 SMALL = [
@@ -51,7 +53,8 @@ def run(graph, tmp_path_factory):
     result = conekg("fit", graph, "--out", folder, *SMALL)
     assert result.exit_code == 0, result.output
     assert "chose the recipe 'small'" in result.stderr
-    assert "trained 4 steps" in result.stderr
+    assert re.search(r"trained 4 steps in 0.\d minutes; best valid MRR \d", result.stderr)
+    assert re.search(r"learnt from \d+ facts; \d+ validation and \d+ test facts", result.stderr)
     assert "1p" in result.stdout
     assert "frequency" in result.stdout
     below = json.loads((folder / "evaluation.json").read_text())["below_baseline"]
@@ -60,6 +63,26 @@ def run(graph, tmp_path_factory):
     assert f"{below[0]} (" in result.stderr
     assert "`--set training.steps=8` or `--recipe medium`" in result.stderr
     return folder
+
+
+def test_a_graph_without_held_out_facts_is_learnt_and_not_evaluated(tmp_path):
+    lines = [f"a{n}\tknows\ta{(n * 7 + 3) % 20}\na{n}\tlikes\tb{n % 4}" for n in range(20)]
+    (tmp_path / "facts.tsv").write_text("\n".join(lines))
+    words = ("--out", tmp_path / "graph", "--valid-share", 0, "--test-share", 0)
+    assert conekg("graph", "build", tmp_path / "facts.tsv", *words).exit_code == 0
+    result = conekg("fit", tmp_path / "graph", "--out", tmp_path / "run", *SMALL)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    assert "not evaluated: the graph has no test facts" in result.stderr
+    assert "best valid" not in result.stderr
+    assert "held out" not in result.stderr
+
+
+def test_a_loss_is_told_once_there_is_one(capsys):
+    for losses, told in (({}, "0:00 elapsed\n"), ({"all": 0.5}, "loss 0.5000\n")):
+        with told_events() as events:
+            events.training(Progress(1, 10, losses))
+        assert capsys.readouterr().err.endswith(told)
 
 
 def test_a_model_above_the_baseline_is_not_warned_about(graph, tmp_path, monkeypatch):

@@ -1,4 +1,5 @@
 import statistics
+from dataclasses import replace
 
 import pytest
 
@@ -55,7 +56,15 @@ def test_one_run_has_no_deviation():
 
 
 def test_runs_must_differ_in_their_seed_alone(trained, options):
-    with pytest.raises(ConfigError, match="more than their seed"):
+    with pytest.raises(ConfigError, match=r"more than their seed: model.name \(box, cone\), "):
         seeds([trained["cone"], trained["box"]], options)
+    longer = open_run(trained["cone"].folder)
+    training = replace(longer.recipe.training, steps=99, drops_at=(0.5,), seed=1)
+    longer.__dict__["recipe"] = replace(longer.recipe, training=training)
+    ours = trained["cone"].recipe.training.steps
+    with pytest.raises(
+        ConfigError, match=rf"training.steps \(99, {ours}\), training.drops_at; train"
+    ):
+        seeds([trained["cone"], longer], options)
     with pytest.raises(ConfigError, match="same seed: 0, 0"):
         seeds([trained["cone"], trained["cone"]], options)

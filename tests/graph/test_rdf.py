@@ -34,7 +34,7 @@ def test_a_file_of_literals_only_says_what_was_left_out(tmp_path: Path) -> None:
     path.write_text('<http://a> <http://age> "7" .\n')
     with pytest.raises(DataError, match="no triples in the file") as caught:
         read_triples(path)
-    assert "1 triples with a literal left out" in str(caught.value)
+    assert "1 triple with a literal left out, of http://age" in str(caught.value)
 
 
 def test_edges_labels_and_literals_are_told_apart(turtle: Path) -> None:
@@ -42,7 +42,7 @@ def test_edges_labels_and_literals_are_told_apart(turtle: Path) -> None:
     heads, relations, tails = rdf.columns
     assert (heads[0], relations[0], tails[0]) == (FILM + "alien", FILM + "director", FILM + "scott")
     assert len(heads) == 3
-    assert rdf.literals == 1
+    assert rdf.literals.total() == 1
     assert rdf.labels[FILM + "alien"] == "Alien"
     assert rdf.labels[FILM + "scott"] == "Ridley Scott"
     assert rdf.labels[FILM + "director"] == "directed by"
@@ -63,7 +63,18 @@ def test_a_byte_order_mark_is_skipped(ending: str, tmp_path: Path) -> None:
 def test_a_table_of_rdf_says_what_it_left_out(turtle: Path) -> None:
     table = read_triples(turtle)
     assert len(table) == 3
-    assert table.notes == ("1 triples with a literal left out",)
+    (note,) = table.notes
+    assert note.startswith(f"{turtle}: 1 triple with a literal left out, of {FILM}")
+
+
+def test_the_relations_of_most_literals_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "ages.nt"
+    lines = [f'<http://a> <http://r{number % 5}> "{number}" .' for number in range(12)]
+    path.write_text("\n".join([*lines, "<http://a> <http://knows> <http://b> ."]))
+    assert read_triples(path).notes == (
+        f"{path}: 12 triples with a literal left out, of http://r0, http://r1, http://r2 "
+        "and 2 more relations",
+    )
 
 
 def test_nodes_without_a_name_are_called_the_same_each_time(turtle: Path, tmp_path: Path) -> None:
@@ -204,7 +215,7 @@ def test_every_notation_says_the_same(ending: str, packed: bool, tmp_path: Path)
     assert edges[FILM + "director"] == (FILM + "alien", FILM + "scott")
     assert edges[FILM + "crew"][1].startswith("_:")
     assert (rdf.labels[FILM + "alien"], rdf.labels[FILM + "scott"]) == ("Alien", "scott")
-    assert rdf.literals == 1
+    assert rdf.literals.total() == 1
     assert len(read_triples(path)) == 2
 
 

@@ -162,6 +162,16 @@ def test_relations_have_inverses_by_name_label_and_id() -> None:
         assert vocabulary.relation_id(vocabulary.relation_label(index)) == index
 
 
+def test_a_relation_whose_label_is_not_its_own_is_told_with_its_name() -> None:
+    relations = NameTable("relation", ["P1", "P2", "P3"], ["part of", "part of", "won"])
+    vocabulary = Vocabulary(NameTable("entity", ["a"]), relations)
+    assert [vocabulary.relation_title(index) for index in (0, 3, 5)] == [
+        "part of (P1)",
+        "^part of (P2)",
+        "^won",
+    ]
+
+
 def test_relation_names_cannot_look_like_inverses() -> None:
     with pytest.raises(DataError, match=r"'\^won' starts with '\^'"):
         Vocabulary(NameTable("entity", ["a"]), NameTable("relation", ["^won"]))

@@ -127,7 +127,7 @@ def test_a_short_value_that_does_not_fit_is_told(value, told):
     detail = {"type": "int_type", "loc": ("body", "top_k"), "msg": "a number", "input": value}
     assert describe_invalid([detail]).message == f"body.top_k: a number{told}"
     extra = {**detail, "type": "extra_forbidden"}  # the name is wrong, whatever the value
-    assert describe_invalid([extra]).message == "body.top_k: a number"
+    assert describe_invalid([extra]).message == "body.top_k: no such field here"
 
 
 def test_a_bare_status_has_words_that_name_the_request():

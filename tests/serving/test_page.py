@@ -167,6 +167,31 @@ def test_a_question_is_answered_and_an_answer_explained(open_page):
     expect(verdict).to_contain_text("enough" if inside >= 5 / 8 * dimensions else "too few")
 
 
+def test_the_page_works_behind_a_path_of_a_proxy(browser, served):
+    page = browser.new_page()
+    passed_on = []
+
+    def pass_on(route):
+        inner = route.request.url.replace("/kg/", "/", 1)
+        passed_on.append(inner)
+        route.fulfill(response=route.fetch(url=inner))
+
+    page.route("**/*", lambda route: route.abort())
+    page.route("**/kg/**", pass_on)
+    page.goto(f"{served.url}/kg/")
+    ask(page, "France.borders")
+    assert f"{served.url}/api/ask" in passed_on
+    assert page.get_by_role("link", name="HTTP API").evaluate("link => link.pathname") == "/kg/docs"
+    page.close()
+
+
+def test_the_empty_field_shows_a_question_of_this_graph(open_page, served):
+    page = open_page()
+    (first, *_) = served.get("/api/about").json()["examples"]
+    field = page.get_by_label("Ask the graph")
+    expect(field).to_have_attribute("placeholder", first["query"])
+
+
 def test_facts_that_speak_against_an_answer_are_said_first(open_page):
     """Answers that facts rule out are not listed, so the page is made to ask about one."""
     page = open_page()
@@ -310,7 +335,7 @@ def test_errors_and_news_are_announced_to_those_who_do_not_see_them(open_page):
     ask(page, "France.borders")
     expect(error).to_be_empty()
     expect(summary).to_contain_text("known")
-    hold(page, "/api/explain")
+    hold(page, "api/explain")
     page.locator(".answer button").first.click()
     expect(news).to_have_text("Looking for reasons…")
     release(page)
@@ -357,7 +382,7 @@ def test_what_is_typed_while_the_builder_waits_for_the_server_is_kept(open_page)
     page = open_page()
     field = page.get_by_label("Ask the graph")
     ask(page, "France.borders")
-    hold(page, "/api/parse")
+    hold(page, "api/parse")
     page.locator("[data-tool=not]").click()
     wait_until_held(page)
     # The reply comes in before the pause after which typed text is read.
@@ -753,7 +778,7 @@ def test_an_older_answer_never_replaces_a_newer_one(open_page):
     )
     ask(page, "France.borders")
     first = page.locator(".answer-name").all_text_contents()
-    hold(page, "/api/ask")
+    hold(page, "api/ask")
     field.fill("Japan.capital")
     button.click()
     wait_until_held(page)
@@ -769,7 +794,7 @@ def test_an_older_answer_never_replaces_a_newer_one(open_page):
 def test_an_explanation_does_not_outlive_its_question(open_page):
     page = open_page()
     ask(page, "France.borders")
-    hold(page, "/api/explain")
+    hold(page, "api/explain")
     page.locator(".answer button").first.click()
     wait_until_held(page)
     ask(page, "Japan.capital")
@@ -782,7 +807,7 @@ def test_a_failure_stays_until_what_failed_has_been_done(open_page):
     busy = {"status": 503, "kind": "server_busy", "message": "too many requests at once"}
     page = open_page()
     page.route("**/api/ask", lambda route: route.fulfill(status=503, json={"error": busy}))
-    hold(page, "/api/parse")
+    hold(page, "api/parse")
     page.get_by_label("Ask the graph").fill("France.borders")
     page.get_by_role("button", name="Ask", exact=True).click()
     notice = page.get_by_role("alert")
@@ -800,7 +825,7 @@ def test_a_failure_stays_until_what_failed_has_been_done(open_page):
 def test_all_that_a_lost_server_left_undone_is_tried_again(open_page, last):
     page = open_page()
     page.route("**/api/*", lambda route: route.abort())
-    hold(page, f"/api/{last}")
+    hold(page, f"api/{last}")
     page.get_by_label("Ask the graph").fill("France.borders")
     page.get_by_role("button", name="Ask", exact=True).click()
     notice = page.get_by_role("alert")
@@ -999,7 +1024,7 @@ def test_an_answer_that_breaks_off_is_the_servers_going_away(open_page):
         """() => {
           const real = window.fetch;
           window.fetch = async (address, options) => {
-            if (address !== "/api/ask") return real(address, options);
+            if (address !== "api/ask") return real(address, options);
             window.fetch = real;
             const broken = { start: (body) => body.error(new TypeError()) };
             return new Response(new ReadableStream(broken));
@@ -1017,7 +1042,7 @@ def test_an_answer_that_breaks_off_is_the_servers_going_away(open_page):
 def test_answers_to_an_earlier_question_are_not_explained_by_a_later_one(open_page):
     page = open_page()
     ask(page, "France.borders")
-    hold(page, "/api/ask")
+    hold(page, "api/ask")
     page.get_by_label("Ask the graph").fill("Japan.capital")
     page.get_by_role("button", name="Ask", exact=True).click()
     wait_until_held(page)

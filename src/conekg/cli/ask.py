@@ -20,6 +20,7 @@ from conekg.cli.console import (
     say,
 )
 from conekg.cli.training_report import why_no_probabilities
+from conekg.cli.wrong_way import wrong_way_notes
 from conekg.errors import ConeKGError, ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from conekg.answering.engine import Answerer
     from conekg.answering.explanation import Explanation, Witness
     from conekg.answering.understand import Understood
+    from conekg.graph.vocabulary import Vocabulary
 
 _BATCH = 64
 """Questions of a file that are answered together."""
@@ -53,7 +55,11 @@ def ask(
     ] = None,
     known: Annotated[
         Literal["train", "valid", "test"],
-        typer.Option("--known", help="The facts that count as known; train: what was learnt from."),
+        typer.Option(
+            "--known",
+            help="The facts that count as known: train, those learnt from; valid, the validation "
+            "facts too; test, all.",
+        ),
     ] = "train",
     union: Annotated[
         Literal["dnf", "demorgan"], typer.Option("--union", help="How unions are embedded.")
@@ -179,11 +185,13 @@ class _Session:
                 content |= {key: told[key] for key in ("variables", "witnesses")}
             print_json(content, indent=None)
         else:
-            title = self._answerer.graph.vocabulary.entities.title
-            _print_answer(answer, title)
+            vocabulary = self._answerer.graph.vocabulary
+            _print_answer(answer, vocabulary.entities.title)
             print_text(_summary(answer, self._run))
+            for note in wrong_way_notes(item.query, self._answerer.graph, answer.known_graph):
+                say(note)
             if explanation is not None:
-                _print_explanation(explanation, answer, title)
+                _print_explanation(explanation, answer, vocabulary)
 
     def _print_csv(self, number: int, text: str, answer: Answer) -> None:
         """The rows of an answer, below a header if they are the first; none left is told apart."""
@@ -244,8 +252,15 @@ def _print_answer(answer: Answer, title: Title) -> None:
         print_text("  no entity is left to answer with")
 
 
+_KNOWN_FACTS = {
+    "train": "the training facts",
+    "valid": "the training and validation facts",
+    "test": "all facts",
+}
+
+
 def _summary(answer: Answer, run: Path) -> str:
-    parts = [f"{answer.num_known:,} known from the {answer.known_graph} facts"]
+    parts = [f"{answer.num_known:,} known from {_KNOWN_FACTS[answer.known_graph]}"]
     if answer.num_contradicted:
         parts.append(f"{answer.num_contradicted:,} ruled out by them")
     if answer.estimated_count is not None:
@@ -264,7 +279,8 @@ def _summary(answer: Answer, run: Path) -> str:
     return "; ".join(parts)
 
 
-def _print_explanation(explanation: Explanation, answer: Answer, title: Title) -> None:
+def _print_explanation(explanation: Explanation, answer: Answer, vocabulary: Vocabulary) -> None:
+    title = vocabulary.entities.title
     # Ranks of the list above: a witness has its rank among all entities, ruled out ones too.
     ranks = {ranked.entity_id: ranked.rank for ranked in answer.answers}
     for variable in explanation.variables:
@@ -273,16 +289,18 @@ def _print_explanation(explanation: Explanation, answer: Answer, title: Title) -
     for witness in explanation.witnesses:
         entity_id = witness.answer.entity_id
         print_text(f"{ranks[entity_id]}. {one_line(title(entity_id))}")
-        _print_witness(witness, title)
+        _print_witness(witness, vocabulary)
 
 
 _STANDINGS = {"absent": "no fact against", "contradicted": "a fact against"}
 
 
-def _print_witness(witness: Witness, title: Title) -> None:
+def _print_witness(witness: Witness, vocabulary: Vocabulary) -> None:
+    title = vocabulary.entities.title
     for edge in witness.edges:
         head, tail = title(edge.head.entity_id), title(edge.tail.entity_id)
-        link = one_line(f"{head} –{edge.relation}→ {tail}")
+        relation = vocabulary.relation_title(vocabulary.relation_id(edge.relation))
+        link = one_line(f"{head} –{relation}→ {tail}")
         print_text(f"  {edge.kind:5}  {link}  ({edge.score:.2f})")
     for part in witness.parts:
         if part.kind in ("absent", "contradicted"):

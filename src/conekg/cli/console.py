@@ -217,6 +217,7 @@ class _PlainReport:
         self._started = self._last_line = time.monotonic()
         self._done, self._note = 0.0, ""
         self._first: tuple[float, float] | None = None  # how much was done, and when
+        self._told: tuple[float, str] | None = None
 
     def update(self, done: float, total: float | None = None, note: str = "") -> None:
         now = time.monotonic()
@@ -230,11 +231,12 @@ class _PlainReport:
         self.update(self._done + amount, note=self._note)
 
     def finish(self) -> None:
-        if self._done:
+        if self._done and self._told != (self._done, self._note):
             self._line()
 
     def _line(self) -> None:
         self._last_line = time.monotonic()
+        self._told = (self._done, self._note)
         parts = [f"{self._done:,.0f}"]
         if self._total:
             parts[0] += f" of {self._total:,.0f} ({self._done / self._total:.0%})"

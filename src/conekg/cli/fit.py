@@ -11,6 +11,7 @@ from conekg.cli.console import print_whole, say, warn
 from conekg.cli.train import ConfigOption, MaxMinutesOption, ModelOption, OutOption, SetOption
 from conekg.cli.training_report import in_shell, tell_calibration, tell_outcome, told_events
 from conekg.errors import ConfigError
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 
 
 def fit(
@@ -57,14 +58,27 @@ def fit(
             events=events,
         )
     tell_outcome(result.outcome, f"conekg fit {in_shell(triples)} --resume --out {in_shell(out)}")
-    if result.report is not None and result.baseline is not None:
+    if result.report is not None and not result.report.measured:
+        say("not evaluated: the graph has no test facts that a query could ask for")
+    elif result.report is not None and result.baseline is not None:
         print_whole(result.report.to_table({"frequency": result.baseline.row()}))
     if result.warning is not None:
         warn(result.warning)
     if result.calibration is not None:
         tell_calibration(result.calibration)
     if result.outcome.finished:
+        _tell_split(result.run.graph)
         say(f'the run is in {out}; ask it: `conekg ask {in_shell(out)} "..."`')
+
+
+def _tell_split(graph: KnowledgeGraph) -> None:
+    """Say what the model has not seen: of a file of facts, some are always held out."""
+    learnt, valid, test = (len(graph.edges(split)) // 2 for split in SPLITS)
+    if valid or test:
+        say(
+            f"learnt from {learnt:,} facts; {valid:,} validation and {test:,} test facts were held "
+            "out, which `conekg ask --known test` counts as known too"
+        )
 
 
 def check_same_graph(out: Path, triples: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,8 @@ from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.source import RUN_FILE, ReadOptions
 from conekg.graph.split import HoldOut
 from conekg.graph.store import check_replaceable, is_store, load_graph, save_graph
+from conekg.graph.vocabulary import Vocabulary
+from conekg.query.tokens import is_bare_name
 
 app = typer.Typer(help="Build graphs and look into them.", no_args_is_help=True)
 
@@ -200,10 +203,8 @@ def neighbors(
         if relation is None
         else [vocabulary.relation_id(relation)]
     )
-    found = {
-        vocabulary.relation_name(relation_id): _tails(opened, entity_id, relation_id)
-        for relation_id in wanted
-    }
+    written = vocabulary.relation_name if as_json else partial(_relation, vocabulary)
+    found = {written(relation_id): _tails(opened, entity_id, relation_id) for relation_id in wanted}
     table = vocabulary.entities
     if as_json:
         print_json(
@@ -241,6 +242,13 @@ def _store_of(graph: str) -> Path:
             f"--verify goes with a graph folder or a run, not with {graph!r}", key="verify"
         )
     return folder
+
+
+def _relation(vocabulary: Vocabulary, relation_id: int) -> str:
+    """A relation as it is most easily typed: its name, or its label where that is an IRI."""
+    if is_bare_name(vocabulary.relations.name(relation_id >> 1)):
+        return vocabulary.relation_name(relation_id)
+    return vocabulary.relation_title(relation_id)
 
 
 def _tails(graph: KnowledgeGraph, head_id: int, relation_id: int) -> list[tuple[int, Split]]:

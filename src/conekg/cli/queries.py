@@ -69,7 +69,8 @@ def info(
         ]
         for fact in facts
     ]
-    print_table(f"{path}: {query_set.split} queries", ["shape", "queries", "easy", "hard"], rows)
+    columns = ["shape", "queries", "easy a query", "hard a query"]
+    print_table(f"{path}: {query_set.split} queries", columns, rows)
 
 
 @app.command("import")

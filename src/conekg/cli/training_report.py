@@ -59,8 +59,10 @@ def told_events() -> Iterator[FitEvents]:
                 for pool, loss in progress.losses.items()
             )
             score = progress.validation.get("score")
-            note = f"loss {losses}" + (f" · valid MRR {100 * score:.1f}" if score else "")
-            self._open("training", "steps").update(progress.step, progress.steps, note)
+            parts = [f"loss {losses}"] if losses else []
+            if score:
+                parts.append(f"valid MRR {100 * score:.1f}")
+            self._open("training", "steps").update(progress.step, progress.steps, " · ".join(parts))
 
         def evaluating(self, done: int, total: int) -> None:
             self._open("evaluating", "queries").update(done, total)
@@ -92,7 +94,10 @@ def tell_outcome(outcome: Outcome, continue_with: str) -> None:
     """
     minutes = outcome.seconds / 60
     if outcome.finished:
-        say(f"trained {outcome.step:,} steps in {minutes:.1f} minutes")
+        # The last progress was told before the last validation.
+        score = outcome.best_score  # 0 where there is nothing to validate on
+        best = f"; best valid MRR {100 * score:.1f}" if score else ""
+        say(f"trained {outcome.step:,} steps in {minutes:.1f} minutes{best}")
     else:
         say(
             f"stopped after {outcome.step:,} steps and {minutes:.1f} minutes ({outcome.reason}); "

@@ -16,6 +16,7 @@ from conekg.errors import ConfigError
 from conekg.experiments.experiment import Experiment, Tables
 from conekg.experiments.options import Options
 from conekg.experiments.picture import new_figure, save_figure
+from conekg.experiments.published import place_of
 from conekg.experiments.structure_figure import draw_structures
 from conekg.experiments.table import Row, Table
 from conekg.model.catalog import build_model
@@ -50,10 +51,11 @@ def figures(runs: Sequence[Run], options: Options) -> Tables:
         title=f"Figures in {options.out}",
         columns=("panels",),
         rows=tuple(
-            Row(f"{name} ({label})", {"panels": panels}) for _, name, label, panels in drawn
+            Row(f"{name} ({place_of(label)})", {"panels": panels})
+            for _, name, label, panels in drawn
         ),
         paper="subfig:cones, fig:models, fig:intersect, fig:queries",
-        unit="files",
+        unit="number",
         notes=("Operators are those of an untrained ConE with d = 1 and seed 3.",),
         digits=0,
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +36,8 @@ from conekg.experiments.options import Options
 from conekg.experiments.published import model_title
 from conekg.experiments.table import Row, Table
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
+from conekg.training.recipe import Recipe
+from conekg.training.recipe_file import dump_recipe
 from conekg.training.run import Run
 
 PAPER_SEEDS = (0, 10, 100, 1000, 10000)
@@ -110,18 +114,41 @@ def mean_and_deviation(
 def _refuse_other_differences(runs: Sequence[Run]) -> None:
     """Seeds are compared only where nothing but the seed differs."""
 
-    def without_seed(run: Run) -> object:
+    def without_seed(run: Run) -> Recipe:
         return replace(run.recipe, training=replace(run.recipe.training, seed=0))
 
     for run in runs[1:]:
-        if without_seed(run) != without_seed(runs[0]):
+        differing = _differences(without_seed(run), without_seed(runs[0]))
+        if differing:
             raise ConfigError(
-                f"{run.folder} and {runs[0].folder} differ in more than their seed; "
-                "see recipe.toml in both"
+                f"{run.folder} and {runs[0].folder} differ in more than their seed: "
+                f"{', '.join(differing[:5])}{', ...' if len(differing) > 5 else ''}; train them by "
+                "one recipe, each with a --set training.seed=... of its own"
             )
     chosen = [run.recipe.training.seed for run in runs]
     if len(set(chosen)) < len(chosen):
         raise ConfigError(f"two runs have the same seed: {', '.join(map(str, chosen))}")
+
+
+def _differences(recipe: Recipe, other: Recipe) -> list[str]:
+    """Where two recipes differ, as in `training.steps (60, 700)`; longer values by name alone."""
+    ours, theirs = (_values(tomllib.loads(dump_recipe(each))) for each in (recipe, other))
+    told = []
+    for key in dict.fromkeys((*ours, *theirs)):
+        values = [ours.get(key, "–"), theirs.get(key, "–")]
+        if values[0] != values[1]:
+            short = not any(isinstance(value, list) for value in values)
+            told.append(f"{key} ({values[0]}, {values[1]})" if short else key)
+    return told
+
+
+def _values(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested document as one level: keys joined by dots."""
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        name = f"{prefix}{key}"
+        flat |= _values(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return flat
 
 
 SEEDS = Experiment(

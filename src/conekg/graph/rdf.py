@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,8 @@ class RdfColumns:
     labels: dict[str, str] = field(default_factory=dict)
     """Labels by name: one of `LABELS`, in English or in no language if it can be, otherwise the
     end of the IRI."""
-    literals: int = 0
-    """How many triples were left out because their object is a literal."""
+    literals: Counter[str] = field(default_factory=Counter)
+    """How many triples of each relation were left out because their object is a literal."""
 
 
 def read_rdf(path: Path) -> RdfColumns:
@@ -130,7 +131,7 @@ def _take(triple: Any, found: RdfColumns, ranks: dict[str, tuple[int, int]], oxi
             column.append(name)
         return
     if triple.predicate.value not in LABELS:
-        found.literals += 1
+        found.literals[triple.predicate.value] += 1
         return
     language = (triple.object.language or "").lower()
     # English first, then no language, then whichever comes first.

@@ -7,6 +7,7 @@ are left to `assemble`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -44,6 +45,7 @@ SUFFIXES = (*DELIMITERS, *PARQUET_SUFFIXES, *FORMATS)
 """Endings of files that hold triples; each may be followed by `.gz`, but for Parquet's."""
 
 _BLOCK_BYTES = 8 << 20
+_RELATIONS_TOLD = 3
 
 Columns: TypeAlias = tuple[pa.DictionaryArray, pa.DictionaryArray, pa.DictionaryArray]
 
@@ -83,12 +85,25 @@ def read_triples(path: str | Path) -> TripleTable:
         columns = tuple(
             pa.array(names, pa.large_string()).dictionary_encode() for names in rdf.columns
         )
-        notes = (f"{rdf.literals:,} triples with a literal left out",) if rdf.literals else ()
+        notes = _literal_notes(path, rdf.literals)
         return _checked(TripleTable(path, columns, labels=rdf.labels, notes=notes))
     raise DataError(
         f"files ending in {suffix!r} are not read" if suffix else "its name has no ending",
         path=str(path),
         hint=f"accepted endings: {', '.join(SUFFIXES)}, text also with .gz",
+    )
+
+
+def _literal_notes(path: Path, literals: Counter[str]) -> tuple[str, ...]:
+    """Which relations lead to dates, numbers or texts, which are no entities."""
+    if not literals:
+        return ()
+    number = literals.total()
+    relations = [name for name, _ in literals.most_common(_RELATIONS_TOLD)]
+    more = len(literals) - len(relations)
+    told = ", ".join(relations) + (f" and {more:,} more relations" if more else "")
+    return (
+        f"{path}: {number:,} triple{'' if number == 1 else 's'} with a literal left out, of {told}",
     )
 
 

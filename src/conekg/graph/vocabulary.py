@@ -323,6 +323,11 @@ class Vocabulary:
         label = self.relations.label(relation_id >> 1)
         return f"^{label}" if relation_id & 1 else label
 
+    def relation_title(self, relation_id: int) -> str:
+        """The label of a relation id, with its name where others have that label too."""
+        title = self.relations.title(relation_id >> 1)
+        return f"^{title}" if relation_id & 1 else title
+
     def relation_id(self, text: str) -> int:
         """The id of `name` or `^name`; a unique label does as well as a name."""
         inverse = text.startswith("^")

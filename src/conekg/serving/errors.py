@@ -140,7 +140,7 @@ def _hint_of(error: ConeKGError) -> str | None:
 def describe_invalid(details: Sequence[Any]) -> ErrorBody:
     """What a client is told about a request that does not fit its schema."""
     problems = [
-        f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}{_value_of(detail)}"
+        f"{'.'.join(map(str, detail['loc']))}: {_fault_of(detail)}{_value_of(detail)}"
         for detail in list(details)[:5]
     ]
     return ErrorBody(
@@ -149,6 +149,13 @@ def describe_invalid(details: Sequence[Any]) -> ErrorBody:
         message="; ".join(problems) or "the request does not fit its schema",
         hint="GET /openapi.json describes every request",
     )
+
+
+def _fault_of(detail: Mapping[str, Any]) -> str:
+    """What is wrong, in our words where the framework's do not say what was meant."""
+    if detail.get("type") == "extra_forbidden":
+        return f"no such {'parameter' if detail['loc'][0] == 'query' else 'field'} here"
+    return str(detail["msg"])
 
 
 def _value_of(detail: Mapping[str, Any]) -> str:

@@ -95,7 +95,7 @@ def create_app(
         can_negate=answerer.model.can_negate,
         calibrated=answerer.calibration is not None,
         examples=list(examples),
-        limits={name: float(value) for name, value in asdict(limits).items()},
+        limits=asdict(limits),
     )
 
     @asynccontextmanager

@@ -319,7 +319,7 @@ class AboutResponse(Response):
     can_negate: bool
     calibrated: bool
     examples: list[Example]
-    limits: dict[str, float]
+    limits: dict[str, int | float]
 
 
 class HealthResponse(Response):

@@ -1,7 +1,7 @@
 // <ck-answers>: the ranked answers. Known and predicted differ in sign, word and line, not only
 // in colour.
 
-import { announce, html, svg } from "/static/dom.js";
+import { announce, html, svg } from "./dom.js";
 
 const FILTERS = [
   ["", "all"],

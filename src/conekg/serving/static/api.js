@@ -68,15 +68,15 @@ async function request(path, { body, signal } = {}) {
   );
 }
 
-export const about = () => request("/api/about");
-export const relations = () => request("/api/relations");
-export const parse = (body, signal) => request("/api/parse", { body, signal });
-export const ask = (body, signal) => request("/api/ask", { body, signal });
-export const explain = (body, signal) => request("/api/explain", { body, signal });
-export const cones = (body, signal) => request("/api/cones", { body, signal });
+export const about = () => request("api/about");
+export const relations = () => request("api/relations");
+export const parse = (body, signal) => request("api/parse", { body, signal });
+export const ask = (body, signal) => request("api/ask", { body, signal });
+export const explain = (body, signal) => request("api/explain", { body, signal });
+export const cones = (body, signal) => request("api/cones", { body, signal });
 
 /** Entities whose name begins with `prefix`. */
 export function entities(prefix, limit = 8, signal) {
   const search = new URLSearchParams({ prefix, limit });
-  return request(`/api/entities?${search}`, { signal });
+  return request(`api/entities?${search}`, { signal });
 }

@@ -2,11 +2,11 @@
 // relation, join it with another set, or negate it. The drawing shows the typed text; while that
 // cannot be read, it waits, because a change of the drawing would take the place of the text.
 
-import { Completion } from "/static/completion.js";
-import { drawTree } from "/static/diagram.js";
-import { announce, html } from "/static/dom.js";
-import { entitiesLike, relationsLike } from "/static/names.js";
-import * as trees from "/static/tree.js";
+import { Completion } from "./completion.js";
+import { drawTree } from "./diagram.js";
+import { announce, html } from "./dom.js";
+import { entitiesLike, relationsLike } from "./names.js";
+import * as trees from "./tree.js";
 
 const WORDS = { and: "and", or: "or", not: "not", all: "everything" };
 const readable = (text) => (text ?? "").replaceAll("_", " ");

@@ -1,7 +1,7 @@
 // A field with a list of suggestions below it, by the ARIA combobox pattern.
 // What is suggested and what choosing does are the owner's business.
 
-import { html } from "/static/dom.js";
+import { html } from "./dom.js";
 
 let lists = 0;
 

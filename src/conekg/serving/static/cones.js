@@ -1,6 +1,6 @@
 // <ck-cones>: a polar picture of some of the query's sector-cones, the answer's angle in each.
 
-import { html, svg } from "/static/dom.js";
+import { html, svg } from "./dom.js";
 
 const RADIUS = 40;
 

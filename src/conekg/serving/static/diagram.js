@@ -3,7 +3,7 @@
 // { text, shape: "pill" | "dot" | "word" | "goal", tone, edge: { text, tone }, title, children,
 //   onselect, selected }.
 
-import { svg } from "/static/dom.js";
+import { svg } from "./dom.js";
 
 const GLYPH = 7.3; // the width of an average letter at the diagram's type size
 const BOLD_GLYPH = 8.8; // the same in the weight of an answer

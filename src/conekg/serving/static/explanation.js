@@ -1,7 +1,7 @@
 // <ck-explanation>: the path that leads to an answer, each step a fact of the graph or a guess.
 
-import { drawTree } from "/static/diagram.js";
-import { html } from "/static/dom.js";
+import { drawTree } from "./diagram.js";
+import { html } from "./dom.js";
 
 const KINDS = {
   fact: ["✓", "fact", "stands in the graph"],

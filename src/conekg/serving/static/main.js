@@ -1,14 +1,14 @@
 // The page: what happens when. Components announce, this module asks the server and shows.
 
-import "/static/answers.js";
-import "/static/builder.js";
-import "/static/cones.js";
-import "/static/explanation.js";
-import "/static/notice.js";
-import "/static/question.js";
-import "/static/reading.js";
-import * as api from "/static/api.js";
-import { debounce, html } from "/static/dom.js";
+import "./answers.js";
+import "./builder.js";
+import "./cones.js";
+import "./explanation.js";
+import "./notice.js";
+import "./question.js";
+import "./reading.js";
+import * as api from "./api.js";
+import { debounce, html } from "./dom.js";
 
 const PAGE_OF_ANSWERS = 10;
 const ABOUT_THE_TEXT = new Set([
@@ -262,6 +262,7 @@ async function start() {
       `${about.graph} · ${about.num_entities.toLocaleString("en")} entities · ` +
       `${about.num_facts.toLocaleString("en")} facts · ${about.model} in ${about.dimensions} dimensions`;
     part("ck-examples").show(about.examples);
+    question.example = about.examples[0]?.query ?? "";
     state.mostAnswers = about.limits.top_k;
   } catch (error) {
     report("about", error, start);

@@ -1,6 +1,6 @@
 // The names of the graph, for completion: entities by prefix from the server, relations all at once.
 
-import * as api from "/static/api.js";
+import * as api from "./api.js";
 
 let known = null;
 

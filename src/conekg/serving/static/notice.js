@@ -1,7 +1,7 @@
 // <ck-notice>: what stands between the reader and an answer, and what to do about it.
 
-import { useKey } from "/static/api.js";
-import { announce, html } from "/static/dom.js";
+import { useKey } from "./api.js";
+import { announce, html } from "./dom.js";
 
 class Notice extends HTMLElement {
   connectedCallback() {

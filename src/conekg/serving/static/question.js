@@ -1,8 +1,8 @@
 // <ck-question>: the text of the question, completed while it is typed, and the Ask button.
 
-import { Completion } from "/static/completion.js";
-import { announce, html } from "/static/dom.js";
-import { entitiesLike, relationsLike } from "/static/names.js";
+import { Completion } from "./completion.js";
+import { announce, html } from "./dom.js";
+import { entitiesLike, relationsLike } from "./names.js";
 
 const BARE = /\^?[\p{L}\p{M}\p{N}_\-/:#@$%+~]*$/u; // what needs no quotes
 const SPARQL = /^\s*(PREFIX|BASE|SELECT|ASK)\s+[^\s.&|∧∨]/i; // entities may be called so too
@@ -40,11 +40,15 @@ const ADDRESS = /^(https?:\/\/|urn:(?!conekg:))[^\0-\x20<>"{}|\\^`]+$/;
 export const asIri = (name) => (ADDRESS.test(name) ? name : `urn:conekg:${encodeURIComponent(name)}`);
 
 class Question extends HTMLElement {
+  /** A question that can be asked here, shown while the field is empty. */
+  set example(text) {
+    this.field.placeholder = text;
+  }
+
   connectedCallback() {
     this.field = html("textarea", {
       id: "question",
       rows: 1,
-      placeholder: "France.borders & !Germany.borders",
       "aria-describedby": "question-error",
       enterkeyhint: "go",
     });

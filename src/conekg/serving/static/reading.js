@@ -1,6 +1,6 @@
 // <ck-reading>: the question in plain words and as a formula. <ck-examples>: where to start.
 
-import { announce, html } from "/static/dom.js";
+import { announce, html } from "./dom.js";
 
 class Reading extends HTMLElement {
   /** Show how the question was understood; null invites to ask. */

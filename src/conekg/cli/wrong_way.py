@@ -1,0 +1,30 @@
+"""What `conekg ask` says where a question follows a relation against all facts of its entity.
+
+`France.country` is a question like any other, and its answers are guesses; who wrote it may
+have meant `France.^country`.
+"""
+
+from __future__ import annotations
+
+from conekg.graph.knowledge_graph import KnowledgeGraph, Split
+from conekg.query.render import render_query
+from conekg.query.tree import Anchor, Project, Query, subtrees
+
+
+def wrong_way_notes(query: Query, graph: KnowledgeGraph, known: Split) -> list[str]:
+    """A note for each step from an entity that its known facts only take the other way."""
+    facts = graph.adjacency(known)
+    notes = []
+    for node in subtrees(query):
+        match node:
+            case Project(Anchor(entity_id) as anchor, relation_id):
+                turned = len(facts.neighbors(entity_id, relation_id ^ 1))
+                if turned and not len(facts.neighbors(entity_id, relation_id)):
+                    other = render_query(Project(anchor, relation_id ^ 1), graph.vocabulary)
+                    notes.append(
+                        f"no known fact goes by {render_query(node, graph.vocabulary)}, "
+                        f"{turned:,} by {other}: was that meant?"
+                    )
+            case _:
+                pass
+    return list(dict.fromkeys(notes))
