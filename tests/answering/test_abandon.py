@@ -73,8 +73,11 @@ def test_abandoning_finds_what_the_full_scan_finds(geometry: Geometry, data: st.
     table = ScanTable(points, geometry, 0.02)
     found = table.nearest(first, second, counts, skip)
     full = table.nearest(first, second, counts, skip, abandon=False)
+    everybody = table.nearest(first, second, [len(points)] * rows, skip)
     for row in range(rows):
         assert same(found[row], full[row])
+        # Fewer are the first of more: of equals, those of the lowest ids.
+        assert found[row].entity_ids.tolist() == everybody[row].entity_ids[: counts[row]].tolist()
         check_row(geometry, points, first[row], second[row], counts[row], skip[row], found[row])
 
 
@@ -143,7 +146,8 @@ def test_bounds_leave_little_to_look_at() -> None:
     points, first, second = make("cone", 6000, 400, 3, seed=1)
     table = ScanTable(points, "cone", 0.02, bounded=True)
     found = table.nearest(first, second, [10] * 3, [NOBODY] * 3)
-    assert all(0 < nearest.looked_at < 0.2 for nearest in found)
+    # Those of the ten smallest bounds are looked at, and then the nearest at least.
+    assert all(20 / 6000 <= nearest.looked_at < 0.2 for nearest in found)
     many = table.nearest(first, second, [3000] * 3, [NOBODY] * 3)
     assert all(nearest.looked_at > 0.5 for nearest in many)
 

@@ -136,9 +136,10 @@ def test_a_graph_too_small_to_hold_queries_out_can_be_asked_all_the_same(tmp_pat
     assert result.outcome.finished
     assert result.calibration is None
     assert any(what == "to give answers no probabilities" for what, _ in heard.choices)
-    short = [what for what, _ in heard.choices if what.startswith("fewer valid queries")]
+    short = [what for what, _ in heard.choices if what.startswith("fewer ")]
     assert len(short) == 1, "one line a split, not one a shape"
-    assert "2p (0 of 5)" in short[0]
+    assert "3i (0 of 20), 2in (0 of 5)" in short[0]
+    assert ("no valid queries", "the graph has no valid facts") in heard.choices
     answer = Answerer.open(tmp_path / "run", device="cpu").ask("a.r", top_k=1)
     assert answer.answers[0].probability is None
 

@@ -73,6 +73,8 @@ def test_a_graph_without_held_out_facts_is_learnt_and_not_evaluated(tmp_path):
     result = conekg("fit", tmp_path / "graph", "--out", tmp_path / "run", *SMALL)
     assert result.exit_code == 0, result.output
     assert result.stdout == ""
+    assert "chose no valid queries: the graph has no valid facts\n" in result.stderr
+    assert "fewer valid queries" not in result.stderr
     assert "not evaluated: the graph has no test facts" in result.stderr
     assert "best valid" not in result.stderr
     assert "held out" not in result.stderr

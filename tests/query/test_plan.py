@@ -1,5 +1,7 @@
 """Plans, run by an interpreter whose values are query trees: what a plan computes is exact."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,10 @@ from conekg.query.plan import (
     IntersectStep,
     NegateStep,
     ProjectStep,
+    Rows,
     UniverseStep,
+    describe,
+    join_rows,
     plan_shapes,
 )
 from conekg.query.rewrite import union_free_branches
@@ -106,6 +111,86 @@ def test_equal_subtrees_of_a_group_are_computed_once(batch):
             case IntersectStep(operand_lists):
                 computed += sum(r.stop - r.start for r in operand_lists[0])
     assert computed == distinct
+
+
+def taken_by(step):
+    """The runs of rows that a step takes."""
+    match step:
+        case ProjectStep(rows, _) | NegateStep(rows):
+            return list(rows)
+        case IntersectStep(operand_lists):
+            return [rows for operands in operand_lists for rows in operands]
+    return []
+
+
+def rows_of(run):
+    return {(run.step, row) for row in range(run.start, run.stop)}
+
+
+@given(BATCHES)
+def test_pieces_are_all_rows_and_what_is_taken_is_whole_pieces(batch):
+    plan = plan_shapes(batch, cap=10_000)
+    runs = [run for step in plan.steps for run in taken_by(step)]
+    # The roots of the whole batch are taken together, so that neighbours are one slice.
+    runs += join_rows([root for branches in plan.roots for root in branches])
+    for place, pieces in enumerate(plan.outputs):
+        assert all(piece.step == place for piece in pieces)
+        ends = [end for piece in pieces for end in (piece.start, piece.stop)]
+        assert ends == sorted(ends)
+        assert ends[:1] in ([], [0])
+        assert ends[1:-1:2] == ends[2::2], "one begins where the one before ends"
+        whole = set().union(*map(rows_of, pieces))
+        wanted = [rows_of(run) for run in runs if run.step == place]
+        assert set().union(*wanted) == whole, "every row is of use"
+        for piece in pieces:
+            assert all(rows_of(piece) <= rows or not rows_of(piece) & rows for rows in wanted)
+        # No more cuts than that takes: each is where something taken begins or ends.
+        cuts = {end for run in runs if run.step == place for end in (run.start, run.stop)}
+        assert set(ends) <= cuts
+
+
+@given(st.lists(st.builds(Rows, st.integers(0, 1), st.integers(0, 2), st.integers(0, 3))))
+def test_joined_rows_are_the_same_rows_in_fewer_slices(rows):
+    rows = [run for run in rows if run.start <= run.stop]
+    joined = join_rows(rows)
+
+    def flat(runs):
+        return [(run.step, row) for run in runs for row in range(run.start, run.stop)]
+
+    assert flat(joined) == flat(rows)
+    assert all(run.start < run.stop for run in joined)
+    assert all(
+        (left.step, left.stop) != (right.step, right.start) for left, right in pairwise(joined)
+    )
+
+
+def test_most_steps_take_one_slice_of_an_earlier_one():
+    # Slices are read where they lie; each one more is a copy, forwards and backwards.
+    for name in ("3p", "2i", "3i", "ip", "pi", "2in", "3in", "inp", "pin", "pni", "2u", "up"):
+        plan = plan_shapes([(STRUCTURES[name], 4)])
+        for step in plan.steps:
+            wanted = len(step.operands) if isinstance(step, IntersectStep) else 1
+            assert len(taken_by(step)) <= wanted, name
+    plan = plan_shapes([(shape, 4) for shape in STRUCTURES.values()])
+    assert sum(len(taken_by(step)) for step in plan.steps) <= 25, "unordered they would be 40"
+
+
+def test_plans_in_words():
+    whole = Project(Universe(), 0)
+    shape = shape_of(And((whole, Not(Project(Anchor(0), 0)), Project(Anchor(0), 0))))
+    assert describe(plan_shapes([(STRUCTURES["1p"], 1)])) == ["embed 1 entity", "project 1 set"]
+    assert describe(plan_shapes([(shape, 1)])) == [
+        "embed 2 entities",
+        "embed the set of all entities",
+        "project 3 sets",
+        "complement 1 set",
+        "intersect 3 sets",
+    ]
+    assert describe(plan_shapes([(shape, 2)]))[2:] == [
+        "project 6 sets",
+        "complement 2 sets",
+        "intersect 3 sets, 2 times",
+    ]
 
 
 def test_all_structures_share_three_projections():

@@ -3,11 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.ragged import Ragged
 from conekg.query.shape import shape_of, slots_of
 from conekg.query.tree import Anchor, Query
-from conekg.sampling.answers import easy_and_hard, graphs_of
+from conekg.sampling.answers import easy_and_hard, graphs_of, subtract_answers
 from oracle import Oracle
 from strategies import graphs_with_queries
 
@@ -35,6 +37,24 @@ def test_easy_and_hard_by_the_oracle(case: tuple[KnowledgeGraph, Query]) -> None
     assert easy_and_hard_of(graph, "train", query) == (set(), answers[0])
     assert easy_and_hard_of(graph, "valid", query) == (answers[0], answers[1] - answers[0])
     assert easy_and_hard_of(graph, "test", query) == (answers[1], answers[2] - answers[1])
+
+
+@given(st.integers(0, 2**16), st.integers(0, 5))
+def test_answers_are_subtracted_row_by_row(seed: int, num_rows: int) -> None:
+    generator = np.random.default_rng(seed)
+    left, right = (
+        [set(generator.integers(0, 20, generator.integers(9)).tolist()) for _ in range(num_rows)]
+        for _ in range(2)
+    )
+    found = subtract_answers(as_ragged(left), as_ragged(right))
+    assert [set(found[row].tolist()) for row in range(len(found))] == [
+        more - less for more, less in zip(left, right, strict=True)
+    ]
+
+
+def as_ragged(rows: list[set[int]]) -> Ragged:
+    offsets = np.cumsum([0, *map(len, rows)])
+    return Ragged(offsets, np.array([x for row in rows for x in sorted(row)], dtype=np.int32))
 
 
 def test_an_answer_that_negation_takes_back_stays_easy(film_graph: KnowledgeGraph) -> None:

@@ -203,6 +203,17 @@ def test_a_graph_without_edges_gives_no_queries(film_graph: KnowledgeGraph) -> N
     assert [report.found for report in sampled.reports] == [0] * len(sampled.reports)
 
 
+def test_nothing_is_searched_for_where_nothing_is_held_out(random_graph: KnowledgeGraph) -> None:
+    edges = {split: random_graph.edges(split) for split in SPLITS}
+    edges["valid"] = np.empty((0, 3), np.int32)
+    graph = KnowledgeGraph("unsplit", random_graph.vocabulary, edges)
+    for split, attempts in (("train", True), ("valid", False), ("test", True)):
+        sampled = sample_query_set(graph, split, PLAIN, 0, shapes=FOURTEEN[1:], count=2)
+        assert all(bool(report.attempts) == attempts for report in sampled.reports)
+        assert len(sampled.query_set.blocks) == 13
+        assert bool(len(sampled.query_set)) == attempts
+
+
 def test_the_universe_and_negation_at_the_root_are_sampled(random_graph: KnowledgeGraph) -> None:
     shape = shape_of(And((Project(Universe(), 0), Not(Project(Anchor(0), 0)))))
     protocol = replace(PLAIN, cap=None, train_cap=None, train_negation_cap=None)

@@ -45,7 +45,12 @@ def test_bits_are_written_in_order_after_what_is_there(bits: int, count: int) ->
     assert out[:count].tolist() == [-1] * count
 
 
-some_entities = st.sets(st.integers(0, 199), max_size=3) | st.sets(st.integers(0, 199))
+# Drawn by a seed: of sets hypothesis prefers those that hold next to nothing.
+some_entities = st.builds(
+    lambda seed, size: set(np.random.default_rng(seed).choice(200, size, replace=False).tolist()),
+    st.integers(0, 2**20),
+    st.sampled_from([0, 1, 3, 60, 199, 200]),
+)
 
 
 def as_array(entities: set[int]) -> np.ndarray:

@@ -37,8 +37,11 @@ def test_a_workspace_has_a_row_a_set_and_a_spare() -> None:
 @njit
 def add_one(arrays):
     numbers, factor = borrowed(arrays)
-    numbers[:2] += factor
-    return numbers.sum()
+    total = 0
+    for place in range(len(numbers)):  # a loop: slices and sums take seconds to compile
+        numbers[place] += factor * (place < 2)
+        total += numbers[place]
+    return total
 
 
 def test_borrowed_arrays_are_the_same_arrays_and_are_left_as_counted() -> None:

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from conekg.graph.adjacency import build_adjacency
+from conekg.graph.adjacency import Adjacency, build_adjacency
 from conekg.graph.head_index import HeadIndex
 from conekg.symbolic.bitmaps import clear, mark, read_marks
 from conekg.symbolic.memory import borrowed, graph_arrays, make_workspace
@@ -55,24 +55,27 @@ def project(graph, work, heads, complement, relation):
 
 @pytest.mark.parametrize("is_indexed", [True, False])
 @pytest.mark.parametrize("complement", [True, False])
-@given(
-    seed=st.integers(0, 2**20),
-    num_edges=st.sampled_from([0, 5, 60, 3_000, 20_000]),
-    num_heads=st.sampled_from([0, 1, 2, 40, 699, 700]),
-)
-def test_every_way_finds_the_same_tails(
-    is_indexed: bool, complement: bool, seed: int, num_edges: int, num_heads: int
-) -> None:
+@settings(max_examples=8)  # of 30 sizes each: every way is cheapest for some of them
+@given(seed=st.integers(0, 2**20))
+def test_every_way_finds_the_same_tails(is_indexed: bool, complement: bool, seed: int) -> None:
     generator = np.random.default_rng(seed)
-    limits = (ENTITIES, 2, ENTITIES)
-    edges = generator.integers(0, limits, (num_edges, 3)).astype(np.int32)
-    edges[: num_edges // 3, 0] %= 9  # some heads have many tails
-    adjacency = build_adjacency(edges, ENTITIES, 2)
-    if not is_indexed:
-        adjacency = replace(adjacency)
-        none = np.zeros((0, 0))
-        adjacency.__dict__["head_index"] = HeadIndex(none.astype(np.uint64), none.astype(np.int32))
-    heads = np.sort(generator.choice(ENTITIES, num_heads, replace=False)).astype(np.int32)
+    for num_edges in (0, 5, 60, 3_000, 20_000):
+        edges = generator.integers(0, (ENTITIES, 2, ENTITIES), (num_edges, 3)).astype(np.int32)
+        edges[: num_edges // 3, 0] %= 9  # some heads have many tails
+        adjacency = build_adjacency(edges, ENTITIES, 2)
+        if not is_indexed:
+            adjacency = replace(adjacency)
+            none = np.zeros((0, 0))
+            index = HeadIndex(none.astype(np.uint64), none.astype(np.int32))
+            adjacency.__dict__["head_index"] = index
+        for num_heads in (0, 1, 2, 40, 699, 700):
+            heads = np.sort(generator.choice(ENTITIES, num_heads, replace=False)).astype(np.int32)
+            check_projection(adjacency, edges, heads, complement)
+
+
+def check_projection(
+    adjacency: Adjacency, edges: np.ndarray, heads: np.ndarray, complement: bool
+) -> None:
     work = make_workspace(ENTITIES, 1)
     pairs, by_marks, tails, tails_by_marks, size = project(
         graph_arrays(adjacency), work, heads, complement, 1

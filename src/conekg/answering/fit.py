@@ -310,7 +310,9 @@ def sample_queries(
             for report in sampled.reports
             if report.shortfall
         ]
-        if short:
+        if not len(graph.edges(split)):
+            events.chose(f"no {split} queries", f"the graph has no {split} facts")
+        elif short:
             events.chose(
                 f"fewer {split} queries than wanted of {', '.join(short)}",
                 "the graph does not hold more",
