@@ -315,6 +315,27 @@ def test_sector_cones_are_those_that_a_question_is_ranked_by(
         assert answer.member == (inside >= MEMBER_SHARE * 6)
 
 
+def test_a_branch_that_names_its_answer_shows_its_cones_to_no_other(
+    film_graph: KnowledgeGraph,
+) -> None:
+    """`(a.r & b) | c.s` is ranked by the cones of `a.r` for b alone, however near others are."""
+    answerer = make(film_graph)
+    first, second = Anchor(0).project(0), Anchor(1).project(2)
+
+    def axes(query: Query, entity_id: int) -> list[float]:
+        cones = sector_cones(answerer, query, entity_id, dimensions=range(6))
+        return [cone.axis for cone in cones]
+
+    by_first, by_second = (pytest.approx(axes(query, 0)) for query in (first, second))
+    near_first = [i for i in range(8) if axes(first | second, i) == by_first]
+    assert len(near_first) > 1
+    chosen = near_first[0]
+    named = (first & Anchor(chosen)) | second
+    assert axes(named, chosen) == by_first
+    for entity_id in near_first[1:]:
+        assert axes(named, entity_id) == by_second
+
+
 def test_cones_that_are_not_there_are_refused(film_graph: KnowledgeGraph) -> None:
     answerer, query = make(film_graph), Anchor(0).project(0)
     for dimension in (6, -1, 1.0, "0"):
