@@ -206,6 +206,17 @@ def test_whole_queries(text, path):
         ("SELECT ?x { ?x :r :a FILTER NOT EXISTS "
          "{ { ?x :s ?z } UNION { :b :s ?z } MINUS { ?x :t ?z } } }",
          "MINUS over a variable bound outside of EXISTS", "MINUS"),
+        ("SELECT ?x { ?x :r :a FILTER EXISTS "
+         "{ ?x :s ?z MINUS { ?z :t ?y MINUS { ?x :t ?y } } } }",
+         "MINUS over a variable bound outside of EXISTS", "MINUS"),
+        ("SELECT ?x { ?x :r :a FILTER EXISTS "
+         "{ ?x :s ?z MINUS { ?z :t :b FILTER EXISTS { ?z :s ?x } } } }",
+         "MINUS over a variable bound outside of EXISTS", "MINUS"),
+        ("SELECT ?x { ?x :r :a FILTER NOT EXISTS { ?x :s :b MINUS { ?y :t :b } } }",
+         "MINUS that shares no variable within EXISTS", "MINUS"),
+        ("SELECT ?x { ?x :r :a FILTER EXISTS "
+         "{ ?x :s ?z MINUS { ?z :t :b MINUS { ?y :t :b } } } }",
+         "MINUS that shares no variable within EXISTS", "MINUS"),
         ("SELECT ?x { :a :r ?x FILTER (?y != :b) }", "'?y' is compared but not bound", "?y"),
         ("SELECT ?x { { ?x :r :a } UNION { ?x :s ?y } FILTER (?y != :b) }",
          "'?y' is compared but not bound", "?y"),

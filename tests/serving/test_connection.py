@@ -120,11 +120,36 @@ def test_the_limit_of_a_head_is_told(start_server, answerer):
             assert error["kind"] == "head_too_large"
             assert "1000 bytes" in error["message"]
             assert error["hint"]
-        with connected(served) as slow:  # beyond it though the end has not come yet
-            slow.sendall(HEAD)
-            assert served.get("/health").status_code == 200  # so that what follows is read apart
-            slow.sendall(b"X-Long: " + b"a" * 1_000)
-            assert error_in(all_of(slow))["status"] == 431
+
+
+@pytest.mark.parametrize("before", [b"", HEAD + b"\r\n"])
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_a_head_beyond_the_limit_is_refused_before_its_end(start_server, answerer, pieces, before):
+    sent = [HEAD, b"X-Long: " + b"a" * 1_000]
+    with start_server(answerer, Limits(head_bytes=1_000)) as served, connected(served) as slow:
+        if before:
+            slow.sendall(before)
+            assert slow.recv(65_536).startswith(b"HTTP/1.1 200")
+        for piece in sent if pieces == 2 else [b"".join(sent)]:
+            slow.sendall(piece)
+            assert served.get("/health").status_code == 200  # so that each may be read apart
+        assert error_in(all_of(slow))["status"] == 431
+
+
+@pytest.mark.parametrize("cut", range(0, 900, 50))
+def test_a_read_that_two_requests_share_counts_for_neither_head(start_server, answerer, cut):
+    """Cut anywhere, two heads within the limit and a body beyond it are two requests."""
+    body = b"b" * 500
+    first = HEAD.replace(b"GET /health", b"POST /nowhere") + b"Content-Length: 500\r\n\r\n" + body
+    both = first + HEAD + b"X-Long: " + b"a" * 200 + b"\r\nConnection: close\r\n\r\n"
+    with start_server(answerer, Limits(head_bytes=400)) as served, connected(served) as client:
+        client.sendall(both[:cut])
+        assert served.get("/health").status_code == 200  # so that the two may be read apart
+        client.sendall(both[cut:])
+        told = all_of(client)
+    assert told.count(b"HTTP/1.1 ") == 2
+    assert told.count(b"HTTP/1.1 404") == 1
+    assert told.endswith(b'{"status":"ok"}')
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,8 @@ class Scope:
     """Bound outside of a (NOT) EXISTS block this scope belongs to."""
     doubtful: frozenset[str] = frozenset()
     """Names that outer solutions bind only sometimes."""
+    hidden: dict[str, Span] = field(default_factory=dict)
+    """Names bound outside of EXISTS, and the MINUS within it that this scope belongs to."""
     created: list[Variable] = field(default_factory=list)
 
     def create(self, name: str, span: Span) -> Variable:
@@ -169,15 +171,16 @@ class PatternReader:
         inner_scope = Scope(
             known={name: v for name, v in scope.known.items() if v in visible},
             doubtful=_doubtful(outer, scope),
+            hidden=scope.hidden
+            | {name: span for name, v in scope.known.items() if v in scope.inherited},
         )
         inner = self.read_group(part.graph, inner_scope)
-        outside = {name for name, v in scope.known.items() if v in scope.inherited}
-        if outside & set(inner_scope.known):
-            # Engines disagree: are bound variables constants there, or shared?
-            raise self._terms.unsupported("MINUS over a variable bound outside of EXISTS", span)
         shared = inner.possible & outer.possible
         if not shared <= inner.certain:
             raise self._terms.unsupported("MINUS over a variable bound in one branch only", span)
+        if not shared and inner_scope.hidden:
+            # Engines disagree here too: some share what is bound though neither side names it.
+            raise self._terms.unsupported("MINUS that shares no variable within EXISTS", span)
         if not shared:
             return outer  # nothing in common, so nothing is removed: unlike NOT EXISTS
         return outer.limited(_negated(self._closed(inner, inner_scope, span)))
@@ -189,6 +192,7 @@ class PatternReader:
             known={name: v for name, v in scope.known.items() if v in visible},
             inherited=visible,
             doubtful=_doubtful(outer, scope),
+            hidden=scope.hidden,
         )
         inner = self.read_group(expression.graph, inner_scope)
         return self._closed(inner, inner_scope, self._terms.keyword("EXISTS", expression))
@@ -348,6 +352,10 @@ class PatternReader:
     def _variable(self, node: Any, scope: Scope) -> Variable:
         name = str(node)
         span = self._source.variable(name)
+        if name in scope.hidden:
+            # Engines disagree: are bound variables constants there, or shared?
+            what = "MINUS over a variable bound outside of EXISTS"
+            raise self._terms.unsupported(what, scope.hidden[name])
         if name in scope.doubtful and name not in scope.known:
             raise self._source.error(
                 f"variable '?{name}' is bound in only one branch of a UNION, "

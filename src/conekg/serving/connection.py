@@ -28,7 +28,9 @@ class Connection(HttpToolsProtocol):
     _timer: TimerHandle | None = None
     _taking_timer: TimerHandle | None = None
     _is_in_head = False
+    _is_in_body = False
     _head_bytes = 0
+    _heads_in_read = 0
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
@@ -36,8 +38,9 @@ class Connection(HttpToolsProtocol):
         self._wait(self.limits.keep_alive_s)
 
     def data_received(self, data: bytes) -> None:
-        """Read on; a head is as large as what has come of it since the read it began in."""
-        is_more_of_it = self._is_in_head
+        """Read on; of a head counts all that has come, but for a read that it shares."""
+        is_shared = self._is_in_body
+        self._heads_in_read = int(self._is_in_head)
         self._unset_keepalive_if_required()
         try:
             self.parser.feed_data(data)
@@ -47,7 +50,7 @@ class Connection(HttpToolsProtocol):
         except httptools.HttpParserError:
             self._refuse(unreadable())
             return
-        if is_more_of_it and self._is_in_head:
+        if self._is_in_head and not is_shared and self._heads_in_read == 1:
             self._head_bytes += len(data)
             if self._head_bytes > self.limits.head_bytes:
                 self._refuse(too_large(self.limits))
@@ -56,19 +59,21 @@ class Connection(HttpToolsProtocol):
         """A request begins: its head has as long as a body has."""
         super().on_message_begin()
         self._is_in_head, self._head_bytes = True, 0
+        self._heads_in_read += 1
         self._wait(self.limits.timeout_s)
 
     def on_headers_complete(self) -> None:
         """The head is here, unless it is to be read again: from now on the gate keeps the time."""
         if self.parser.should_upgrade():
             return
-        self._is_in_head = False
+        self._is_in_head, self._is_in_body = False, True
         self._stop_waiting()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """The whole request is here, unless its head is to be read again."""
         if not self._is_in_head:
+            self._is_in_body = False
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
