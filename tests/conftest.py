@@ -35,7 +35,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 _RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("local", max_examples=50, deadline=None, suppress_health_check=_RELAXED)
-settings.register_profile("ci", parent=settings.get_profile("local"), max_examples=100)
+# The same examples whenever the same code is checked; new ones are searched for elsewhere.
+settings.register_profile(
+    "ci", parent=settings.get_profile("local"), max_examples=100, derandomize=True
+)
 # Every example may compile kernels of its own.
 settings.register_profile("gpu", parent=settings.get_profile("local"), max_examples=10)
 settings.register_profile("thorough", parent=settings.get_profile("local"), max_examples=3000)

@@ -97,6 +97,63 @@ def test_two_names_in_a_row_ask_for_quotes():
     assert caught.value.hint == 'a name with spaces needs quotes: "USA Oscar"'
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "directors of Oscar-winning films that are not American",
+        "  Which of France's directors, or of the USA's, won an Oscar?\n",
+        "Who won it?",
+        "France USA Oscar",
+        "Hvilke lande grænser op til Frankrig",
+    ],
+)
+def test_a_sentence_is_told_from_a_query(text):
+    with pytest.raises(QuerySyntaxError, match="in a notation, not in a sentence") as caught:
+        parse(text)
+    start, stop = caught.value.span
+    assert text[start:stop] == text.strip()
+    assert "ENTITY.RELATION" in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["won by France.won_by", "(won by France)", "France & won by it"])
+def test_several_words_within_a_query_are_no_sentence(text):
+    with pytest.raises((QuerySyntaxError, UnknownNameError)) as caught:
+        parse(text)
+    assert "sentence" not in caught.value.message
+
+
+@pytest.mark.parametrize("table", [["Isle of Man"], ["Q9676"]])
+def test_a_long_name_without_quotes_is_shown_with_them(table):
+    vocabulary = Vocabulary(NameTable("entity", table, ["Isle of Man"]), VOCABULARY.relations)
+    with pytest.raises(QuerySyntaxError, match="this name needs quotes") as caught:
+        parse_query(" Isle of Man ", vocabulary)
+    assert caught.value.span == (1, 12)
+    assert caught.value.hint == 'write "Isle of Man"'
+    assert parse_query('"Isle of Man"', vocabulary) == Anchor(0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["director.France", "?x: produced(director, ?x)", "SELECT ?x { :director :produced ?x }"],
+)
+def test_a_relation_in_the_place_of_an_entity_is_told(text):
+    with pytest.raises(UnknownNameError, match="unknown entity 'director'") as caught:
+        parse(text)
+    assert caught.value.hint == "it is the name of a relation, and here an entity is needed"
+    assert caught.value.suggestions == ()
+    assert text[slice(*caught.value.span)].removeprefix(":") == "director"
+
+
+@pytest.mark.parametrize(
+    "text", ["France.Marianne", "?x: Marianne(France, ?x)", "SELECT ?x { :France :Marianne ?x }"]
+)
+def test_an_entity_in_the_place_of_a_relation_is_told(text):
+    with pytest.raises(UnknownNameError, match="unknown relation 'Marianne'") as caught:
+        parse(text)
+    assert caught.value.hint == "it is the name of an entity, and here a relation is needed"
+    assert text[slice(*caught.value.span)].removeprefix(":") == "Marianne"
+
+
 def test_an_unknown_name_is_shown_in_its_line_with_a_guess():
     text = "France.won_by\n  & Frnce.director"
     with pytest.raises(UnknownNameError) as caught:

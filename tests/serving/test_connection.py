@@ -6,7 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -195,6 +195,19 @@ def test_an_offer_of_another_protocol_passes_no_limit(start_server, answerer):
     with start_server(answerer, Limits(head_bytes=1_000)) as served, connected(served) as client:
         client.sendall(HEAD + offer + b"X-Long: " + b"a" * 1_000 + b"\r\n\r\n")
         assert client.recv(65_536).startswith(b"HTTP/1.1 431")
+
+
+def test_clients_that_do_not_end_their_bodies_keep_nobody_out(start_server, answerer):
+    """What counts is what the server works on; these it only listens to."""
+    head = b"POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    limits = Limits(concurrent_requests=2, timeout_s=20)
+    with start_server(answerer, limits) as served, ExitStack() as stalled:
+        for _ in range(3):
+            client = stalled.enter_context(connected(served))
+            client.sendall(head + b"Content-Length: 9\r\nExpect: 100-continue\r\n\r\n")
+            assert client.recv(65_536).startswith(b"HTTP/1.1 100 ")  # it waits for the body
+        response = served.post("/api/ask", query="France.borders", top_k=3)
+        assert response.status_code == 200, response.text
 
 
 def test_a_client_that_takes_none_of_its_answers_is_given_up(start_server, answerer):

@@ -167,8 +167,11 @@ def test_a_question_is_answered_and_an_answer_explained(open_page):
     expect(verdict).to_contain_text("enough" if inside >= 5 / 8 * dimensions else "too few")
 
 
-def test_the_page_works_behind_a_path_of_a_proxy(browser, served):
+@pytest.fixture
+def behind_a_proxy(browser, served):
+    """A page that sees the server below /kg/ alone, and the addresses that it asked for."""
     page = browser.new_page()
+    page.set_default_timeout(20_000)
     passed_on = []
 
     def pass_on(route):
@@ -178,11 +181,29 @@ def test_the_page_works_behind_a_path_of_a_proxy(browser, served):
 
     page.route("**/*", lambda route: route.abort())
     page.route("**/kg/**", pass_on)
+    yield page, passed_on
+    page.close()
+
+
+def test_the_page_works_behind_a_path_of_a_proxy(behind_a_proxy, served):
+    page, passed_on = behind_a_proxy
     page.goto(f"{served.url}/kg/")
     ask(page, "France.borders")
     assert f"{served.url}/api/ask" in passed_on
     assert page.get_by_role("link", name="HTTP API").evaluate("link => link.pathname") == "/kg/docs"
-    page.close()
+
+
+def test_the_api_can_be_tried_behind_a_path_of_a_proxy(behind_a_proxy, served):
+    page, passed_on = behind_a_proxy
+    page.goto(f"{served.url}/kg/docs")
+    page.get_by_text("/health").first.click()
+    page.get_by_role("button", name="Try it out").click()
+    page.get_by_role("button", name="Execute", exact=True).click()
+    expect(page.locator(".request-url")).to_contain_text(f"{served.url}/kg/health")
+    expect(page.locator(".live-responses-table .response-col_status").last).to_have_text("200")
+    assert passed_on[-1] == f"{served.url}/health"
+    page.goto(f"{served.url}/kg/redoc")
+    expect(page.get_by_text("Ranked answers of a query").first).to_be_visible()
 
 
 def test_the_empty_field_shows_a_question_of_this_graph(open_page, served):

@@ -196,6 +196,10 @@ class NameTable:
         """The id whose name is exactly `text`, if there is one."""
         return next((i for i in self._spelled_like(text) if self.name(i) == text), None)
 
+    def knows(self, text: str) -> bool:
+        """Whether `text` is the name or a label of anything here."""
+        return any(text in (self.name(i), self.label(i)) for i in self._spelled_like(text))
+
     def id_of(self, text: str) -> int:
         """The id of a name, or of a label that only one id has; case matters in both.
 

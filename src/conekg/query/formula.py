@@ -196,7 +196,7 @@ class _FormulaReader:
         inverse = stream.accept("^") is not None
         if stream.next.kind not in ("name", "quoted"):
             raise stream.surprise("a relation")
-        relation_id = 2 * stream.look_up(self._vocabulary.relations, stream.take()) + inverse
+        relation_id = 2 * stream.look_up("relation", self._vocabulary, stream.take()) + inverse
         stream.expect("(", "'(' after the relation")
         head = self._term()
         stream.expect(",", "',' between the two terms of a relation")
@@ -229,6 +229,6 @@ class _FormulaReader:
                     hint=f"introduce it with 'exists {token.text}.'",
                 )
             case "name" | "quoted":
-                return stream.look_up(self._vocabulary.entities, stream.take())
+                return stream.look_up("entity", self._vocabulary, stream.take())
             case _:
                 raise stream.surprise("a variable or an entity")

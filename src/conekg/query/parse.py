@@ -21,11 +21,11 @@ from __future__ import annotations
 
 import re
 
-from conekg.errors import ConfigError
+from conekg.errors import ConfigError, QuerySyntaxError
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.formula import read_formula
 from conekg.query.sparql import parse_sparql
-from conekg.query.tokens import TokenStream, check_depth
+from conekg.query.tokens import TokenStream, check_depth, check_text, quote
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, depth
 
 MAX_LENGTH = 10_000
@@ -48,6 +48,9 @@ _SPARQL = re.compile(
           (\s*+ [{<] | \s++ (?! [.&|∧∨]) [^"'{<]*+ [{<]) )""",
     re.IGNORECASE | re.VERBOSE,
 )
+
+# Three words or more without a sign between them, which no path and no formula has.
+_SENTENCE = re.compile(r"\w[\w'’-]*+(?:[,;]?+\s++\w[\w'’-]*+){2,}+\s*+[.?!]?+")
 
 
 def parse_query(
@@ -79,6 +82,8 @@ def parse_query(
     if _SPARQL.match(text):
         query = parse_sparql(text, vocabulary, max_length=max_length, max_depth=max_depth)
     else:
+        check_text(text, max_length)
+        _refuse_sentence(text, vocabulary)
         stream = TokenStream(text, max_length=max_length, max_depth=max_depth)
         if stream.next.kind == "variable":
             query = read_formula(stream, vocabulary)
@@ -86,6 +91,22 @@ def parse_query(
             query = _PathReader(stream, vocabulary).read()
     check_depth(depth(query), max_depth)
     return query
+
+
+def _refuse_sentence(text: str, vocabulary: Vocabulary) -> None:
+    """Say of plain language, or of a long name without quotes, how it is written instead."""
+    words = text.strip()
+    if not _SENTENCE.fullmatch(words):
+        return
+    start = text.index(words)
+    message = "questions are asked in a notation, not in a sentence"
+    hint = (
+        "write an entity and the relations to follow, ENTITY.RELATION, with '&', '|' and '!' "
+        "for and, or and not; a name of several words needs quotes"
+    )
+    if vocabulary.entities.knows(words):
+        message, hint = "this name needs quotes", f"write {quote(words)}"
+    raise QuerySyntaxError(message, text=text, span=(start, start + len(words)), hint=hint)
 
 
 class _PathReader:
@@ -133,7 +154,7 @@ class _PathReader:
         stream = self._stream
         match stream.next.kind:
             case "name" | "quoted":
-                return Anchor(stream.look_up(self._vocabulary.entities, stream.take()))
+                return Anchor(stream.look_up("entity", self._vocabulary, stream.take()))
             case "*":
                 stream.take()
                 return Universe()
@@ -152,4 +173,4 @@ class _PathReader:
         inverse = stream.accept("^") is not None
         if stream.next.kind not in ("name", "quoted"):
             raise stream.surprise("a relation")
-        return 2 * stream.look_up(self._vocabulary.relations, stream.take()) + inverse
+        return 2 * stream.look_up("relation", self._vocabulary, stream.take()) + inverse

@@ -15,10 +15,10 @@ from rdflib.term import BNode, Literal, URIRef
 from rdflib.term import Variable as VariableName
 
 from conekg.errors import QuerySyntaxError, UnknownNameError
-from conekg.graph.vocabulary import NameTable, Vocabulary
+from conekg.graph.vocabulary import Vocabulary
 from conekg.query.iri import NAMESPACE, name_of_iri
 from conekg.query.sparql_source import Order, SparqlSource
-from conekg.query.tokens import Span, look_up
+from conekg.query.tokens import NameKind, Span, look_up
 
 _ESCAPE = re.compile(r"\\(.)")  # of a sign in a prefixed name
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -74,19 +74,20 @@ class Terms:
             span = partial(self.source.literal, name)
         else:
             name, span = name_of_iri(self.iri(node)), partial(self.span_of, node)
-        return self._look_up(self._vocabulary.entities, name, span)
+        return self._look_up("entity", name, span)
 
     def relation_id(self, node: Any) -> int:
         """The relation that an IRI names."""
         name = name_of_iri(self.iri(node))
-        return 2 * self._look_up(self._vocabulary.relations, name, partial(self.span_of, node))
+        return 2 * self._look_up("relation", name, partial(self.span_of, node))
 
-    def _look_up(self, table: NameTable, name: str, span: Callable[[], Span]) -> int:
+    def _look_up(self, kind: NameKind, name: str, span: Callable[[], Span]) -> int:
         """The id of a name; where it stands is searched for only if it is unknown."""
+        names = self._vocabulary
         try:
-            return table.id_of(name)
+            return (names.entities if kind == "entity" else names.relations).id_of(name)
         except UnknownNameError:
-            return look_up(table, name, self.source.text, span())
+            return look_up(kind, names, name, self.source.text, span())
 
     def span_of(self, node: Any) -> Span:
         """Where a node that is an IRI is written."""

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from conekg.errors import QuerySyntaxError, QueryTooLargeError, UnknownNameError
-from conekg.graph.vocabulary import NameTable
+from conekg.graph.vocabulary import Vocabulary
 
 Span = tuple[int, int]
 Kind = Literal[
     "name", "quoted", "variable", ".", "&", "|", "!", "(", ")", "^", "*", ",", ":", "=", "end"
 ]
+NameKind = Literal["entity", "relation"]
 
 _SIGNS: dict[str, Kind] = {
     ".": ".", "&": "&", "|": "|", "!": "!", "(": "(", ")": ")", "^": "^", "*": "*",
@@ -33,6 +34,10 @@ _PLAIN_QUOTED = re.compile(r"""\"([^"\\]*)\"|'([^'\\]*)'""")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _ESCAPED = {value: name for name, value in _ESCAPES.items()}
+_MISPLACED: dict[NameKind, str] = {
+    "entity": "it is the name of a relation, and here an entity is needed",
+    "relation": "it is the name of an entity, and here a relation is needed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,23 +220,29 @@ class TokenStream:
         """Note that the reader is back one level up."""
         self._depth -= 1
 
-    def look_up(self, table: NameTable, token: Token) -> int:
+    def look_up(self, kind: NameKind, vocabulary: Vocabulary, token: Token) -> int:
         """The id of the name a token holds; an unknown name is reported where it stands."""
-        return look_up(table, token.text, self.text, token.span)
+        return look_up(kind, vocabulary, token.text, self.text, token.span)
 
 
-def look_up(table: NameTable, name: str, text: str, span: Span) -> int:
+def look_up(kind: NameKind, vocabulary: Vocabulary, name: str, text: str, span: Span) -> int:
     """The id of a name that stands at `span` in `text`, which an error points to."""
+    table, other = vocabulary.entities, vocabulary.relations
+    if kind == "relation":
+        table, other = other, table
     try:
         return table.id_of(name)
     except UnknownNameError as error:
+        suggestions, hint = error.suggestions, error.extra_hint
+        if error.bare_message is None and other.knows(name):
+            suggestions, hint = (), _MISPLACED[kind]
         raise UnknownNameError(
             error.kind,
             error.name,
-            suggestions=error.suggestions,
+            suggestions=suggestions,
             span=span,
             text=text,
-            hint=error.extra_hint,
+            hint=hint,
             message=error.bare_message,
         ) from None
 

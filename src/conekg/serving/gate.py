@@ -130,6 +130,7 @@ class Gate:
         if not is_api:
             await self._app(scope, receive, send)
             return
+        body = await self._read_body(scope, receive)  # whose sender may be slow: before it counts
         if self._metrics.in_flight >= self._limits.concurrent_requests:
             raise ServerBusyError(
                 f"the server is working on {self._metrics.in_flight} requests",
@@ -137,7 +138,6 @@ class Gate:
             )
         self._metrics.in_flight += 1
         try:
-            body = await self._read_body(scope, receive)
             await self._app(scope, _replay(body, receive), send)
         finally:
             self._metrics.in_flight -= 1

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.docs import get_redoc_html, get_swagger_ui_html
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse
 from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
@@ -118,6 +119,9 @@ def create_app(
             publishing.cancel()
 
     app: FastAPI = FastAPIOffline(
+        docs_url=None,  # `_add_page` makes them: their addresses are to count from the page's own
+        redoc_url=None,
+        servers=[{"url": "./", "description": "where this description is"}],
         title="conekg",
         version=about.version,
         summary="Answers first-order logical questions over an incomplete knowledge graph.",
@@ -227,6 +231,30 @@ def _add_page(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(STATIC / "index.html")
+
+    # Below the path of a proxy, only relative addresses lead anywhere.
+    swagger = get_swagger_ui_html(
+        openapi_url="openapi.json",
+        title=f"{app.title} - HTTP API",
+        swagger_js_url="static-offline-docs/swagger-ui-bundle.js",
+        swagger_css_url="static-offline-docs/swagger-ui.css",
+        swagger_favicon_url="static-offline-docs/favicon.png",
+    )
+    redoc = get_redoc_html(
+        openapi_url="openapi.json",
+        title=f"{app.title} - HTTP API",
+        redoc_js_url="static-offline-docs/redoc.standalone.js",
+        redoc_favicon_url="static-offline-docs/favicon.png",
+        with_google_fonts=False,
+    )
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return swagger
+
+    @app.get("/redoc", include_in_schema=False)
+    async def other_docs() -> Response:
+        return redoc
 
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
 

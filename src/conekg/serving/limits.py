@@ -40,7 +40,8 @@ class Limits:
     head_bytes: int = 65_536
     """Bytes of the address and the headers of a request."""
     concurrent_requests: int = 256
-    """API requests being worked on at once; one more is answered 503 with Retry-After."""
+    """API requests being worked on at once, from when their bodies are here; one more is answered
+    503 with Retry-After."""
     batch_queries: int = 64
     """Queries scored together; larger batches answer more a second and keep each waiting."""
     gather_s: float = 0.02
