@@ -916,6 +916,37 @@ def test_a_question_is_built_with_the_keyboard_alone(open_page):
     expect(page.locator("[data-tool=not]")).to_be_focused()
 
 
+def test_enter_takes_what_the_text_asks_for_and_not_what_is_still_shown(open_page):
+    page = open_page()
+    field, options = page.get_by_label("Ask the graph"), page.get_by_role("option")
+    press, waiting = page.keyboard.press, []
+    page.route("**/api/entities?prefix=Franc*", lambda route: waiting.append(route))
+
+    page.locator("[data-tool=start]").click()
+    page.keyboard.type("F")
+    expect(options.first).to_contain_text("Fa")
+    page.keyboard.type("ranc")
+    press("Enter")  # the list is still of the first letter
+    expect(options.first).to_contain_text("Fa")
+    expect(page.locator("#pick-entity")).to_have_value("Franc")
+    for route in waiting:
+        route.continue_()
+    expect(page.locator("#pick-entity")).to_have_value("France")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(field).to_have_value("France")
+
+    waiting.clear()
+    field.fill("")
+    field.press_sequentially("F")
+    expect(options.first).to_contain_text("Fa")
+    press("ArrowDown")
+    page.keyboard.type("ranc")
+    expect(options.first).to_contain_text("Fa")
+    press("Enter")  # asks what is written, which is no question
+    expect(field).to_have_value("Franc")
+    expect(page.locator("#question-error")).to_contain_text("unknown entity 'Franc'")
+
+
 NAMES = ["x" * 300, 'He said "<b>no</b>" & left; \\ it\'s', "😀😀", "Bea"]
 
 

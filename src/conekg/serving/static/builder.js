@@ -276,11 +276,14 @@ function picker(label, kind, optional = false) {
     state.chosen = null;
     input.setCustomValidity("");
   });
-  // Enter on a finished word takes its first completion.
-  input.addEventListener("keydown", (event) => {
+  // Enter on a finished word takes its first completion, once the list is of that word.
+  input.addEventListener("keydown", async (event) => {
     if (event.key !== "Enter" || state.chosen || !state.completion.isOpen) return;
     event.preventDefault();
-    state.completion.take(0);
+    const { completion } = state;
+    const typed = input.value;
+    while (completion.isStale) await completion.settled;
+    if (input.value === typed && completion.isOpen) completion.take(Math.max(completion.active, 0));
   });
   state.row = html(
     "div",

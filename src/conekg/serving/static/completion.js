@@ -17,6 +17,9 @@ export class Completion {
     this.items = [];
     this.active = -1;
     this.pending = null;
+    /** Resolved when the list is what the field's text asks for. */
+    this.settled = Promise.resolve();
+    this.isStale = false;
     this.list = html("ul", {
       class: "completions",
       id: `completions-${(lists += 1)}`,
@@ -42,10 +45,15 @@ export class Completion {
     return !this.list.hidden;
   }
 
-  /** Ask for suggestions again and show them. */
-  async refresh() {
+  /** Ask for suggestions again and show them; until then, those shown are of an earlier text. */
+  refresh() {
     this.pending?.abort();
-    const turn = (this.pending = new AbortController());
+    this.pending = new AbortController();
+    this.isStale = true;
+    this.settled = this.replace(this.pending);
+  }
+
+  async replace(turn) {
     let items;
     try {
       items = await this.suggest(turn.signal);
@@ -53,7 +61,9 @@ export class Completion {
       // No suggestions is a fair answer here; the question itself will report what is wrong.
       items = [];
     }
-    if (!turn.signal.aborted && document.activeElement === this.field) this.show(items);
+    if (turn.signal.aborted) return;
+    this.isStale = false;
+    if (document.activeElement === this.field) this.show(items);
   }
 
   show(items) {
@@ -86,6 +96,7 @@ export class Completion {
 
   close() {
     this.pending?.abort();
+    this.isStale = false;
     this.show([]);
   }
 
@@ -118,6 +129,8 @@ export class Completion {
       event.preventDefault();
       event.stopPropagation();
       this.close();
+    } else if (this.isStale) {
+      return; // nobody means to take what the text no longer asks for
     } else if (event.key === "Tab" && !event.shiftKey && this.active >= 0) {
       event.preventDefault();
       this.take(this.active);
