@@ -86,6 +86,7 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
     [
         (("--shapes", "2inn"), "'2inn' is no shape"),
         (("--shapes", "(e.r &"), "is no shape"),
+        (("--shapes", "e.r.^r"), "'e.r.^r' has a '^'; leave it out"),
         (("--preset", "nell"), "unknown preset 'nell'"),
         (("--cap", "many"), "--cap is 'many'; a number from 1, or none"),
         (("--train-cap", "0"), "--train-cap is '0'"),

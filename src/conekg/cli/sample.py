@@ -20,7 +20,7 @@ from conekg.graph.benchmarks import benchmark_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import parse_query
-from conekg.query.shape import STRUCTURES, Shape, shape_of
+from conekg.query.shape import STRUCTURES, Shape, shape_of, slots_of
 from conekg.sampling.protocol import PRESETS, SamplingProtocol
 from conekg.sampling.query_set import check_replaceable, save_query_set
 
@@ -130,7 +130,7 @@ def _shape(text: str) -> Shape:
         return STRUCTURES[name]
     letters = Vocabulary(NameTable("entity", ["e"]), NameTable("relation", ["r"]))
     try:
-        return shape_of(parse_query(name, letters))
+        query = parse_query(name, letters)
     except ConeKGError as error:
         raise ConfigError(
             f"{name!r} is no shape; named are {', '.join(STRUCTURES)}, and others are written "
@@ -138,6 +138,13 @@ def _shape(text: str) -> Shape:
             key="shapes",
             suggestions=tuple(get_close_matches(name, STRUCTURES)),
         ) from error
+    if any(slots_of(query)[1]):  # an odd id: an inverse
+        raise ConfigError(
+            f"the shape {name!r} has a '^'; leave it out, since relations are drawn in both "
+            "directions alike",
+            key="shapes",
+        )
+    return shape_of(query)
 
 
 def _protocol(
