@@ -205,9 +205,15 @@ def experiment_section(path: Path, said: set[str]) -> str:
     if (ROOT / "docs" / "images" / picture).is_file():
         parts.append(f"![What `conekg reproduce {name} --picture` draws](images/{picture})")
     parts += [found["why"]] if "why" in found else []
-    # What a run is stands in its section; whose numbers are shown, in the table.
-    known = ("ConE (", "The paper has no numbers")
-    fresh = [note for note in notes if note not in said and not note.startswith(known)]
+    # What a single run is stands in its section; whose numbers are shown, in the table.
+    alone = len({run for table in found["tables"] for run in runs_of(table)}) == 1
+    fresh = [
+        note
+        for note in notes
+        if note not in said
+        and not note.startswith("The paper has no numbers")
+        and not (alone and " with d = " in note)
+    ]
     said.update(fresh)
     if fresh:
         parts.append("\n".join(f"- {note}" for note in fresh))
@@ -229,7 +235,7 @@ def experiment_table(found: Mapping[str, Any], table: Mapping[str, Any]) -> str:
         if row["kind"] == "comparison"
     }
     lines = list[tuple[str, list[str]]]()
-    of_one_run = len({row["label"].partition(")")[0] for row in by_kind["ours"]}) == 1
+    of_one_run = len(runs_of(table)) == 1
     for row in by_kind["ours"]:
         label = short(row["label"]) if of_one_run else row["label"]
         lines.append((label, cells(row["values"], columns, digits)))
@@ -253,6 +259,11 @@ def experiment_table(found: Mapping[str, Any], table: Mapping[str, Any]) -> str:
     if not by_kind["paper"]:
         lines += other_data_sets(found["model"], table, digits)
     return markdown_table(corner(table), columns, lines)
+
+
+def runs_of(table: Mapping[str, Any]) -> set[str]:
+    """What tells our rows' runs apart: the beginnings of their labels, as `ConE (run`."""
+    return {row["label"].partition(")")[0] for row in table["rows"] if row["kind"] == "ours"}
 
 
 def corner(table: Mapping[str, Any]) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from threading import Event
+
 import httpx
 
 
-def ask_until_refused(client: httpx.Client, path: str) -> int:
+def ask_until_refused(client: httpx.Client, path: str, answered: Event) -> int:
     """Ask again and again until the server is gone; how many answers there were.
+
+    `answered` is set by the first.
 
     An AssertionError if a connection was torn: if a request got no answer on a connection that
     had carried one before and was not said to be closed. A connection that was never answered
@@ -23,4 +27,5 @@ def ask_until_refused(client: httpx.Client, path: str) -> int:
             raise AssertionError(f"torn after {answers} answers") from error
         assert response.status_code == 200
         answers += 1
+        answered.set()
         is_fresh = response.headers.get("connection") == "close"

@@ -42,6 +42,11 @@ def test_every_name_has_a_home(name: str) -> None:
     assert name in dir(conekg)
 
 
+def test_completion_offers_the_public_names_alone() -> None:
+    shown = {name for name in dir(conekg) if not name.startswith("_")}
+    assert shown == set(conekg.__all__) - {"__version__"}
+
+
 def test_the_version_is_that_of_the_package() -> None:
     assert conekg.__version__ == metadata.version("conekg")
 

@@ -2,12 +2,12 @@
 
 Inner code raises the fact; the command line and the server turn it into one
 message or one JSON object. A traceback therefore always means a bug of ours.
-This module imports nothing of ours, so that anything may import it.
+Of ours it imports only `lines`, so that anything may import it.
 """
 
 from __future__ import annotations
 
-import unicodedata
+from conekg.lines import columns
 
 
 class ConeKGError(Exception):
@@ -141,18 +141,11 @@ def located(message: str, text: str | None, span: tuple[int, int] | None) -> str
         place = column - first + len(before)
     else:
         shown, place = line, column
-    marker = "^" * max(1, sum(map(_columns, shown[place:end])))
+    marker = "^" * max(1, columns(shown[place:end]))
     # A tab stays one, so that the marker is as far to the right as what it marks.
-    space = "".join("\t" if sign == "\t" else " " * _columns(sign) for sign in shown[:place])
+    space = "".join("\t" if sign == "\t" else " " * columns(sign) for sign in shown[:place])
     return f"{message} at column {column + 1}\n  {shown}\n  {space}{marker}"
 
 
 _LONGEST_LINE = 160
 """Characters of a query's line that a message shows."""
-
-
-def _columns(sign: str) -> int:
-    """How many columns of a terminal a character takes."""
-    if unicodedata.combining(sign) or unicodedata.category(sign) in ("Cf", "Me", "Mn"):
-        return 0
-    return 2 if unicodedata.east_asian_width(sign) in ("F", "W") else 1

@@ -69,7 +69,9 @@ def test_abandoning_finds_what_the_full_scan_finds(geometry: Geometry, data: st.
     points = np.concatenate([points, points[copies]])
     ids = st.lists(st.integers(0, len(points) - 1), unique=True, max_size=len(points))
     skip = [np.array(sorted(data.draw(ids)), dtype=np.int32) for _ in range(rows)]
-    counts = [data.draw(st.integers(1, len(points) + 3)) for _ in range(rows)]
+    # More than there are, by far even, means all of them.
+    wishes = st.integers(0, len(points) + 3) | st.just(2**40)
+    counts = [data.draw(wishes, label="wanted") for _ in range(rows)]
     table = ScanTable(points, geometry, 0.02)
     found = table.nearest(first, second, counts, skip)
     full = table.nearest(first, second, counts, skip, abandon=False)
@@ -178,3 +180,10 @@ def test_spread_orders_dimensions() -> None:
     points = np.stack([generator.uniform(-w, w, 500) for w in (0.1, 3.0, 1.0)], axis=1)
     for geometry in GEOMETRIES:
         assert np.argsort(spread(points.astype(np.float32), geometry)).tolist() == [0, 2, 1]
+
+
+def test_spread_of_cones_is_how_far_two_entities_are_apart_in_the_mean() -> None:
+    angles = np.random.default_rng(1).uniform(0, (1.0, 3.0), (40, 2))
+    apart = 1 - np.cos(angles[:, None] - angles[None])
+    found = spread(angles.astype(np.float32), "cone")
+    np.testing.assert_allclose(found, apart.mean(axis=(0, 1)), rtol=1e-4)

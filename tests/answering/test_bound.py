@@ -74,6 +74,18 @@ def test_no_distance_is_below_its_bound(data: st.DataObject, weight: float, seed
             assert (sums <= most).all()
 
 
+def test_an_entity_on_an_axis_has_no_bound_however_often_the_axis_turned() -> None:
+    """In one dimension, where no other makes up for a bound that is too high."""
+    angles = np.linspace(-3, 3, 700, dtype=np.float32)[:, None]
+    cells = CellTable(angles)
+    for turns in (-2, -1, 0, 1, 2):
+        axis = angles[100:600:7] + np.float32(2 * np.pi * turns)
+        region, weight = pack_cones(axis, np.zeros_like(axis), 0.02)
+        sums = cells.lower_bounds(region, weight).sums
+        assert np.diagonal(sums[:, 100:600:7]).tolist() == [0] * len(axis)
+        assert sums[:, :700].max(axis=1).min() > 150, "what is far has one"
+
+
 def test_bounds_are_close() -> None:
     generator = np.random.default_rng(0)
     angles = generator.uniform(-np.pi, np.pi, (3000, 400)).astype(np.float32)

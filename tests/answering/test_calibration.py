@@ -6,6 +6,8 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from conekg.answering.calibration import (
     Calibration,
     CountCurve,
     ScoreCurve,
+    calibration_of,
     load_calibration,
     outlines,
     save_calibration,
@@ -48,6 +51,9 @@ def test_saving_and_loading(calibration: Calibration, tmp_path: Path) -> None:
         lambda content: content.update(format=99),
         lambda content: content.update(error="much"),
         lambda content: content["predicted"]["curve"].update(x=[2.0, -1.0]),
+        lambda content: content["predicted"]["curve"].update(y=[0.5, 0.0]),
+        lambda content: content["predicted"]["curve"].update(y=[0.0]),
+        lambda content: content["predicted"]["curve"].update(x=[], y=[]),
         lambda content: content["predicted_of"]["e.r"]["curve"].update(x=[2.0, 1.0]),
         lambda content: content.update(count=3),
         lambda content: content.update(num_queries=math.inf),
@@ -77,6 +83,40 @@ def test_files_of_the_first_format_have_one_curve_for_all_shapes(tmp_path: Path)
     scores = ScoreCurve(Curve((-1.0, 2.0), (0.0, 0.5)), relative=True, error=0.25)
     bare = Calibration(scores, None, error=0.25, known_kept=0.9, num_queries=12, weights="some")
     assert load_calibration(path) == bare
+
+
+def test_files_of_the_second_format_may_not_say_of_which_weights(tmp_path: Path) -> None:
+    path = tmp_path / "calibration.json"
+    save_calibration(CALIBRATION, path)
+    content = json.loads(path.read_text())
+    assert content["format"] == 2
+    del content["weights"]
+    path.write_text(json.dumps(content))
+    assert load_calibration(path) == CALIBRATION
+
+
+def test_what_does_not_say_of_which_weights_is_of_the_best(tmp_path: Path) -> None:
+    run: Any = SimpleNamespace(folder=tmp_path, weights_name={"best": "a", "last": "b"}.get)
+    assert calibration_of(run, "best") is None
+    for weights, of_best, of_last in ((None, True, False), ("a", True, False), ("b", False, True)):
+        save_calibration(replace(CALIBRATION, weights=weights), tmp_path / "calibration.json")
+        assert (calibration_of(run, "best") is not None) == of_best
+        assert (calibration_of(run, "last") is not None) == of_last
+
+
+def test_what_a_shape_has_of_its_own_goes_before_what_all_share() -> None:
+    """Queries are known by all of their regions, in whatever order; each region by itself."""
+    own = ScoreCurve(Curve((0.0,), (0.5,)), relative=False, error=0.1)
+    both = "e.r | e.r.r"
+    calibration = replace(CALIBRATION, predicted_of={both: own}, kept_of={both: 0.5})
+    for regions in (("e.r", "e.r.r"), ("e.r.r", "e.r")):
+        assert calibration.scores(regions) is own
+        assert calibration.kept(regions) == 0.5
+    for regions in (("e.r",), ("e.r", "e.r"), ("e.r", "e.r.r", "e.r.r")):
+        assert calibration.scores(regions) is CALIBRATION.predicted
+        assert calibration.kept(regions) == CALIBRATION.known_kept
+    assert calibration.sizes("e.r") is CALIBRATION.count_of["e.r"]
+    assert calibration.sizes("e.r.r") is CALIBRATION.count
 
 
 def test_a_file_that_is_no_json(tmp_path: Path) -> None:

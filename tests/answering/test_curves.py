@@ -15,6 +15,7 @@ from conekg.answering.curves import (
     fit_curve,
     foreseen,
     is_clearly_less,
+    mean_error,
     pool_adjacent_violators,
     surprise,
 )
@@ -61,6 +62,10 @@ def test_equal_scores_are_as_likely_as_they_are_true() -> None:
     assert curve([1.0, 2.0]).tolist() == [0.5, 1.0]
 
 
+def test_without_points_nothing_is_likely() -> None:
+    assert fit_curve(np.empty(0), np.empty(0))([-3.0, 0.0, 3.0]).tolist() == [0.0, 0.0, 0.0]
+
+
 def test_knots_rise_where_points_are_as_near_as_numbers_can_be() -> None:
     for number in range(2, 40):
         x = np.array([0.1] * number + [math.nextafter(0.1, 1)] * (number + 1))
@@ -91,10 +96,25 @@ def test_expected_calibration_error_by_hand() -> None:
     assert math.isnan(expected_calibration_error(np.empty(0), np.empty(0)))
 
 
+def test_fifteen_bins_of_equal_width() -> None:
+    """Gaps within a bin make up for each other: from 8/15 to 9/15, but not across 10/15."""
+    within = expected_calibration_error(np.array([0.54, 0.59]), np.array([0.0, 1.0]))
+    assert within == pytest.approx((0.54 + 0.59 - 1.0) / 2)
+    across = expected_calibration_error(np.array([0.62, 0.69]), np.array([1.0, 0.0]))
+    assert across == pytest.approx((0.38 + 0.69) / 2)
+
+
 def test_surprise_by_hand() -> None:
     found = surprise(np.array([0.5, 0.25]), np.array([1.0, 0.0]))
     assert found == pytest.approx([-math.log(0.5), -math.log(0.75)])
     assert surprise(np.array([0.0]), np.array([1.0])) == pytest.approx(-math.log(1e-4))
+    assert surprise(np.array([1.0]), np.array([0.0])) == pytest.approx(-math.log(1e-4))
+
+
+def test_the_mean_is_of_errors_that_are_known() -> None:
+    assert mean_error([0.25, math.nan, 0.75]) == 0.5
+    assert math.isnan(mean_error([math.nan]))
+    assert math.isnan(mean_error([]))
 
 
 def test_each_half_is_foreseen_by_the_other() -> None:

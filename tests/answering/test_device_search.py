@@ -9,6 +9,7 @@ pytest.importorskip("triton")
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conekg.answering import device_search
 from conekg.answering.device_search import nearest_on_device
 from conekg.model.catalog import build_model
 from conekg.model.interface import QueryModel, Region
@@ -58,15 +59,18 @@ def expected(logits: np.ndarray, count: int, skip: list[int]) -> list[int]:
         min_size=1,
         max_size=4,
     ),
+    st.sampled_from([1, 64]),
 )
 def test_the_same_as_a_full_scan(
-    name: str, abandon: bool, wishes: list[tuple[int, set[int]]]
+    name: str, abandon: bool, wishes: list[tuple[int, set[int]]], seed_dims: int
 ) -> None:
+    """Also where the seeds are chosen by one dimension alone, and so are not the nearest."""
     model, table = MODELS[name], TABLES[name]
     region = regions(model, len(wishes))
     counts = [count for count, _ in wishes]
     skip = [np.array(sorted(ids), dtype=np.int32) for _, ids in wishes]
-    with torch.inference_mode():
+    with torch.inference_mode(), pytest.MonkeyPatch.context() as patched:
+        patched.setattr(device_search, "_SEED_DIMS", seed_dims)
         found = nearest_on_device(model, table, region, counts, skip, abandon=abandon)
         logits = table.logits(region).cpu().double().numpy()
     for row, ((ids, scores), count) in enumerate(zip(found, counts, strict=True)):

@@ -27,6 +27,7 @@ from conekg.answering.calibration import (
 )
 from conekg.answering.curves import Curve
 from conekg.answering.engine import Answerer, ask
+from conekg.answering.explain import explain
 from conekg.errors import (
     CheckpointError,
     ConfigError,
@@ -396,15 +397,63 @@ def test_a_query_of_any_depth(film_graph: KnowledgeGraph) -> None:
     assert len(make(film_graph).ask(query).answers) == 8
 
 
+def test_a_question_brings_its_own_options(film_graph: KnowledgeGraph) -> None:
+    answerer = make(film_graph)
+    question = Question("a1.won_by", top_k=3, exclude=["f1"])
+    for answer in (answerer.ask(question), ask(answerer, question)):
+        assert answer.answers == answerer.ask_batch([question])[0].answers
+        assert len(answer.answers) == 3
+    with pytest.raises(ConfigError, match="a Question has its own options"):
+        answerer.ask(question, top_k=2)
+
+
+def test_a_batch_is_any_number_of_questions(film_graph: KnowledgeGraph) -> None:
+    answerer = make(film_graph)
+    texts = ("a1.won_by", "c1.produced")
+    drawn = answerer.ask_batch(Question(text) for text in texts)
+    assert [answer.query for answer in drawn] == list(texts)
+
+
+@pytest.mark.parametrize("asked", ["a1.won_by", Question("a1.won_by"), Anchor(0), None])
+def test_a_batch_of_no_list_is_told(film_graph: KnowledgeGraph, asked: Any) -> None:
+    with pytest.raises(ConfigError, match="which takes a list of Questions; ask takes one"):
+        make(film_graph).ask_batch(asked)
+
+
+def test_several_texts_are_no_query(film_graph: KnowledgeGraph) -> None:
+    with pytest.raises(ConfigError, match="ask_batch takes several"):
+        make(film_graph).ask(["a1.won_by"])  # type: ignore[arg-type]
+
+
+def test_an_answerer_says_what_it_is(film_graph: KnowledgeGraph) -> None:
+    shown = repr(make(film_graph))
+    assert shown.startswith("<Answerer by 'cone' of <KnowledgeGraph 'films': 8 entities")
+    assert shown.endswith("with probabilities>")
+
+
 def test_asking_a_folder_that_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError):
         ask(tmp_path / "nothing", "a1.won_by")
+
+
+@pytest.mark.parametrize(("run", "given"), [(None, "None"), (3, "of type int")])
+def test_asking_what_is_no_path(run: Any, given: str) -> None:
+    for use in (ask, explain):
+        with pytest.raises(ConfigError, match=f"the folder of the run is {given}; it must be a"):
+            use(run, "a1.won_by")
+
+
+def test_asking_a_checkpoint_that_no_run_has(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
+    run = untrained_run(tmp_path / "run", film_graph)
+    with pytest.raises(ConfigError, match="'first' is asked for; there are 'best' and 'last'"):
+        Answerer.open(run, which="first")  # type: ignore[arg-type]
 
 
 def test_asking_a_run(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
     run = untrained_run(tmp_path / "run", film_graph)
     answer = ask(run, "a1.won_by", top_k=2)
     assert len(answer.answers) == 2
+    assert ask(open_run(run), "a1.won_by", top_k=2).answers == answer.answers
     assert answer.calibration_error is None
     save_calibration(CALIBRATION, run / "calibration.json")
     opened = Answerer.open(run, device="cpu")

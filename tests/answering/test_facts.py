@@ -61,6 +61,13 @@ def test_of_known_answers_some_are_certain(film_graph: KnowledgeGraph) -> None:
     assert facts.contradicted.tolist() == [1, 2]
 
 
+def test_more_facts_rule_more_out(film_graph: KnowledgeGraph) -> None:
+    """Films of the award that France did not produce: of one more that is known later."""
+    query = grounded(And((Anchor(0).project(0), Not(Anchor(7).project(4)))))
+    found = facts_of(film_graph, [(query, split) for split in SPLITS])
+    assert [facts.contradicted.tolist() for facts in found] == [[3], [3], [1, 3]]
+
+
 @given(
     sorted_ids=st.sets(st.integers(0, 20)).map(sorted),
     ids=st.lists(st.integers(0, 25), max_size=10),

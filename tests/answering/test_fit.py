@@ -66,6 +66,8 @@ def test_a_fit_ends_in_a_run_that_can_be_asked(tmp_path):
     )
     assert result.outcome.finished
     assert result.report.measured["1p"].mrr > 0
+    steps = f"{result.outcome.step:,} steps, finished"
+    assert repr(result).startswith(f"<FitResult in {str(tmp_path / 'run')!r}: {steps}")
     assert result.baseline.model == "frequency"
     stages = list(dict.fromkeys(heard.stages))
     assert stages == [
@@ -276,6 +278,11 @@ def test_a_model_without_negation_says_so_before_there_is_a_run(tmp_path, model,
     else:
         start()
     assert (tmp_path / "run").exists() != is_refused
+
+
+def test_a_place_that_is_no_path_is_told():
+    with pytest.raises(ConfigError, match="out is None; it must be a path"):
+        fit(tiny_graph(), None, device=CPU)
 
 
 def test_a_bad_setting_fails_before_any_work(tmp_path):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import small_models
+from conekg.answering import index as index_module
 from conekg.answering.index import (
     EntityIndex,
     Ranking,
@@ -87,7 +88,9 @@ def test_a_gpu_finds_what_a_cpu_finds(name: str, rows: int) -> None:
 
 def test_many_rows_are_taken_in_chunks() -> None:
     model = build_model("cone", 50, 6, ConeConfig(dim=8, hidden=8), 0).eval()
-    check(model, one_hop(model, 70), [5] * 70, [NOBODY] * 70)
+    counts = [row % 11 for row in range(70)]
+    skip = [np.arange(row % 13, dtype=np.int32) for row in range(70)]
+    check(model, one_hop(model, 70), counts, skip)
 
 
 @given(data=st.data())
@@ -101,7 +104,9 @@ def test_tensor_blocks_hold_the_nearest(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, len(points)))
     skip = np.array(sorted(data.draw(st.sets(st.integers(0, len(points) - 1)))), dtype=np.int32)
     with torch.inference_mode():
-        region = model.project(model.anchor(torch.tensor([0])), torch.tensor([1]))
+        region = model.anchor(torch.tensor([0]))  # which an entity and its copies are no way from
+        if data.draw(st.booleans(), label="projected"):
+            region = model.project(region, torch.tensor([1]))
         ids = nearest_by_blocks(model, points, region, count, skip).numpy()
         distances = model.distance_to_points(region, points[None])[0].numpy()
     assert (np.diff(ids) > 0).all()
@@ -111,6 +116,20 @@ def test_tensor_blocks_hold_the_nearest(data: st.DataObject) -> None:
     np.testing.assert_allclose(np.sort(distances[ids])[: len(wanted)], wanted, rtol=1e-12)
 
 
+def test_tensor_blocks_lose_nobody_to_rounding() -> None:
+    """Sums by blocks differ in the last bits from whole ones, which say how far is too far."""
+    model = build_model("cone", 3, 2, ConeConfig(dim=150, hidden=4), 1).double().eval()
+    points, heads = all_points(model), torch.arange(6) % 3
+    with torch.inference_mode():
+        regions = model.project(model.anchor(heads), torch.arange(6) // 3)
+        distances = model.distance_to_points(regions, points[None])
+        for row, by_distance in enumerate(distances.argsort(dim=1).tolist()):
+            region = tuple(part[row : row + 1] for part in regions)
+            for count in (1, 2):
+                ids = nearest_by_blocks(model, points, region, count, NOBODY).tolist()
+                assert set(by_distance[:count]) <= set(ids)
+
+
 @given(
     scores=st.lists(st.sampled_from([-1.0, 0.0, 0.5, 2.0]), min_size=1, max_size=12),
     count=st.integers(1, 14),
@@ -118,7 +137,9 @@ def test_tensor_blocks_hold_the_nearest(data: st.DataObject) -> None:
 )
 def test_best_breaks_ties_by_id(scores: list[float], count: int, skip: set[int]) -> None:
     skipped = np.array(sorted(i for i in skip if i < len(scores)), dtype=np.int32)
-    ranking = best(torch.tensor(scores), count, skipped)
+    given_scores = torch.tensor(scores)
+    ranking = best(given_scores, count, skipped)
+    assert given_scores.tolist() == scores, "arguments are never changed"
     allowed = [i for i in range(len(scores)) if i not in skip]
     assert ranking.entity_ids.tolist() == sorted(allowed, key=lambda i: (-scores[i], i))[:count]
 
@@ -128,9 +149,10 @@ def test_best_breaks_ties_by_id(scores: list[float], count: int, skip: set[int])
         st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=6, max_size=6), min_size=1, max_size=4
     ),
     count=st.integers(1, 8),
+    more=st.integers(0, 2),
 )
-def test_a_union_ranks_by_the_best_branch(rows: list[list[float]], count: int) -> None:
-    parts = [best(torch.tensor(row), count, NOBODY) for row in rows]
+def test_a_union_ranks_by_the_best_branch(rows: list[list[float]], count: int, more: int) -> None:
+    parts = [best(torch.tensor(row), count + more, NOBODY) for row in rows]
     merged, origin = merge_rankings(parts, count)
     scores = np.max(rows, axis=0)
     assert merged.entity_ids.tolist() == sorted(range(6), key=lambda i: (-scores[i], i))[:count]
@@ -153,6 +175,43 @@ def test_a_negative_scale_turns_the_order_around() -> None:
     check(model, one_hop(model, 2), [3, 3], [NOBODY] * 2)
 
 
+def test_where_no_distance_counts_all_rank_by_id() -> None:
+    model = build_model("cone", 30, 2, ConeConfig(dim=140, hidden=4), 0).eval()
+    assert isinstance(model, Cone)
+    with torch.no_grad():
+        model.scale.fill_(0.0)
+    skip = [NOBODY, np.array([1], dtype=np.int32)]
+    found = EntityIndex(model).top(one_hop(model, 2), [3, 3], skip)
+    assert [ranking.entity_ids.tolist() for ranking in found] == [[0, 1, 2], [0, 2, 3]]
+    assert all(ranking.scores.tolist() == [model.gamma] * 3 for ranking in found)
+
+
+def test_a_large_table_is_searched_by_shortlist_and_its_recall_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of sixteen links spread over entities and relations: which of their ten best it holds."""
+    model = build_model("cone", 60, 4, ConeConfig(dim=32, hidden=16), 0).eval()
+    assert isinstance(model, Cone)
+    monkeypatch.setattr(index_module, "SHORTLIST_SIZE", 10)
+    held = 0
+    for i in range(16):
+        head, relation = torch.tensor([59 * i // 15]), torch.tensor([3 * i // 15])
+        with torch.inference_mode():
+            region = model.project(model.anchor(head), relation)
+            logits = model.logits_of_all(region)[0].tolist()
+            listed = HarmonicShortlist(model).candidates(region, 10)[0].tolist()
+        held += len(set(sorted(range(60), key=lambda e: -logits[e])[:10]) & set(listed))
+    assert held < 160
+    for least, shortlist, recall in (
+        (60, None, held / 160),
+        (61, None, 1.0),
+        (60, False, 1.0),
+        (61, True, held / 160),
+    ):
+        monkeypatch.setattr(index_module, "SHORTLIST_FROM", least)
+        assert EntityIndex(model, shortlist=shortlist).recall == recall
+
+
 def test_a_shortlist_is_rescored_and_its_recall_told(monkeypatch: pytest.MonkeyPatch) -> None:
     model = build_model("cone", 3000, 4, ConeConfig(dim=32, hidden=16), 0).eval()
     assert isinstance(model, Cone)
@@ -160,12 +219,16 @@ def test_a_shortlist_is_rescored_and_its_recall_told(monkeypatch: pytest.MonkeyP
     assert 0.95 <= index.recall <= 1.0
     assert index.recall == measure_recall(model, HarmonicShortlist(model))
     region = one_hop(model, 4)
-    skip = [np.array([1, 2, 5], dtype=np.int32)] * 4
-    exact = EntityIndex(model, shortlist=False).top(region, [10] * 4, skip)
-    found = index.top(region, [10] * 4, skip)
-    for one, other in zip(found, exact, strict=True):
-        assert len(np.intersect1d(one.entity_ids, other.entity_ids)) >= 9
-        assert not {1, 2, 5} & set(one.entity_ids.tolist())
+    full = EntityIndex(model, shortlist=False)
+    nearest = full.top(region, [3] * 4, [NOBODY] * 4)
+    skip = [np.sort(ranking.entity_ids).astype(np.int32) for ranking in nearest]
+    counts = [10, 2, 12, 10]
+    exact = full.top(region, counts, skip)
+    found = usual = index.top(region, counts, skip)
+    for one, other, count, skipped in zip(found, exact, counts, skip, strict=True):
+        assert len(one.entity_ids) == count
+        assert len(np.intersect1d(one.entity_ids, other.entity_ids)) >= count - 1
+        assert len(np.intersect1d(one.entity_ids, skipped)) == 0
     assert EntityIndex(model).recall == 1.0
     # One row that leaves few to choose from costs the others nothing, and is searched exactly.
     sizes: list[tuple[int, ...]] = []
@@ -177,21 +240,31 @@ def test_a_shortlist_is_rescored_and_its_recall_told(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(model, "logits", remember)
     nearly_all = np.delete(np.arange(3000, dtype=np.int32), [7, 1200, 2999])
-    mixed = [skip[0], nearly_all, skip[0], np.arange(3000, dtype=np.int32)]
-    found = index.top(region, [10] * 4, mixed)
+    mixed = [skip[0], nearly_all, skip[2], np.arange(3000, dtype=np.int32)]
+    found = index.top(region, counts, mixed)
     assert sorted(sizes) == [(1, 0), (1, 3), (2, 2003)]
-    expected = EntityIndex(model, shortlist=False).top(region, [10] * 4, mixed)
+    assert found[0].entity_ids.tolist() == usual[0].entity_ids.tolist()
+    assert found[2].entity_ids.tolist() == usual[2].entity_ids.tolist()
+    expected = full.top(region, counts, mixed)
     assert found[1].entity_ids.tolist() == expected[1].entity_ids.tolist()
     assert found[1].scores == pytest.approx(expected[1].scores, abs=1e-4)
     assert len(found[3].entity_ids) == 0
     # A long list is not cut off where the shortlist of a usual one ends.
-    (long,) = index.top(one_hop(model, 1), [2500], [np.array([], dtype=np.int32)])
+    (long,) = index.top(one_hop(model, 1), [2500], [NOBODY])
     assert len(set(long.entity_ids.tolist())) == 2500
+    # For each one asked for, twenty are looked at.
+    index.top(one_hop(model, 1), [140], [NOBODY])
+    assert sizes[-1] == (1, 2800)
+
+
+def test_all_scores_are_made_ready_once() -> None:
+    index = EntityIndex(small_models.small_model("cone"))
+    assert index.table is index.table
 
 
 def test_the_background_is_a_mean_over_spread_entities() -> None:
     model = build_model("cone", 100, 6, ConeConfig(dim=8, hidden=8), 0).eval()
-    region = one_hop(model, 40)
+    region = one_hop(model, 70)
     with torch.inference_mode():
         expected = model.logits_of_all(region)[:, ::3].mean(dim=1)
     np.testing.assert_allclose(EntityIndex(model).background(region), expected, rtol=1e-5)

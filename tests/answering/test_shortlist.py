@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+from conekg.answering import shortlist
 from conekg.answering.shortlist import HarmonicShortlist, first_harmonic
 from conekg.model.catalog import build_model
 from conekg.model.cone import Cone, ConeConfig, cone_distance
@@ -41,6 +43,31 @@ def test_candidates_hold_the_nearest_entities() -> None:
     for row, nearest in enumerate(distances.topk(10, largest=False).indices):
         assert len(set(candidates[row].tolist())) == 100
         assert len(set(nearest.tolist()) & set(candidates[row].tolist())) >= 9
+
+
+@pytest.mark.parametrize("count", [30, 100, 149])
+def test_candidates_are_those_of_the_least_first_harmonic(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Summed up over a fine grid of angles, while the table is gone through in several pieces."""
+    monkeypatch.setattr(shortlist, "_CHUNK", 64)
+    config = ConeConfig(dim=5, hidden=4, center_weight=0.5)
+    model = build_model("cone", 150, 2, config, 3).eval()
+    assert isinstance(model, Cone)
+    generator = np.random.default_rng(0)
+    axis = generator.uniform(-np.pi, np.pi, (3, 5)).astype(np.float32)
+    half = generator.uniform(0, np.pi, (3, 5)).astype(np.float32)
+    with torch.inference_mode():
+        region = (torch.from_numpy(axis), torch.from_numpy(half))
+        found = HarmonicShortlist(model).candidates(region, count).numpy()
+        angles = model.points(torch.arange(150)).double().numpy()
+    delta = np.linspace(0, np.pi, 4001)
+    outside = np.maximum(0, np.sin((delta - half[..., None]) / 2))
+    inside = np.sin(np.minimum(delta, half[..., None]) / 2)
+    weights = np.trapezoid((outside + 0.5 * inside) * np.cos(delta), delta)
+    for row in range(3):
+        harmonic = (weights[row] * np.cos(angles - axis[row])).sum(axis=1)
+        assert sorted(found[row]) == sorted(np.argsort(harmonic)[:count])
 
 
 def test_a_shortlist_is_no_longer_than_the_table() -> None:

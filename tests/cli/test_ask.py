@@ -50,7 +50,7 @@ def test_a_table_with_the_reading_above(run: Path) -> None:
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert lines[0] == "things that Academy Award is won by"
-    assert lines[1].strip() == "a1.won_by"
+    assert lines[1].strip() == '"Academy Award".won_by'
     for heading in ("rank", "name", "score", "probability", "known or predicted", "inside"):
         assert heading in result.stdout
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines[5:] if "│" in line]
@@ -108,10 +108,12 @@ def test_explanations_tell_relations_by_their_labels(
     folder = untrained_run(tmp_path / "run", KnowledgeGraph("films", vocabulary, edges))
     told = ask(folder, 'a1."won by"', "-k", "8", "--explain")
     assert "fact   Academy Award –won by→ Argo" in told.stdout
+    assert told.stdout.splitlines()[1].strip() == '"Academy Award"."won by"'
 
 
 def test_a_step_against_all_facts_of_its_entity_is_pointed_out(run: Path) -> None:
-    note = "no known fact goes by a1.^won_by, 2 by a1.won_by: was that meant?\n"
+    asked, meant = '"Academy Award".^won_by', '"Academy Award".won_by'
+    note = f"no known fact goes by {asked}, 2 by {meant}: was that meant?\n"
     turned = ask(run, "a1.^won_by & !a1.^won_by.produced")
     assert turned.exit_code == 0
     assert turned.stderr.count(note) == 1

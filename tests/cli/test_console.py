@@ -47,9 +47,6 @@ def test_tables_align_numbers_and_show_text_as_it_is(capsys: pytest.CaptureFixtu
 
 
 def test_names_stay_on_their_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert console.one_line("a\nb\tc\x1b[1m\u2028 日本 👩\u200d🚀") == (
-        "a\\nb\\tc\\x1b[1m\\u2028 日本 👩\u200d🚀"
-    )
     assert console.listed(["Bonn", "Dover, Kent", "1,000"]) == 'Bonn, "Dover, Kent", 1,000'
     console.print_table("", ["name"], [["two\nlines"]])
     assert "two\\nlines" in capsys.readouterr().out
@@ -118,7 +115,10 @@ def test_the_rate_of_resumed_work_leaves_out_what_was_done_before(
         assert told == "train: 600 of 1,000 (60%), 10 steps/s, 0:40 left\n"
 
 
-def test_a_single_report_has_no_rate(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_single_report_has_no_rate(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console.time, "monotonic", lambda: 7.0)
     with console.progress("evaluate", total=15, unit="queries") as report:
         report.update(15)
     assert capsys.readouterr().err == "evaluate: 15 of 15 (100%), 0:00 elapsed\n"

@@ -38,7 +38,10 @@ def test_info_tells_what_a_set_holds(path: Path) -> None:
     assert [(fact["shape"], fact["queries"]) for fact in told["shapes"]] == [("2i", 6), ("2in", 6)]
     block = load_query_set(path).block("2in")
     assert told["shapes"][1]["mean_hard"] == pytest.approx(block.hard.lengths.mean())
-    assert "2in" in run("info", path).stdout
+    shown = run("info", path).stdout
+    assert "2in" in shown
+    assert "sampled by the protocol 'small' with seed 0" in " ".join(shown.split())
+    assert told["release"] is None
 
 
 @pytest.mark.parametrize("recompute", [(), ("--recompute",)])
@@ -51,6 +54,7 @@ def test_a_set_survives_export_and_import(
     back = tmp_path / "back.arrow"
     result = run("import", tmp_path, "--graph", "geography", "--out", back, *recompute)
     assert result.exit_code == 0, result.output
+    assert "in the form of the BetaE release" in " ".join(run("info", back).stdout.split())
     for before, after in zip(load_query_set(path), load_query_set(back), strict=True):
         rows = np.lexsort(np.hstack([before.anchors, before.relations]).T[::-1])
         places = np.lexsort(np.hstack([after.anchors, after.relations]).T[::-1])

@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 from conekg.cli.main import app
 from conekg.experiments.catalog import EXPERIMENTS
 from conekg.sampling.query_set import QuerySet, save_query_set
+from conekg.training.recipes import find_recipe
+from conekg.version import VERSION
 from untrained_run import untrained_run
 
 
@@ -40,7 +42,21 @@ def test_tables_go_to_the_terminal_and_to_files(run, tmp_path):
     assert result.exit_code == 0, result.output
     content = json.loads(files[0].read_text())
     assert content["experiment"] == "operators"
-    assert content["options"] == {"pairs": 4, "seed": 2}
+    assert content["conekg"] == VERSION
+    assert content["options"] == {"split": "test", "checkpoint": "best", "pairs": 4, "seed": 2}
+    assert content["runs"] == [
+        {
+            "label": "ConE (run)",
+            "model": "cone",
+            "dim": 8,
+            "graph": json.loads((run / "run.json").read_text())["graph"],
+            "recipe": "small",
+            "steps": find_recipe("small", "cone").training.steps,
+            "seed": 0,
+            "checkpoint": "best",
+            "weights_of_step": 0,
+        }
+    ]
     projection = content["tables"][0]["rows"][0]["values"]["projection"]
     assert f"{projection:.4f}" in result.stdout
     assert f"{projection:.4f}" in files[1].read_text()
@@ -69,6 +85,22 @@ def test_mistakes_are_told_in_words(arguments, message, run):
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
     assert result.stdout == "", "nothing is measured for nothing"
+
+
+def test_what_both_tables_note_is_printed_once(run, tmp_path):
+    queries = tmp_path / "queries.arrow"
+    save_query_set(queries, QuerySet("test", ()))
+    file = tmp_path / "t.json"
+    result = conekg("dimensions", run, "--queries", queries, "--json", file)
+    assert result.exit_code == 0, result.output
+    described = "ConE (run): cone with d = 8 on films"
+    assert result.stdout.count(described) == 1
+    above, below = result.stdout.split("Both tables:")
+    assert described in below
+    assert "There are no test queries of 1p, 2p, 3p, 2i, 3i, pi, ip, 2u, up." in above
+    tables = json.loads(file.read_text())["tables"]
+    for table in tables:
+        assert any(described in note for note in table["notes"]), "data says all of each table"
 
 
 def test_a_picture_without_matplotlib_names_the_extra(run, tmp_path, monkeypatch):

@@ -20,6 +20,9 @@ from tiny import CONFIGS, tiny_graph, tiny_queries
 
 GRAPH = tiny_graph()
 SIZE = GRAPH.num_entities
+ALIKE = 1e-4
+"""Scores so close may change places between batched and single evaluation. Either is a sum of 32
+numbers of size 1 in float32, off by 1e-5 or so with what goes before it."""
 
 
 def new_model(name):
@@ -60,7 +63,10 @@ def slow_scores(model, query):
 
 
 def slow_mrr(model, query):
-    """Filtered MRR of one query straight from the definition; None without a hard answer."""
+    """Filtered MRR of one query straight from the definition, at least and at most.
+
+    What is alike may come before an answer or after it; None without a hard answer.
+    """
     smaller, larger = (
         Oracle(np.concatenate([GRAPH.edges(split) for split in splits]), SIZE)
         for splits in (("train", "valid"), ("train", "valid", "test"))
@@ -68,13 +74,12 @@ def slow_mrr(model, query):
     easy = smaller.answer(query)
     hard = larger.answer(query) - easy
     scores = slow_scores(model, query)
-    reciprocal = []
+    least, most = [], []
     for answer in hard:
         others = [scores[e] for e in range(SIZE) if e not in easy and e not in hard]
-        above = sum(score > scores[answer] for score in others)
-        equal = sum(score == scores[answer] for score in others)
-        reciprocal.append(1 / (1 + above + equal / 2))
-    return sum(reciprocal) / len(reciprocal) if reciprocal else None
+        least.append(1 / (1 + sum(score >= scores[answer] - ALIKE for score in others)))
+        most.append(1 / (1 + sum(score > scores[answer] + ALIKE for score in others)))
+    return (np.mean(least), np.mean(most)) if hard else None
 
 
 def query_set(shape, anchors, relations, split="test"):
@@ -112,9 +117,8 @@ def test_equals_an_independent_slow_evaluator(name, data):
     (result,) = report.structures
     assert result.num_queries == len(expected)
     if expected:
-        # Scores differ in the last bits between batched and single evaluation, so that two
-        # entities that are all but equal may swap: within one rank of the slow one.
-        assert result.metrics.mrr == pytest.approx(sum(expected) / len(expected), rel=0.02)
+        least, most = np.mean(expected, axis=0)
+        assert least - 1e-6 <= result.metrics.mrr <= most + 1e-6
     else:
         assert result.metrics is None
         assert "no query" in result.reason
@@ -153,7 +157,8 @@ def test_an_easy_answer_that_negation_makes_false_is_filtered_all_the_same():
     assert found is not None, "the tiny graph has such a query"
     model = new_model("cone")
     report = evaluate(model, QuerySet("test", (found,)), num_entities=SIZE)
-    assert report.measured["2in"].mrr == pytest.approx(slow_mrr(model, found.query(0)), rel=1e-6)
+    least, most = slow_mrr(model, found.query(0))
+    assert least - 1e-6 <= report.measured["2in"].mrr <= most + 1e-6
 
 
 def test_batches_change_nothing(monkeypatch):

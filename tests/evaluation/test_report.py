@@ -49,13 +49,21 @@ def test_json_holds_every_number_and_the_reasons():
 
 def test_markdown_can_stand_beside_the_papers_rows():
     text = report().to_markdown({"paper": {"avg_p": 40.0, "1p": 55.5, "avg_n": 5.0, "2in": 7.0}})
-    assert "| | avg_p | 1p | 2p | avg_n | 2in | (e.r & e.r).r.r |" in text
+    assert "| MRR, percent | avg_p | 1p | 2p | avg_n | 2in | (e.r & e.r).r.r |" in text
+    assert "| box, percent | avg_p |" in text
+    assert "| number | 1p |" in text
     assert "| box | 37.5 | 50.0 | 25.0 | – | – | 10.0 |" in text
     assert "| paper | 40.0 | 55.5 | – | 5.0 | 7.0 | – |" in text
     assert "| queries | 10 | 20 | 3 | 5 |" in text
     assert "mean rank" in text
     assert "avg_p is over 2 of 9 structures" in text
     assert "Not answered: 2in (box has no negation)" in text
+
+
+def test_what_a_report_is_of_stands_below_it():
+    told = ("Of the run a[b].", "Of one graph.")
+    text = report().to_markdown(about=told)
+    assert text.endswith("- Of the run a[b].\n- Of one graph.\n")
 
 
 def test_an_average_without_one_of_its_structures_says_so():

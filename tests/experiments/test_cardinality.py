@@ -16,6 +16,7 @@ from conekg.experiments.embedded import only_structures
 from conekg.experiments.published import MODEL_TITLES
 from conekg.model.embed import embed
 from conekg.query.plan import plan_shapes
+from conekg.query.shape import NEGATION_STRUCTURES
 from conekg.training.run import open_run
 from oracle import Oracle
 from tiny import tiny_graph, tiny_queries
@@ -106,6 +107,23 @@ def test_structures_without_queries_are_told(trained, options, monkeypatch):
     assert set(by_rank.rows[0].values) <= {"1p", "2i"}
     absent = "2p, 3p, 3i, pi, ip, 2in, 3in, inp, pin, pni"
     assert any(note.endswith(f"has no test queries of {absent}.") for note in by_rank.notes)
+
+
+def test_what_a_box_cannot_answer_is_one_note(trained, options):
+    by_rank, _ = cardinality([trained["box"], trained["cone"]], options)
+    (told,) = [note for note in by_rank.notes if "has no negation" in note]
+    there = {block.shape.name for block in tiny_queries()["test"] if len(block)}
+    named = [name for name in NEGATION_STRUCTURES if name in there]
+    assert len(named) > 2
+    assert told == f"Query2Box (box) has no negation: not {', '.join(named)}."
+
+
+def test_queries_sampled_here_are_said_to_be_beside_the_papers(trained, options):
+    run = open_run(trained["cone"].folder)
+    run.graph.name = "NELL"
+    for table in cardinality([run], options):
+        (note,) = [note for note in table.notes if "were sampled here" in note]
+        assert note.endswith("the BetaE release, which `conekg train --queries` takes.")
 
 
 def test_runs_with_other_queries_are_told_apart(trained, options, monkeypatch):

@@ -1,3 +1,4 @@
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -6,6 +7,7 @@ from conekg.experiments.emql import emql
 from conekg.query.shape import POSITIVE_STRUCTURES
 from conekg.sampling.benchmark_files import write_betae, write_query2box
 from conekg.sampling.query_set import QuerySet, save_query_set
+from conekg.sampling.source import open_queries
 from conekg.training.run import open_run
 from plain_mrr import mrr_row
 from tiny import tiny_queries
@@ -21,7 +23,8 @@ def test_the_runs_own_queries(trained, reproduce):
     for key, row in zip(("emql", "cone"), table["rows"], strict=True):
         values = {name: value for name, value in row["values"].items() if name != "AVG"}
         assert values == pytest.approx(expected(trained[key], tiny_queries()["test"], values))
-    assert any("Query2Box release" in note for note in table["notes"])
+    assert any("no numbers for the graph 'tiny'" in note for note in table["notes"])
+    assert not any("to compare with them" in note for note in table["notes"]), "it would not help"
 
 
 def test_a_query2box_folder_brings_the_papers_row(trained, options, tmp_path):
@@ -41,7 +44,27 @@ def test_a_query2box_folder_brings_the_papers_row(trained, options, tmp_path):
     assert any("these queries were sampled here" in note for note in valid.notes)
     assert not any("were sampled here" in note for note in table.notes), "a release says nothing"
     (own,) = emql([run], options)
-    assert all(row.kind == "ours" for row in own.rows), "another release, no comparison"
+    assert all(row.kind == "ours" for row in own.rows), "sampled here, no comparison"
+    assert any("give its folder as --queries to compare" in note for note in own.notes)
+
+
+def test_a_run_trained_on_the_release_has_the_papers_row(trained, options, tmp_path):
+    positive = [b for b in tiny_queries()["valid"] if b.shape.name in POSITIVE_STRUCTURES]
+    write_query2box(tmp_path / "files", QuerySet("test", tuple(positive)))
+    shutil.copytree(trained["cone"].folder, tmp_path / "cone")
+    run = open_run(tmp_path / "cone")
+    read = open_queries(tmp_path / "files", "test", run.graph)
+    save_query_set(tmp_path / "cone" / "queries" / "test.arrow", read)
+    run = open_run(tmp_path / "cone")
+    run.graph.name = "FB15k"
+    (table,) = emql([run], options)
+    assert table.row("ConE, Table 14").values == {"AVG": 52.9}
+    assert not any("Query2Box release" in note for note in table.notes)
+    other = open_run(trained["cone-10"].folder)
+    other.graph.name = "FB15k"
+    (mixed,) = emql([run, other], options)
+    assert all(row.kind == "ours" for row in mixed.rows), "one of them is of other queries"
+    assert any("to compare with them" in note for note in mixed.notes)
 
 
 def test_the_papers_row_does_not_stand_beside_another_release(trained, options, tmp_path):

@@ -24,10 +24,11 @@ def drawn(monkeypatch):
 
 def test_every_figure_is_a_picture(reproduce, tmp_path):
     (table,) = reproduce("figures", "--out", tmp_path / "new")
-    names = ["cones.png", "operators.png", "averages.png", "structures.png"]
+    names = ["cones.png", "operators.png", "structures.png", "averages.png"]
     assert [row["label"].split()[0] for row in table["rows"]] == names
     assert table["rows"][1]["label"] == "operators.png (Figure 2)"
-    assert [row["values"]["panels"] for row in table["rows"]] == [4, 5, 2, 14]
+    assert [row["values"]["panels"] for row in table["rows"]] == [4, 5, 14, 2]
+    assert table["place"] == "Figure 1b, Figure 2, Figure 3, Figure 4"
     for name in names:
         assert (tmp_path / "new" / name).read_bytes().startswith(PNG)
 

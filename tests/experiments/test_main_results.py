@@ -7,7 +7,7 @@ import pytest
 from conekg.errors import ConfigError
 from conekg.experiments import main_results
 from conekg.experiments.catalog import find_experiment
-from conekg.experiments.experiment import common_data_set
+from conekg.experiments.experiment import common_data_set, notes_of_each
 from conekg.experiments.main_results import MAIN_EPFO, is_within, main_epfo, main_negation
 from conekg.experiments.published import published
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
@@ -124,6 +124,55 @@ def test_the_papers_rows_do_not_stand_beside_another_release(name, trained, opti
     assert "are of the BetaE release" in note
 
 
+@pytest.mark.parametrize(
+    "name", ["main-epfo", "dimensions", "union", "seeds", "cardinality", "membership"]
+)
+def test_a_run_remembers_the_release_it_was_trained_on(name, trained, options, tmp_path):
+    """The paper's rows are of the BetaE release: beside a run on Query2Box's folder there are none.
+
+    The run has its own copy of the queries, and nothing else says where they came from.
+    """
+    positive = [b for b in tiny_queries()["test"] if b.shape.name in POSITIVE_STRUCTURES]
+    for release, write in (("BetaE", write_betae), ("Query2Box", write_query2box)):
+        folder = tmp_path / release
+        shutil.copytree(trained["cone"].folder, folder)
+        run = open_run(folder)
+        write(tmp_path / "files" / release, QuerySet("test", tuple(positive)))
+        read = open_queries(tmp_path / "files" / release, "test", run.graph)
+        (folder / "queries" / "valid.arrow").unlink()
+        save_query_set(folder / "queries" / "test.arrow", read)
+        run = named(open_run(folder), "NELL", tmp_path)
+        table = find_experiment(name).measure([run], replace(options, max_queries=2))[0]
+        told = [note for note in table.notes if "in the form of the Query2Box release" in note]
+        if release == "BetaE":
+            assert any(row.kind == "paper" for row in table.rows)
+            assert told == []
+        else:
+            assert all(row.kind == "ours" for row in table.rows)
+            assert len(told) == 1
+            assert "are of the BetaE release, which has other queries" in told[0]
+        assert not any("were sampled here" in note for note in table.notes)
+
+
+def test_structures_without_queries_are_named_and_counts_told(trained, options, tmp_path):
+    queries = tiny_queries()["test"]
+    kept = [queries.block(name) for name in ("1p", "2i")]
+    save_query_set(tmp_path / "some.arrow", replace(queries, blocks=tuple(kept)))
+    (table,) = main_epfo([trained["cone"]], replace(options, queries=tmp_path / "some.arrow"))
+    assert "There are no test queries of 2p, 3p, 3i, pi, ip, 2u, up." in table.notes
+    counts = {b.shape.name: int((b.hard.lengths > 0).sum()) for b in kept}
+    (told,) = [note for note in table.notes if note.startswith("Queries measured")]
+    if counts["1p"] == counts["2i"]:
+        assert told == f"Queries measured: {counts['1p']} of each structure."
+    else:
+        assert told == f"Queries measured: {counts['1p']} of 1p, {counts['2i']} of 2i."
+
+
+def test_what_is_so_of_one_run_alone_is_told_of_that_run():
+    assert notes_of_each({"a": ["x", "y"], "b": ["z", "x"]}) == ["x", "a: y", "b: z"]
+    assert notes_of_each({"a": ["x", "y"]}) == ["x", "y"]
+
+
 @pytest.mark.parametrize("name", ["main-epfo", "dimensions", "union", "emql", "seeds"])
 def test_given_queries_are_read_once(name, trained, options, monkeypatch):
     opened = []
@@ -164,7 +213,8 @@ def test_without_a_measured_structure_nothing_is_within_the_error_bar(trained, o
 
 def test_fewer_queries_are_ranked_when_asked(trained, options):
     (few,) = MAIN_EPFO.measure([trained["cone"]], replace(options, max_queries=1))
-    assert few.notes[-1] == "At most 1 queries of each structure were used."
+    assert few.notes[-1] == "Of each structure at most 1 of its queries, evenly spaced."
+    assert "Queries measured: 1 of each structure." in few.notes
     model = trained["cone"].load_model("best")
     for name in ("1p", "2i", "up"):
         block = tiny_queries()["test"].block(name)

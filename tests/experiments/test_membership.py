@@ -207,6 +207,24 @@ def test_the_command_prints_both_tables(trained, reproduce):
     assert [table["paper"] for table in tables] == ["tab:answer_epfo", "tab:answer_neg"]
 
 
+def test_how_many_queries_and_which_structures_are_averaged_is_told(trained, options):
+    for table, structures in zip(  # a box, which has no row in the second, changes nothing there
+        membership([trained["cone"], trained["box"]], replace(options, max_queries=3)),
+        (POSITIVE_STRUCTURES, NEGATION_STRUCTURES),
+        strict=True,
+    ):
+        for split in ("valid", "test"):
+            counts = {b.shape.name: min(3, len(b)) for b in tiny_queries()[split] if len(b)}
+            counts = {name: counts[name] for name in structures if name in counts}
+            told = ", ".join(f"{count} of {name}" for name, count in counts.items())
+            if len(set(counts.values())) == 1:
+                told = f"{next(iter(counts.values()))} of each structure"
+            assert f"{split.capitalize()} queries measured: {told}." in table.notes
+            absent = ", ".join(name for name in structures if name not in counts)
+            if absent:
+                assert f"ConE (cone) has no {split} queries of {absent}." in table.notes
+
+
 def test_a_table_without_rows_is_left_out(trained, options):
     (table,) = membership([trained["box"]], replace(options, max_queries=1))
     assert table.paper == "tab:answer_epfo"

@@ -219,3 +219,12 @@ def test_of_which_split_the_links_are_is_said(trained, options):
     for split in ("test", "valid"):
         (table,) = operators([trained["cone"]], replace(options, pairs=2, split=split))
         assert f"The links are those of {split} queries." in table.notes
+        assert table.title == "Operators against real set operations, tiny, 2 pairs"
+        assert not any("with repetition" in note for note in table.notes)
+
+
+def test_links_drawn_more_than_once_are_said_to_be(trained, options):
+    counts = {name: len(tiny_queries()["test"].block(name)) for name in ("1p", "2i", "2u")}
+    (table,) = operators([trained["cone"]], replace(options, pairs=max(counts.values()) + 1))
+    told = ", ".join(f"{count} of {name}" for name, count in counts.items())
+    assert f"ConE (cone): links are drawn with repetition, as there are only {told}." in table.notes

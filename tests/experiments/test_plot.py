@@ -10,7 +10,7 @@ from conekg.experiments.table import Row, Table
 def test_plots_are_plain_data_in_the_tables_file():
     series = Series.of("curve", np.array([0, 1]), np.array([1 / 3, 1.0]), "points", "paper")
     plot = Plot("title", "across", "up", (series,), marks=(0.5,))
-    table = Table("t", ("a",), (Row("ours", {"a": 1.0}),), "table:x", "percent", plots=(plot,))
+    table = Table("t", ("a",), (Row("ours", {"a": 1.0}),), "table:dis", "percent", plots=(plot,))
     (found,) = json.loads(json.dumps(table.to_json()))["plots"]
     assert found == {
         "title": "title", "x": "across", "y": "up", "log_x": False, "marks": [0.5],

@@ -39,7 +39,10 @@ def test_the_papers_forms_stand_beside(trained, options):
 def test_a_box_has_dnf_only(trained, options):
     (table,) = union([trained["box"]], options)
     assert set(table.row("Query2Box (box)").values) == {"2u-N", "up-N"}
-    assert any("demorgan: box has no negation" in note for note in table.notes)
+    assert "Not answered by De Morgan's law: 2u, up (box has no negation)." in table.notes
+    (both,) = union([trained["cone"], trained["box"]], options)
+    (told,) = [note for note in both.notes if "has no negation" in note]
+    assert told.startswith("Query2Box (box): Not answered by De Morgan's law: 2u, up")
 
 
 def test_a_structure_without_queries_is_named(trained, options, tmp_path):
@@ -50,7 +53,7 @@ def test_a_structure_without_queries_is_named(trained, options, tmp_path):
     save_query_set(file, replace(queries, blocks=(without, projected)))
     (table,) = union([trained["cone"]], replace(options, queries=file))
     assert set(table.row("ConE (cone)").values) == {"up-N", "up-M"}
-    reason = "the query set has no query of this structure with a hard answer (2u)."
-    assert f"ConE (cone), dnf: {reason}" in table.notes
-    assert not any("(up)" in note for note in table.notes)
+    reason = "the query set has no query of this structure with a hard answer"
+    assert f"Not answered by DNF: 2u ({reason})." in table.notes
+    assert not any("Not answered" in note and "up" in note for note in table.notes)
     assert "MRR is filtered; equal scores: mean rank." in table.notes

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import builtins
 import gzip
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from conekg.errors import ConeKGError, DataError
@@ -103,9 +105,20 @@ def test_n_triples_are_read_plain_and_packed(tmp_path: Path) -> None:
     content = b"<http://a/x> <http://a/r> <http://a/y> .\n"
     (tmp_path / "a.nt").write_bytes(content)
     (tmp_path / "b.nt.gz").write_bytes(gzip.compress(content))
+    with pa.output_stream(str(tmp_path / "c.nt.zst")) as stream:  # packed as the name says
+        stream.write(b"\xef\xbb\xbf" + content)
+    with zipfile.ZipFile(tmp_path / "d.zip", "w") as archive:
+        archive.writestr("d.nt", content)
     expected = (["http://a/x"], ["http://a/r"], ["http://a/y"])
-    assert read_rdf(tmp_path / "a.nt").columns == expected
-    assert read_rdf(tmp_path / "b.nt.gz").columns == expected
+    for name in ("a.nt", "b.nt.gz", "c.nt.zst", "d.zip"):
+        assert read_rdf(tmp_path / name).columns == expected
+
+
+def test_rdf_in_utf_16_is_told_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "a.nt"
+    path.write_bytes("<http://a> <http://b> <http://c> .\n".encode("utf-16"))
+    with pytest.raises(DataError, match="convert the file to UTF-8"):
+        read_rdf(path)
 
 
 def test_bad_syntax_is_refused_with_its_line(tmp_path: Path) -> None:

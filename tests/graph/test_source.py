@@ -3,7 +3,9 @@ from __future__ import annotations
 import gzip
 import os
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from conekg.errors import ConeKGError, ConfigError, DataError
@@ -67,6 +69,33 @@ def test_three_files_and_a_folder_of_three_files_are_the_same(tmp_path: Path) ->
 
 def test_a_benchmark_folder_is_recognised(tmp_path: Path) -> None:
     assert open_graph(write_folder(tmp_path / "toy")).num_relations == 4
+
+
+@pytest.mark.parametrize("packing", [".bz2", ".zst"])
+def test_split_files_may_be_packed(packing: str, tmp_path: Path) -> None:
+    for split, facts in (("train", FACTS), ("test", "a1\tr0\ta2\n")):
+        with pa.output_stream(str(tmp_path / f"{split}.tsv{packing}")) as stream:
+            stream.write(facts.encode())  # packed as the name says
+    graph = open_graph(tmp_path)
+    assert len(graph.triples("train")) == len(set(FACTS.splitlines()))
+    assert len(graph.triples("test")) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (None, "is None; it must be a name or a path"),
+        ([("a", "r", "b")], "is of type list; .* write facts that are in memory to a file first"),
+    ],
+)
+def test_what_is_no_source_is_told(source: Any, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        open_graph(source)
+
+
+def test_a_graph_need_not_be_opened(film_graph: KnowledgeGraph) -> None:
+    with pytest.raises(ConfigError, match=r"is of type KnowledgeGraph; .* it is a graph already"):
+        open_graph(film_graph)  # type: ignore[arg-type]
 
 
 def test_notes_tell_what_was_merged(tmp_path: Path) -> None:

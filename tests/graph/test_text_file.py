@@ -6,15 +6,7 @@ from pathlib import Path
 import pytest
 
 from conekg.errors import DataError
-from conekg.graph.text_file import QuoteWatch, bare_suffix, fields_of, line_of_row, lines_of
-
-
-@pytest.mark.parametrize(
-    ("name", "suffix"),
-    [("a.tsv", ".tsv"), ("a.TSV.GZ", ".tsv"), ("a.b.csv", ".csv"), ("a.gz", ""), ("a", "")],
-)
-def test_the_format_is_told_by_the_name(name: str, suffix: str) -> None:
-    assert bare_suffix(Path(name)) == suffix
+from conekg.graph.text_file import QuoteWatch, fields_of, line_of_row, lines_of
 
 
 def test_lines_are_numbered_and_blank_ones_skipped(tmp_path: Path) -> None:
@@ -122,3 +114,37 @@ def test_columns_parted_by_another_sign_are_told(
 def test_a_byte_order_mark_is_one_only_where_the_file_begins(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_bytes(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n")
     assert list(lines_of(tmp_path / "a.tsv")) == [(1, b"a"), (2, b"\xef\xbb\xbfb")]
+
+
+@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_told_with_what_to_do(order: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_bytes("\ufeffa\tr\tb\n".encode(order))
+    with pytest.raises(DataError, match="is text in UTF-16; UTF-8 is read") as caught:
+        list(fields_of(path, "\t", 3))
+    assert "CSV UTF-8" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("# people", "if it is a comment, take it out"),
+        ("a\tr\tb\t0.5", "left out where the first line says what each holds"),
+        ("<http://a> <http://b> <http://c> .", r"let the file's name end in \.nt"),
+        ("a r b", "so tabs part them"),
+    ],
+)
+def test_what_to_do_about_other_numbers_of_columns(line: str, hint: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text(f"{line}\n")
+    with pytest.raises(DataError, match=hint):
+        list(fields_of(path, "\t", 3))
+
+
+def test_columns_that_are_not_needed_may_be_empty(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("a\t\tr\tb\n\tnote\tr\tb\n")
+    lines = fields_of(path, "\t", 4, (0, 2, 3))
+    assert next(lines) == (1, ["a", "", "r", "b"])
+    with pytest.raises(DataError, match="field 1 is empty"):
+        next(lines)

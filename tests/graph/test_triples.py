@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,61 @@ def test_a_header_is_no_triple(name: str, header: tuple[str, str, str], tmp_path
     table = read_triples(WRITERS[name](tmp_path / name, [header, *ROWS]))
     assert told(table) == ROWS
     assert table.line_of(0) == 2
+
+
+@pytest.mark.parametrize(
+    ("header", "places", "left_out"),
+    [
+        ("head,relation,tail,weight", (0, 1, 2), "column left out: 'weight'"),
+        (",head,relation,tail", (1, 2, 3), "column left out: one without a name"),
+        ("tail,relation,head", (2, 1, 0), None),
+        ("Source,Target,note,Relation,id", (0, 3, 1), "columns left out: 'note', 'id'"),
+        ("#head,relation,tail", (0, 1, 2), None),
+        ("# Subject,Predicate,Object", (0, 1, 2), None),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_a_header_says_which_columns_hold_the_triples(
+    name: str, header: str, places: tuple[int, int, int], left_out: str | None, tmp_path: Path
+) -> None:
+    fields = header.split(",")
+    rows = [fields]
+    for triple in ROWS:
+        row = [""] * len(fields)  # what is not read may be empty
+        for place, word in zip(places, triple, strict=True):
+            row[place] = word
+        rows.append(row)
+    path = tmp_path / name
+    with path.open("w", newline="") as file:
+        csv.writer(file, delimiter="," if name == "a.csv" else "\t").writerows(rows)
+    table = read_triples(path)
+    assert told(table) == ROWS
+    assert table.notes == (() if left_out is None else (f"{path}: {left_out}",))
+    assert table.line_of(2) == 4
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ("a,,b,1", "field 2 is empty"),
+        ("a,r,b", "3 columns found, 4"),
+        ('a,r,b,"x', "not closed"),
+        ('a,r,b,"x\nc,r,d,y"', "not closed"),
+    ],
+)
+def test_lines_below_such_a_header_are_held_to_it(
+    second: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"head,relation,tail,weight\n{second}\n")
+    with pytest.raises(DataError, match=message) as caught:
+        read_triples(path)
+    assert caught.value.line == 2
+
+
+def test_a_line_of_words_that_head_columns_twice_is_no_header(tmp_path: Path) -> None:
+    rows = [("head", "relation", "head"), ("tail", "head", "relation")]
+    assert told(read_triples(write_tsv(tmp_path / "a.tsv", rows))) == rows
 
 
 FACTS: Rows = [(f"a{i}", "r", f"b{i % 2}") for i in range(6)]
@@ -286,6 +342,41 @@ def test_a_packed_file_whose_name_hides_it(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"a\tr\tb\n"))
     with pytest.raises(DataError, match=r"gzipped: let its name end in \.gz"):
         read_triples(path)
+
+
+@pytest.mark.parametrize("ending", ["bz2", "zst", "zip"])
+def test_other_packed_files_are_read_as_well(ending: str, tmp_path: Path) -> None:
+    plain = write_csv(tmp_path / "a.csv", [("head", "relation", "tail"), *ROWS])
+    path = tmp_path / f"a.csv.{ending}"
+    if ending == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.write(plain, "a.csv")
+    else:
+        with pa.output_stream(str(path)) as stream:  # packed as the name says
+            stream.write(plain.read_bytes())
+    table = read_triples(path)
+    assert told(table) == ROWS
+    assert table.line_of(1) == 3
+    hidden = path.rename(tmp_path / "hidden.csv")
+    with pytest.raises(DataError, match=rf"let its name end in \.{ending}"):
+        read_triples(hidden)
+
+
+def test_packed_parquet_is_refused(tmp_path: Path) -> None:
+    plain = write_parquet(tmp_path / "a.parquet", ROWS)
+    path = tmp_path / "a.parquet.gz"
+    path.write_bytes(gzip.compress(plain.read_bytes()))
+    with pytest.raises(DataError, match="Parquet is not read from packed files"):
+        read_triples(path)
+
+
+def test_columns_of_parquet_that_are_left_out_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    columns = {"weight": [0.5], "head": ["a"], "relation": ["r"], "tail": ["b"]}
+    pq.write_table(pa.table(columns), path)
+    table = read_triples(path)
+    assert told(table) == [("a", "r", "b")]
+    assert table.notes == (f"{path}: column left out: 'weight'",)
 
 
 def test_quotes_and_spaces_within_quotes_are_kept(tmp_path: Path) -> None:

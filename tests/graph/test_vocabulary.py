@@ -224,3 +224,8 @@ def test_names_that_read_alike_are_told_apart_by_how_they_are_typed() -> None:
     assert (table.id_of(COMPOSED), table.id_of(DECOMPOSED)) == (0, 1)
     assert table.containing(COMPOSED) == table.with_prefix(DECOMPOSED)[::-1] == (0, 1)
     assert table.with_prefix(COMPOSED, limit=1) == (0,)
+
+
+def test_a_table_says_what_it_holds() -> None:
+    table = NameTable("entity", [f"e{number}" for number in range(1234)])
+    assert repr(table) == "<NameTable of 1,234 entities>"

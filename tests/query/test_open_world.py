@@ -37,6 +37,7 @@ def completions() -> list[Oracle]:
 
 
 COMPLETIONS = completions()
+A, B = Project(Anchor(0), 0), Project(Anchor(1), 0)
 
 
 @given(queries())
@@ -104,3 +105,24 @@ def test_everything_is_found_that_no_completion_allows(query: Query, expected: s
     found = set() if contradiction is None else COMPLETIONS[0].answer(contradiction)
     possible = set().union(*(world.answer(query) for world in COMPLETIONS))
     assert found == expected == set(range(NUM_ENTITIES)) - possible
+
+
+@pytest.mark.parametrize(
+    "query",
+    [A, Not(Not(A)), Project(Not(A), 0), And((A, Not(Project(Not(B), 0)))), Or((Not(A), B))],
+)
+def test_there_is_no_query_for_what_nothing_rules_out(query: Query) -> None:
+    assert contradiction_of(query) is None
+
+
+@pytest.mark.parametrize(
+    "query", [Not(A), Not(Not(Not(A))), Project(Not(A), 0), And((A, Not(Project(Not(Not(B)), 0))))]
+)
+def test_there_is_no_query_for_what_no_facts_settle(query: Query) -> None:
+    assert certainty_of(query) is None
+
+
+def test_bounds_follow_the_relations_of_the_query() -> None:
+    path = Project(Project(Anchor(0), 3), 5)
+    assert certainty_of(path) == path
+    assert contradiction_of(And((A, Not(path)))) == path

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import strategies
@@ -149,6 +149,7 @@ def test_pieces_are_all_rows_and_what_is_taken_is_whole_pieces(batch):
         assert set(ends) <= cuts
 
 
+@example([Rows(0, 0, 1), Rows(0, 2, 3)])
 @given(st.lists(st.builds(Rows, st.integers(0, 1), st.integers(0, 2), st.integers(0, 3))))
 def test_joined_rows_are_the_same_rows_in_fewer_slices(rows):
     rows = [run for run in rows if run.start <= run.stop]
@@ -191,6 +192,8 @@ def test_plans_in_words():
         "complement 2 sets",
         "intersect 3 sets, 2 times",
     ]
+    several = [(STRUCTURES["2p"], 3), (STRUCTURES["2i"], 2)]
+    assert describe(plan_shapes(several))[0] == "embed 7 entities"
 
 
 def test_all_structures_share_three_projections():
@@ -199,6 +202,13 @@ def test_all_structures_share_three_projections():
     assert kinds.count("AnchorStep") == 1
     assert kinds.count("ProjectStep") == 3
     assert kinds.index("AnchorStep") == 0
+
+
+def test_the_depth_of_a_projection_is_that_of_its_longest_path():
+    long, short = STRUCTURES["2p"].template, STRUCTURES["1p"].template
+    for uneven in (And((long, short)), And((short, long))):
+        plan = plan_shapes([(shape_of(Project(uneven, 0)), 2), (STRUCTURES["3p"], 2)])
+        assert sum(isinstance(step, ProjectStep) for step in plan.steps) == 3
 
 
 def test_branches_of_a_union_are_separate_roots():

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 
 import strategies
-from conekg.errors import QueryError
+from conekg.errors import ConfigError, QueryError
+from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import parse_query
 from conekg.query.render import name_of, render_formula, render_parts, render_query
@@ -50,6 +51,14 @@ def test_what_is_no_tree_is_refused(query):
     with pytest.raises(QueryError, match="in a query is no part of a tree") as caught:
         render_query(query, VOCABULARY)
     assert "parse_query" in caught.value.hint
+
+
+def test_names_are_those_of_a_vocabulary():
+    graph = KnowledgeGraph("one", VOCABULARY, {})
+    told = r"in a KnowledgeGraph; it must be a graph's vocabulary, as graph\.vocabulary"
+    for use in (lambda: render_query(A, graph), lambda: parse_query("a", graph)):
+        with pytest.raises(ConfigError, match=told):
+            use()
 
 
 @pytest.mark.parametrize(
@@ -105,6 +114,32 @@ def test_labels_stand_in_only_where_they_can_be_read_back():
         '?x: r("A", ?x) & r(?x, "/m/1") & ?x = "/m/3"'
     )
     assert parse_query(render_query(query, VOCABULARY, labels=True), VOCABULARY) == query
+
+
+def test_relations_go_by_labels_that_are_written_shorter():
+    relations = NameTable(
+        "relation",
+        ["http://a.org/p#livesIn", "capital", "http://a.org/p#knows", "http://b.org/p#knows"],
+        ["livesIn", "has capital", "knows", "knows"],
+    )
+    vocabulary = Vocabulary(NameTable("entity", ["http://a.org/Bonn"], ["Bonn"]), relations)
+    bonn = Anchor(0)
+    query = And((Project(bonn, 1), Not(Project(bonn, 2)), Project(bonn, 4)))
+    path = 'Bonn.^livesIn & !Bonn.capital & Bonn."http://a.org/p#knows"'
+    assert render_query(query, vocabulary, labels=True) == path
+    formula = '?x: livesIn(?x, "Bonn") & !capital("Bonn", ?x) & "http://a.org/p#knows"("Bonn", ?x)'
+    assert render_formula(query, vocabulary, labels=True) == formula
+    for text in (path, formula):
+        assert parse_query(text, vocabulary) == query
+
+
+@given(strategies.queries(), strategies.vocabularies(), strategies.vocabularies())
+def test_both_notations_come_back_with_labels(query, named, called):
+    entities = NameTable("entity", list(named.entities), list(called.entities))
+    relations = NameTable("relation", list(named.relations), list(called.relations))
+    vocabulary = Vocabulary(entities, relations)
+    for render in (render_query, render_formula):
+        assert parse_query(render(query, vocabulary, labels=True), vocabulary) == query
 
 
 @pytest.mark.parametrize("render", [render_query, render_formula, render_sparql])

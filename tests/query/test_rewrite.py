@@ -13,6 +13,7 @@ from conekg.query.parse import parse_query
 from conekg.query.render import render_query
 from conekg.query.rewrite import (
     RULES,
+    capped,
     count_branches,
     settle,
     simplify,
@@ -158,6 +159,9 @@ def test_the_cap_is_checked_before_the_work_is_done():
     with pytest.raises(QueryTooLargeError) as caught:
         to_dnf(conjunction_of_unions(7), cap=100)
     assert "128 union-free branches; at most 100" in caught.value.message
+    with pytest.raises(QueryTooLargeError):
+        union_free_branches(conjunction_of_unions(3), cap=7)
+    assert len(union_free_branches(conjunction_of_unions(3), cap=8)) == 8
     assert "De Morgan" in str(caught.value.hint)
     assert "negated intersections" in str(caught.value.hint)
 
@@ -169,6 +173,16 @@ def test_operands_under_a_negated_projection_count_too():
         union_free_branches(query)
 
 
+def test_branches_multiply_behind_projections_and_not_behind_negated_ones():
+    steps = [Project(Or((Anchor(2 * i), Anchor(2 * i + 1))), 0) for i in range(200)]
+    assert count_branches(And(tuple(steps[:3]))) == 8
+    with pytest.raises(QueryTooLargeError):
+        union_free_branches(And(tuple(steps)))
+    negated = And(tuple(Not(step) for step in steps))
+    assert count_branches(negated) == 2, "each is an intersection of two"
+    assert len(union_free_branches(negated)) == 1
+
+
 def test_de_morgan_never_multiplies():
     (branch,) = union_free_branches(conjunction_of_unions(200), union="demorgan")
     assert len(subtrees(branch)) == 1 + 200 * 6
@@ -178,8 +192,18 @@ def test_negation_swaps_what_multiplies():
     pairs = Or(tuple(And((Anchor(2 * i), Anchor(2 * i + 1))) for i in range(200)))
     assert count_branches(pairs) == 200
     assert len(union_free_branches(Not(pairs))) == 1  # the pairs hold no union: kept whole
+    assert count_branches(Not(pairs)) == 1
     with pytest.raises(QueryTooLargeError):
         to_dnf(Not(pairs))
+    both = And((Or((Anchor(0), Anchor(1))), Anchor(2), Anchor(3)))
+    assert count_branches(Not(both)) == len(union_free_branches(Not(both))) == 3
+
+
+def test_only_a_part_of_more_branches_than_the_cap_is_rewritten():
+    query = conjunction_of_unions(3)
+    assert capped(query, "dnf", 8) == query
+    assert capped(query, "dnf", 7) == to_de_morgan(query) != query
+    assert capped(query, "demorgan", 7) == query
 
 
 def test_rewriting_is_not_bounded_by_the_stack():

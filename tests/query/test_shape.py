@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hypothesis import given
 
@@ -9,11 +10,13 @@ from conekg.query.shape import (
     STRUCTURES,
     TRAINED_STRUCTURES,
     Shape,
+    grounded,
+    outline,
     shape_of,
     slots_of,
     spell,
 )
-from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, relabel
+from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, fold, rebuild, relabel
 
 # The paper's Figure of query structures, spelled in the path algebra by hand.
 SPELLINGS = {
@@ -50,8 +53,18 @@ def test_the_lists_of_structures_cover_the_fourteen():
         "2u-DM",
         "up-DM",
     }
-    assert set(TRAINED_STRUCTURES) < set(STRUCTURES)
     assert len(POSITIVE_STRUCTURES) + len(NEGATION_STRUCTURES) == 14
+
+
+def test_the_lists_of_structures_are_in_the_order_of_the_papers_tables():
+    assert " ".join(POSITIVE_STRUCTURES) == "1p 2p 3p 2i 3i pi ip 2u up"
+    assert " ".join(NEGATION_STRUCTURES) == "2in 3in inp pin pni"
+
+
+def test_four_structures_are_kept_from_training_to_test_generalisation():
+    untrained = {"pi", "ip", "2u", "up"}
+    assert set(TRAINED_STRUCTURES) | untrained == {*POSITIVE_STRUCTURES, *NEGATION_STRUCTURES}
+    assert len(TRAINED_STRUCTURES) == 10
 
 
 def test_slots_are_numbered_in_reading_order():
@@ -63,6 +76,19 @@ def test_slots_are_numbered_in_reading_order():
 def test_a_shape_without_a_name_is_spelled_out():
     query = Or((Universe(), Project(Universe(), 3)))
     assert shape_of(query).name == "(* | *.r)"
+    assert shape_of(Or(query.operands[::-1])).name == "(*.r | *)"
+
+
+@given(strategies.queries())
+def test_an_outline_is_the_same_whatever_the_order_of_operands(query):
+    backwards = fold(query, lambda node, operands: rebuild(node, operands[::-1]))
+    assert outline(shape_of(backwards)) == outline(shape_of(query))
+    assert sorted(outline(shape_of(query))) == sorted(spell(query)), "nothing is left out"
+
+
+def test_an_outline_tells_apart_what_is_not_the_same():
+    outlines = {outline(shape) for shape in STRUCTURES.values()}
+    assert len(outlines) == len(STRUCTURES)
 
 
 @given(strategies.queries())
@@ -71,6 +97,14 @@ def test_grounding_a_shape_with_a_querys_ids_gives_the_query(query):
     entity_ids, relation_ids = slots_of(query)
     assert shape.ground(entity_ids, relation_ids) == query
     assert (shape.num_anchors, shape.num_relations) == (len(entity_ids), len(relation_ids))
+    assert grounded(query) == (shape, entity_ids, relation_ids)
+
+
+def test_ids_from_arrays_become_plain_numbers():
+    # What an array holds wraps around, and JSON does not know it.
+    query = STRUCTURES["1p"].ground(np.array([7], np.int32), np.array([3], np.int32))
+    assert (type(query.operand.entity_id), type(query.relation_id)) == (int, int)
+    assert query == Project(Anchor(7), 3)
 
 
 @given(strategies.queries())

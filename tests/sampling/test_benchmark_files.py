@@ -60,6 +60,7 @@ def test_betae_files_read_back(random_graph: KnowledgeGraph, tmp_path: Path, spl
     loaded = read_queries(tmp_path, split, random_graph)
     assert content(loaded) == content(query_set)
     assert loaded.graph_fingerprint == random_graph.fingerprint
+    assert loaded.release == "BetaE"
     assert content(read_queries(tmp_path, split, random_graph, recompute=True)) == content(
         query_set
     )
@@ -71,7 +72,9 @@ def test_query2box_files_read_back(
 ) -> None:
     query_set = sampled(random_graph, split, QUERY2BOX)
     write_query2box(tmp_path, query_set)
-    assert content(read_queries(tmp_path, split, random_graph)) == content(query_set)
+    loaded = read_queries(tmp_path, split, random_graph)
+    assert content(loaded) == content(query_set)
+    assert loaded.release == "Query2Box"
     assert content(read_queries(tmp_path, split, random_graph, recompute=True)) == content(
         query_set
     )
@@ -261,8 +264,10 @@ def test_what_is_no_folder_holds_no_queries(random_graph: KnowledgeGraph, tmp_pa
 def test_a_folder_without_queries_or_answers_says_what_it_needs(
     random_graph: KnowledgeGraph, tmp_path: Path
 ) -> None:
-    with pytest.raises(DataError, match="no test queries here"):
+    with pytest.raises(DataError, match="no test queries here") as caught:
         read_queries(tmp_path, "test", random_graph)
+    for file in ("test.arrow", "test-queries.pkl", "test_triples_1c.pkl"):
+        assert file in str(caught.value.hint)
     write_betae(tmp_path, sampled(random_graph, "test", ("2i",)))
     (tmp_path / "test-easy-answers.pkl").unlink()
     with pytest.raises(DataError, match="--recompute"):

@@ -153,6 +153,7 @@ def test_what_is_no_query_set_is_refused(tmp_path: Path) -> None:
         ({"split": ["train"]}, r"has \['train'\] for 'split'"),
         ({"graph": 7}, "has 7 for 'graph'"),
         ({"seed": "7"}, "has '7' for 'seed'"),
+        ({"release": 7}, "has 7 for 'release'"),
         ({"digest": None}, "has None for 'digest'"),
         ({"digest": "0"}, "does not match its digest"),
     ],
@@ -168,6 +169,19 @@ def test_metadata_that_does_not_fit_is_refused(
         load_query_set(path)
     assert caught.value.path == str(path)
     assert caught.value.hint
+
+
+def test_the_release_is_kept_and_unknown_in_files_of_earlier_versions(
+    query_set: QuerySet, tmp_path: Path
+) -> None:
+    path = tmp_path / "queries.arrow"
+    for release in ("Query2Box", None):
+        save_query_set(path, replace(query_set, release=release))
+        assert load_query_set(path).release == release
+    table, facts = content_of(path)
+    del facts["release"]
+    rewrite(path, table, json.dumps(facts))
+    assert load_query_set(path).release is None
 
 
 def content_of(path: Path) -> tuple[pa.Table, dict[str, Any]]:
@@ -188,7 +202,8 @@ def test_damaged_metadata_is_refused(query_set: QuerySet, tmp_path: Path) -> Non
     path = tmp_path / "queries.arrow"
     save_query_set(path, query_set)
     table, facts = content_of(path)
-    texts = [json.dumps({k: v for k, v in facts.items() if k != key}) for key in facts]
+    needed = facts.keys() - {"release"}  # which files of earlier versions lack
+    texts = [json.dumps({k: v for k, v in facts.items() if k != key}) for key in needed]
     texts += ["", "{", "[1]", "7", "null", json.dumps(facts)[:-9], "[" * 100_000]
     for text in texts:
         rewrite(path, table, text)

@@ -214,10 +214,10 @@ def test_a_client_that_takes_none_of_its_answers_is_given_up(start_server, answe
     """Who waits to be read by such a client counts as a request that is worked on."""
     request = b"GET /static-offline-docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with start_server(answerer, Limits(timeout_s=0.5)) as served, connected(served) as idle:
+        idle.sendall(HEAD + b"\r\n")
+        assert idle.recv(65_536)  # by now the server has taken the connection
         idle.sendall(request * 12)  # more than the system keeps for a client
         deadline = time.monotonic() + 60
-        while not served.server.server_state.connections:
-            time.sleep(0.01)  # the server has not taken the connection yet
         while served.server.server_state.connections:
             assert time.monotonic() < deadline, "the server still waits"
             time.sleep(0.01)

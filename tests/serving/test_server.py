@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from conekg.answering.engine import Answerer
 from conekg.errors import ConfigError
 from conekg.query.parse import parse_query
 from conekg.serving import service
@@ -36,6 +37,10 @@ class HeldAnswerer:
         self.poison: str | None = None
         self.explain = threading.Event()
         self.explain.set()
+
+    @property
+    def __class__(self):
+        return Answerer  # as which it is taken
 
     def __getattr__(self, name):
         return getattr(self._answerer, name)
@@ -101,15 +106,15 @@ def wait_until(condition, seconds=30.0):
         time.sleep(0.01)
 
 
-def in_flight(served) -> int:
-    lines = served.get("/metrics").text.splitlines()
+def in_flight(url: str) -> int:
+    lines = httpx.get(f"{url}/metrics", timeout=30, verify=False).text.splitlines()
     return int(next(x for x in lines if x.startswith("conekg_requests_in_flight")).split()[1])
 
 
 def test_overload_is_told_and_the_accepted_are_answered(start_server, held, ask_many):
     with start_server(held, Limits(concurrent_requests=5, retry_after_s=3)) as served:
         accepted = ask_many(served.url, ["France.borders"] * 5)
-        wait_until(lambda: in_flight(served) == 5)
+        wait_until(lambda: in_flight(served.url) == 5)
         refused = served.post("/api/ask", query="France.borders")
         assert refused.status_code == 503
         assert refused.headers["retry-after"] == "3"
@@ -120,7 +125,7 @@ def test_overload_is_told_and_the_accepted_are_answered(start_server, held, ask_
         held.go.set()
         assert [each.result().status_code for each in accepted] == [200] * 5
         assert served.post("/api/ask", query="France.borders").status_code == 200
-        assert in_flight(served) == 0
+        assert in_flight(served.url) == 0
 
 
 def test_waiting_questions_are_scored_together(start_server, held, ask_many):
@@ -129,7 +134,7 @@ def test_waiting_questions_are_scored_together(start_server, held, ask_many):
         assert held.started.wait(30)
         texts = ["Germany.borders", "Italy.borders.capital", "Spain.speaks & !English"] * 3
         others = ask_many(served.url, texts)
-        wait_until(lambda: in_flight(served) == 10)
+        wait_until(lambda: in_flight(served.url) == 10)
         held.go.set()
         answered = [each.result().json()["query"] for each in [*first, *others]]
     assert answered == ["France.borders", *texts]
@@ -145,7 +150,7 @@ def test_no_question_waits_for_an_explanation(start_server, held):
         ThreadPoolExecutor(2) as pool,
     ):
         waiting = [pool.submit(served.post, "/api/explain", **asked) for _ in range(2)]
-        wait_until(lambda: in_flight(served) == 2)
+        wait_until(lambda: in_flight(served.url) == 2)
         for _ in range(3):
             assert served.post("/api/ask", query="France.borders").status_code == 200
         refused = served.post("/api/explain", **asked)
@@ -163,7 +168,7 @@ def test_one_failing_question_does_not_fail_its_batch(start_server, held, ask_ma
         first = ask_many(served.url, ["France.borders"])
         assert held.started.wait(30)
         others = ask_many(served.url, ["Spain.borders", "Italy.borders", "Germany.borders"])
-        wait_until(lambda: in_flight(served) == 4)
+        wait_until(lambda: in_flight(served.url) == 4)
         held.go.set()
         responses = [each.result() for each in [*first, *others]]
     assert [response.status_code for response in responses] == [200, 200, 500, 200]
@@ -203,10 +208,10 @@ def test_slow_reading_is_given_up_in_time_and_stops_nobody(
 ):
     go, begun = slow_reading
     body = {"answer": "Spain"} if path in ("explain", "cones") else {}
-    with start_server(answerer, Limits(timeout_s=2)) as served, ThreadPoolExecutor(3) as pool:
+    with start_server(answerer, Limits(timeout_s=3)) as served, ThreadPoolExecutor(3) as pool:
         texts = [f"SELECT ?x {{}} # {number}" for number in range(3)]
         waiting = [pool.submit(served.post, f"/api/{path}", query=text, **body) for text in texts]
-        wait_until(lambda: in_flight(served) == 3)
+        wait_until(lambda: in_flight(served.url) == 3)
         assert served.get("/health").status_code == 200
         assert served.post("/api/ask", query="France.borders").status_code == 200
         assert served.get("/api/entities", prefix="Fr").status_code == 200
@@ -214,7 +219,7 @@ def test_slow_reading_is_given_up_in_time_and_stops_nobody(
         responses = [each.result() for each in waiting]
         assert [response.status_code for response in responses] == [504] * 3
         assert responses[0].json()["error"]["kind"] == "request_timeout"
-        assert all(response.elapsed.total_seconds() < 5 for response in responses)
+        assert all(response.elapsed.total_seconds() < 6 for response in responses)
         go.set()
         wait_until(lambda: served.post("/api/parse", query=texts[0]).status_code == 400)
     assert len(set(begun)) <= 2, "what had been given up before its turn was read"
@@ -225,7 +230,7 @@ def test_looking_for_close_names_stops_nobody(start_server, answerer, monkeypatc
     entities = type(answerer.graph.vocabulary.entities)
     suggest = entities.suggest
     monkeypatch.setattr(entities, "suggest", lambda *asked: go.wait(60) and suggest(*asked))
-    with start_server(answerer, Limits(timeout_s=0.5)) as served:
+    with start_server(answerer, Limits(timeout_s=1.5)) as served:
         requests = (
             lambda: served.post("/api/ask", query="Frnce.borders"),
             lambda: served.post("/api/ask", query="France", exclude=["Frnce"]),
@@ -244,19 +249,19 @@ def test_looking_for_close_names_stops_nobody(start_server, answerer, monkeypatc
 def test_reading_and_scoring_share_the_time_of_a_request(start_server, held, slow_reading):
     go, _ = slow_reading
     text = "SELECT ?x { <urn:conekg:France> <urn:conekg:borders> ?x }"
-    with start_server(held, Limits(timeout_s=3)) as served, ThreadPoolExecutor(1) as pool:
+    with start_server(held, Limits(timeout_s=4)) as served, ThreadPoolExecutor(1) as pool:
         go.set()
         served.post("/api/parse", query=text)  # what reads SPARQL is imported the first time
         go.clear()
         asked = pool.submit(served.post, "/api/ask", query=text)
-        wait_until(lambda: in_flight(served) == 1)
-        time.sleep(1.5)
+        wait_until(lambda: in_flight(served.url) == 1)
+        time.sleep(2.5)
         go.set()
         response = asked.result()
         held.go.set()
     assert response.status_code == 504
     assert held.started.is_set()
-    assert response.elapsed.total_seconds() < 4.2
+    assert response.elapsed.total_seconds() < 6.3, "each had 4 s of its own"
 
 
 def test_a_body_that_never_ends_is_given_up_in_time(start_server, answerer):
@@ -270,7 +275,7 @@ def test_a_body_that_never_ends_is_given_up_in_time(start_server, answerer):
 def test_a_stopping_server_answers_what_it_has_accepted(start_server, held, ask_many):
     with start_server(held, Limits(batch_queries=3)) as served:
         accepted = ask_many(served.url, ["France.borders"] * 10)
-        wait_until(lambda: in_flight(served) == 10)
+        wait_until(lambda: in_flight(served.url) == 10)
         served.client.close()
         served.server.should_exit = True
         time.sleep(0.3)
@@ -283,7 +288,7 @@ def test_a_stopping_server_answers_what_it_has_accepted(start_server, held, ask_
 
 
 SCRIPT = """
-import signal, threading, time
+import signal, sys, threading
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where these tests are run by nohup
 from conekg.answering.engine import Answerer
 from conekg.graph.geography import load_geography
@@ -295,32 +300,38 @@ graph = load_geography()
 model = build_model("cone", graph.num_entities, graph.num_relations, {"dim": 4, "hidden": 8})
 answerer = Answerer(graph, model)
 quick = answerer.ask_in_parts
-def slow(questions, most):
-    print("scoring", flush=True)
-    time.sleep(0.6)
+go = threading.Event()
+go.set()
+def held(questions, most):
+    assert go.wait(60)
     return quick(questions, most)
-answerer.ask_in_parts = slow
+answerer.ask_in_parts = held
 (listening,) = open_sockets("127.0.0.1", 0, 1)
-print(listening.getsockname()[1], flush=True)
+def tell():
+    go.clear()
+    threading.Thread(target=lambda: (sys.stdin.readline(), go.set()), daemon=True).start()
+    print(listening.getsockname()[1], flush=True)
 limits = Limits(batch_queries=4)
-make_server(create_app(answerer, limits=limits), limits).run(sockets=[listening])
-print("ended", flush=True)
+app = create_app(answerer, limits=limits)
+make_server(app, limits, on_ready=tell).run(sockets=[listening])
 """
 
 
 def test_a_stopping_server_tears_no_connection_that_is_in_use(start_server, answerer):
     """A client that asks again and again on one connection is told to close it, then refused."""
 
-    def ask(url: str) -> int:
+    def ask(url: str, answered: threading.Event) -> int:
         with httpx.Client(base_url=url, timeout=30, verify=False) as client:
-            return ask_until_refused(client, "/api/relations")
+            return ask_until_refused(client, "/api/relations", answered)
 
+    answered = [threading.Event() for _ in range(8)]
     limits = Limits(farewell_s=60)  # a slow machine may keep a client from asking for long
     with start_server(answerer, limits) as served, ThreadPoolExecutor(8) as pool:
-        clients = [pool.submit(ask, served.url) for _ in range(8)]
-        time.sleep(0.5)
+        clients = [pool.submit(ask, served.url, each) for each in answered]
+        are_busy = [each.wait(60) for each in answered]
         served.stop()
-        assert any(client.result() for client in clients)
+        assert all(are_busy)
+        assert all(client.result() for client in clients)
 
 
 def test_a_stopping_server_answers_once_more_on_an_open_connection(start_server, answerer):
@@ -339,6 +350,7 @@ def test_a_connection_on_which_nobody_asks_does_not_keep_a_server_up(start_serve
     with start_server(answerer, Limits(farewell_s=0.2)) as served:
         host, port = served.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as silent:
+            wait_until(lambda: served.server.server_state.connections)  # the server has taken it
             served.stop()
             assert silent.recv(1) == b""
 
@@ -358,16 +370,22 @@ def test_a_connection_on_which_nobody_asks_is_closed_in_time(start_server, answe
 def test_signals_end_a_real_process_after_its_answers(ask_many, number):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", SCRIPT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
     )
     try:
+        assert process.stdin is not None
         assert process.stdout is not None
         url = f"http://127.0.0.1:{process.stdout.readline().strip()}"
-        wait_until(lambda: is_up(url), 120)
         accepted = ask_many(url, ["France.borders"] * 8)
-        assert process.stdout.readline() == "scoring\n"
-        time.sleep(0.3)
+        wait_until(lambda: in_flight(url) == 8)
         process.send_signal(number)
+        wait_until(lambda: not is_up(url))
+        assert not any(each.done() for each in accepted)
+        print("go", file=process.stdin, flush=True)
         assert [each.result().status_code for each in accepted] == [200] * 8
         assert process.wait(60) == 0
     finally:

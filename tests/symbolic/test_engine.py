@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from threading import Barrier
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,9 @@ from conekg.graph.adjacency import Adjacency, build_adjacency
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.query.shape import STRUCTURES, shape_of, slots_of
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
+from conekg.symbolic import engine
 from conekg.symbolic.engine import answer, answer_batch
+from conekg.symbolic.kernels import answer_rows
 from oracle import Oracle
 from strategies import graphs_with_queries, queries
 
@@ -72,6 +76,22 @@ def test_a_batch_answers_each_row_as_it_is_answered_alone(
         assert found[row].tolist() == alone.tolist()
 
 
+@pytest.mark.parametrize("count", [511, 512, 513, 1100])
+def test_a_long_batch_has_every_row_once_and_in_order(
+    random_graph: KnowledgeGraph, count: int
+) -> None:
+    # Threads take pieces of 512 rows; the last of them is of any length.
+    generator = np.random.default_rng(count)
+    anchors = generator.integers(0, 60, (count, 1)).astype(np.int32)
+    relations = generator.integers(0, 10, (count, 1)).astype(np.int32)
+    oracle = Oracle(triples(random_graph, "train"), random_graph.num_entities)
+    found = answer_batch(random_graph.adjacency("train"), STRUCTURES["1p"], anchors, relations)
+    assert len(found) == count
+    for row in range(count):
+        tails = oracle.tails.get((anchors[row, 0], relations[row, 0]), set())
+        assert found[row].tolist() == sorted(tails)
+
+
 @pytest.mark.parametrize("name", ["3p", "pin", "up-DM"])
 def test_answers_do_not_depend_on_the_number_of_threads(
     random_graph: KnowledgeGraph, name: str
@@ -87,6 +107,25 @@ def test_answers_do_not_depend_on_the_number_of_threads(
     assert one.offsets.tolist() == three.offsets.tolist()
     assert one.values.tolist() == three.values.tolist()
     assert len(one.values) > 0
+
+
+def test_threads_that_work_at_once_have_memory_of_their_own(
+    random_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both_at_work = Barrier(2)
+    seen = []
+
+    def answer_together(graph, work, instructions, anchors, relations, buffer):
+        seen.append([*work, buffer])
+        both_at_work.wait(timeout=60)
+        return answer_rows(graph, work, instructions, anchors, relations, buffer)
+
+    monkeypatch.setattr(engine, "answer_rows", answer_together)
+    zeros = np.zeros((1024, 1), dtype=np.int32)
+    answer_batch(random_graph.adjacency("train"), STRUCTURES["1p"], zeros, zeros, workers=2)
+    one, other = seen
+    for mine, others in zip(one, other, strict=True):
+        assert not np.shares_memory(mine, others)
 
 
 @given(graphs_with_queries(negation=False))
@@ -143,6 +182,7 @@ def test_deep_queries_are_answered(random_graph: KnowledgeGraph) -> None:
         (Anchor(-(2**70)), "has ids 0 to 59"),
         (Anchor(0.5), "0.5 in a query is no entity id"),
         (Anchor("a"), "'a' in a query is no entity id"),
+        (And((Anchor(0), Anchor(0.5))), "0.5 in a query is no entity id"),
         (Project(Anchor(0), True), "True in a query is no relation id"),
     ],
 )
@@ -151,6 +191,21 @@ def test_ids_the_graph_does_not_have_are_refused(
 ) -> None:
     with pytest.raises(QueryError, match=told):
         answer(random_graph.adjacency("train"), query)
+
+
+def test_ids_may_come_from_arrays(random_graph: KnowledgeGraph) -> None:
+    adjacency = random_graph.adjacency("train")
+    plain = answer(adjacency, Not(Project(Anchor(7), 3)))
+    for kind in (np.int32, np.int64, np.uint8):
+        assert np.array_equal(answer(adjacency, Not(Project(Anchor(kind(7)), kind(3)))), plain)
+
+
+def test_a_batch_has_a_column_a_slot(random_graph: KnowledgeGraph) -> None:
+    # Compiled code would read past the end of a row.
+    one, two = np.zeros((3, 1), dtype=np.int32), np.zeros((3, 2), dtype=np.int32)
+    for anchors, relations in ((one, two), (two, one), (two, two[:2])):
+        with pytest.raises(AssertionError, match="one column"):
+            answer_batch(random_graph.adjacency("train"), STRUCTURES["2i"], anchors, relations)
 
 
 def test_a_graph_in_place_of_its_edges_is_refused(random_graph: KnowledgeGraph) -> None:

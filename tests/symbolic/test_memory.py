@@ -18,11 +18,30 @@ def test_kernels_see_one_type_whether_arrays_are_built_or_memory_mapped(tmp_path
     np.save(tmp_path / "tails.npy", adjacency.tails)
     mapped = np.load(tmp_path / "tails.npy", mmap_mode="r")
     for tails in (adjacency.tails, adjacency.tails.copy(), mapped):
+        writeable = tails.flags.writeable
         frozen = graph_arrays(replace(adjacency, tails=tails)).tails
         assert type(frozen) is np.ndarray
         assert not frozen.flags.writeable
+        assert tails.flags.writeable == writeable, "the array itself is left as it was"
         assert np.shares_memory(frozen, tails)
         assert frozen.tolist() == adjacency.tails.tolist()
+
+
+def test_kernels_see_every_array_of_the_graph_under_its_own_name() -> None:
+    adjacency = build_adjacency(EDGES, 4, 2)
+    arrays = graph_arrays(adjacency)._asdict()
+    assert arrays.pop("num_entities") == 4
+    heads, tails = adjacency.head_index, adjacency.tail_index
+    of_indexes = {
+        "head_words": heads.words,
+        "head_firsts": heads.firsts,
+        "tail_words": tails.words,
+        "tail_rows": tails.rows,
+    }
+    for name, array in arrays.items():
+        own = of_indexes[name] if name in of_indexes else getattr(adjacency, name)
+        assert array.dtype == own.dtype, name
+        assert np.array_equal(array, own), name
 
 
 def test_a_workspace_has_a_row_a_set_and_a_spare() -> None:
@@ -32,6 +51,14 @@ def test_a_workspace_has_a_row_a_set_and_a_spare() -> None:
     assert work.words.shape == (4, 2)
     assert len(work.summary) == 1
     assert (work.steps == 1).all()
+    assert len(make_workspace(64 * 64, 1).summary) == 1
+
+
+def test_there_is_room_for_the_steps_of_a_pair_however_many_entities_there_are() -> None:
+    # Tails are listed where they are fewer than words; without room for as many, none is read.
+    for num_entities in (1, 64 * 10_000):
+        work = make_workspace(num_entities, 1)
+        assert len(work.steps) >= work.words.shape[1]
 
 
 @njit

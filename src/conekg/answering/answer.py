@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from conekg.answering.answer_table import html_table, text_table
 from conekg.graph.knowledge_graph import Split
 from conekg.query.tree import Query
 
 Only = Literal["known", "predicted"]
+Standing = Literal["known", "predicted", "contradicted"]
 Union = Literal["dnf", "demorgan"]
 
 
@@ -58,6 +60,13 @@ class RankedAnswer:
     """Whether at least 5/8 of its dimensions lie inside the query's region (ConE, Appendix E);
     None for models whose regions have no inside."""
 
+    @property
+    def standing(self) -> Standing:
+        """What the facts say of it, in one word."""
+        if self.contradicted:
+            return "contradicted"
+        return "known" if self.known else "predicted"
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -89,6 +98,13 @@ class Answer:
     model: str
     seconds: float
     """Wall time of the batch this question was answered in."""
+
+    def __str__(self) -> str:
+        return text_table(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html_table(self)
 
     def to_json(self) -> dict[str, object]:
         """The same as plain dictionaries, lists, strings and numbers."""

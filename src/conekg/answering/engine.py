@@ -8,7 +8,7 @@ together; one question is a batch of one.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -32,7 +32,7 @@ from conekg.model.kernels.few_rows import lay_out_for_few_rows
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP
 from conekg.query.tree import Query
 from conekg.training.loop import pick_device
-from conekg.training.run import open_run
+from conekg.training.run import Run, open_run
 
 MEMBER_SHARE = 5 / 8
 """The majority of cones that makes a member: 500 of 800 (ConE, Appendix E)."""
@@ -59,10 +59,14 @@ class Answerer:
         self.max_branches = max_branches
         self.index = EntityIndex(self.model)
 
+    def __repr__(self) -> str:
+        odds = "without" if self.calibration is None else "with"
+        return f"<Answerer by {self.model.name!r} of {self.graph!r}, {odds} probabilities>"
+
     @classmethod
     def open(
         cls,
-        folder: str | Path,
+        folder: str | Path | Run,
         *,
         which: Literal["best", "last"] = "best",
         device: str = "auto",
@@ -73,7 +77,7 @@ class Answerer:
         `auto` takes a GPU where there is one. A checkpoint that was not calibrated answers
         without probabilities.
         """
-        run = open_run(Path(folder))
+        run = folder if isinstance(folder, Run) else open_run(folder)
         place = pick_device(device)
         model = run.load_model(which, place)
         lay_out_for_few_rows(model)
@@ -88,7 +92,7 @@ class Answerer:
 
     def ask(
         self,
-        query: Query | str,
+        query: Query | str | Question,
         *,
         top_k: int = 10,
         only: Only | None = None,
@@ -97,17 +101,31 @@ class Answerer:
         union: Union = "dnf",
         keep_contradicted: bool = False,
     ) -> Answer:
-        """The ranked answers of one query."""
-        question = Question(query, top_k, only, exclude, known_graph, union, keep_contradicted)
-        return self.ask_batch([question])[0]
+        """The ranked answers of one query, or of a `Question`, which brings its own options."""
+        options = Question("", top_k, only, exclude, known_graph, union, keep_contradicted)
+        if not isinstance(query, Question):
+            return self.ask_batch([replace(options, query=query)])[0]
+        if options != Question(""):
+            raise ConfigError(
+                "a Question has its own options, and others are given beside it; change them in "
+                "the Question, as dataclasses.replace(question, top_k=3) does"
+            )
+        return self.ask_batch([query])[0]
 
-    def ask_batch(self, questions: Sequence[Question | Understood]) -> list[Answer]:
+    def ask_batch(self, questions: Iterable[Question | Understood]) -> list[Answer]:
         """The answers of many questions, embedded and scored together, in the order asked.
 
         Raises the first error found; hand in `Understood` questions to keep a bad one
         from failing the others.
         """
-        return next(self.ask_in_parts(questions, max(1, len(questions))), [])
+        if isinstance(questions, str | Query | Question) or not isinstance(questions, Iterable):
+            raise ConfigError(
+                f"{questions!r} is asked of ask_batch, which takes a list of Questions; ask takes "
+                "one",
+                key="questions",
+            )
+        every = list(questions)
+        return next(self.ask_in_parts(every, max(1, len(every))), [])
 
     def ask_in_parts(
         self, questions: Sequence[Question | Understood], most: int
@@ -374,8 +392,8 @@ class Answerer:
 
 
 def ask(
-    run: str | Path | Answerer,
-    query: Query | str,
+    run: str | Path | Run | Answerer,
+    query: Query | str | Question,
     *,
     top_k: int = 10,
     only: Only | None = None,
@@ -384,7 +402,7 @@ def ask(
     union: Union = "dnf",
     keep_contradicted: bool = False,
 ) -> Answer:
-    """The ranked answers of one query to a run folder, or to an `Answerer` already open.
+    """The ranked answers of one query to a run, or to an `Answerer` already open.
 
     Opening a run loads its graph and model: to ask more than once, open it once.
     """

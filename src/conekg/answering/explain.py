@@ -47,10 +47,11 @@ from conekg.query.render import render_parts
 from conekg.query.rewrite import push_negation, settle, simplify
 from conekg.query.shape import grounded
 from conekg.query.tree import Anchor, Not, Project, Query, Universe, fold, fold_each, subtrees
+from conekg.training.run import Run
 
 
 def explain(
-    run: str | Path | Answerer,
+    run: str | Path | Run | Answerer,
     question: Query | str | Question | Understood,
     *,
     entities: Sequence[str | int] | None = None,
@@ -58,7 +59,7 @@ def explain(
 ) -> Explanation:
     """The variables of a question's query and a witness for each of its top answers.
 
-    Asked of a run folder, or of an `Answerer` already open. `entities` explains these
+    Asked of a run, or of an `Answerer` already open. `entities` explains these
     instead of the top answers, by name, label or id; `candidates` is how many entities each
     variable lists.
     """
@@ -71,7 +72,7 @@ def explain(
         raise ConfigError(
             f"entities is {entities!r}; it must be a list of names and ids", key="entities"
         )
-    answerer = Answerer.open(run) if isinstance(run, str | Path) else run
+    answerer = run if isinstance(run, Answerer) else Answerer.open(run)
     if not isinstance(question, Question | Understood):
         question = Question(question)
     asked = question if isinstance(question, Understood) else answerer.understand(question)

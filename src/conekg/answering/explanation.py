@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from conekg.answering.answer import RankedAnswer
+from conekg.lines import one_line
 
 EdgeKind = Literal["fact", "guess"]
 PartKind = Literal["fact", "guess", "absent", "contradicted"]
@@ -94,6 +95,20 @@ class Explanation:
     reading: str
     variables: tuple[Variable, ...]
     witnesses: tuple[Witness, ...]
+
+    def __str__(self) -> str:
+        lines = [one_line(self.reading)]
+        for witness in self.witnesses:
+            lines.append(one_line(f"{witness.answer.rank}. {witness.answer.label}"))
+            for edge in witness.edges:
+                link = f"{edge.head.label} –{edge.relation_label}→ {edge.tail.label}"
+                lines.append(f"  {edge.kind:5}  {one_line(link)}  ({edge.score:.2f})")
+            for part in witness.parts:
+                if part.kind in ("absent", "contradicted"):
+                    against = "no fact" if part.kind == "absent" else "a fact"
+                    told = f"{against} against: {one_line(part.reading)}"
+                    lines.append(f"  {told}  ({part.score:.2f})")
+        return "\n".join(lines)
 
     def to_json(self) -> dict[str, object]:
         """The same as plain dictionaries, lists, strings and numbers."""

@@ -21,6 +21,7 @@ from conekg.evaluation.frequency import FrequencyScorer
 from conekg.evaluation.report import Report
 from conekg.evaluation.validate import make_validator
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.place import as_path
 from conekg.graph.source import read_source
 from conekg.model.catalog import MODELS, find_model
 from conekg.model.support import check_supported
@@ -84,6 +85,15 @@ class FitResult:
     calibration: Calibration | None = None
     """None also where no validation query says anything about the model."""
 
+    def __repr__(self) -> str:
+        scores = ""
+        if self.report is not None and (average := self.report.row().get("avg_p")) is not None:
+            scores = f", test MRR {average:.1f} on average without negation"
+        return (
+            f"<FitResult in {str(self.run.folder)!r}: {self.outcome.step:,} steps, "
+            f"{self.outcome.reason}{scores}>"
+        )
+
     @property
     def warning(self) -> str | None:
         """Where the model ranks worse than the baseline and what to do; None where nowhere."""
@@ -123,7 +133,7 @@ def fit(
     taken, and another model, recipe or sampling protocol is refused.
     """
     events = events or FitEvents()
-    folder = Path(out)
+    folder = as_path(out, "out")
     device = device or pick_device()
     if resume and is_run(folder):
         run = open_run(folder)

@@ -179,7 +179,7 @@ def _check_id(kind: str, value: int, number: int) -> None:
     """Raise an error unless `value` is one of the `number` ids that a graph has of a kind."""
     if not is_whole(value):
         raise ConfigError(
-            f"{value!r} is no {kind} id; ids are whole numbers, names go into a query's text",
+            f"{value!r} is no {kind} id; ids are whole numbers, names are texts",
             key=kind,
         )
     if not 0 <= value < number:
@@ -193,16 +193,22 @@ def is_whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
+def _no_query(value: object) -> ConfigError:
+    """The error of what is neither text nor a tree."""
+    many = "; ask_batch takes several" if isinstance(value, list | tuple) else ""
+    return ConfigError(
+        f"the query is {value!r}; it must be text or a tree, as parse_query gives it{many}",
+        key="query",
+    )
+
+
 def _check_options(question: Question) -> None:
     if not isinstance(question, Question):
         raise ConfigError(
             f"{question!r} is asked; it must be a Question, such as Question('France.borders')"
         )
     if not isinstance(question.query, str | Query):
-        raise ConfigError(
-            f"the query is {question.query!r}; it must be text or a tree, as parse_query gives it",
-            key="query",
-        )
+        raise _no_query(question.query)
     if not is_whole(question.top_k):
         raise ConfigError(f"top_k is {question.top_k!r}; it must be a whole number", key="top_k")
     if question.top_k < 1:

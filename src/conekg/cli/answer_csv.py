@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from conekg.answering.answer import Answer, RankedAnswer
+    from conekg.answering.answer import Answer
 
 Cell = str | int | float | None
 """None is an empty cell."""
@@ -41,13 +41,6 @@ def answer_rows(question: str, answer: Answer, line: int | None) -> Iterator[tup
             ranked.label,
             ranked.score,
             ranked.probability,
-            standing(ranked),
+            ranked.standing,
             None if ranked.member is None else "yes" if ranked.member else "no",
         )
-
-
-def standing(ranked: RankedAnswer) -> str:
-    """What the facts say of an answer."""
-    if ranked.contradicted:
-        return "contradicted"
-    return "known" if ranked.known else "predicted"

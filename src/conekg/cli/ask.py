@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from conekg.cli.answer_csv import answer_rows, header, standing
+from conekg.cli.answer_csv import answer_rows, header
 from conekg.cli.console import (
     listed,
-    one_line,
     print_csv,
     print_error,
     print_json,
@@ -22,6 +21,8 @@ from conekg.cli.console import (
 from conekg.cli.training_report import why_no_probabilities
 from conekg.cli.wrong_way import wrong_way_notes
 from conekg.errors import ConeKGError, ConfigError, DataError
+from conekg.lines import one_line
+from conekg.query.render import render_query
 
 if TYPE_CHECKING:
     from conekg.answering.answer import Answer, Question
@@ -186,7 +187,8 @@ class _Session:
             print_json(content, indent=None)
         else:
             vocabulary = self._answerer.graph.vocabulary
-            _print_answer(answer, vocabulary.entities.title)
+            asked = render_query(item.query, vocabulary, labels=True)
+            _print_answer(answer, asked, vocabulary.entities.title)
             print_text(_summary(answer, self._run))
             for note in wrong_way_notes(item.query, self._answerer.graph, answer.known_graph):
                 say(note)
@@ -232,20 +234,20 @@ Title: TypeAlias = Callable[[int], str]
 """What an entity id is called here, told apart from others of the same label."""
 
 
-def _print_answer(answer: Answer, title: Title) -> None:
+def _print_answer(answer: Answer, asked: str, title: Title) -> None:
     rows = [
         [
             str(ranked.rank),
             title(ranked.entity_id),
             f"{ranked.score:.2f}",
             "–" if ranked.probability is None else f"{100 * ranked.probability:.1f}%",
-            standing(ranked),
+            ranked.standing,
             "–" if ranked.member is None else "yes" if ranked.member else "no",
         ]
         for ranked in answer.answers
     ]
     print_text(one_line(answer.reading))
-    print_text(f"  {answer.query}")
+    print_text(f"  {one_line(asked)}")
     if rows:
         print_table("", list(_HEADINGS), rows)
     else:
@@ -259,6 +261,15 @@ _KNOWN_FACTS = {
 }
 
 
+def _within(factor: float) -> str:
+    """How near half of the estimates are; `within 1.0x` would say that they are exact.
+
+    >>> _within(1.3), _within(1.02), _within(1.0)
+    ('within 1.3x', 'within 5%', 'within 5%')
+    """
+    return f"within {factor:.1f}x" if factor >= 1.05 else "within 5%"
+
+
 def _summary(answer: Answer, run: Path) -> str:
     parts = [f"{answer.num_known:,} known from {_KNOWN_FACTS[answer.known_graph]}"]
     if answer.num_contradicted:
@@ -267,7 +278,7 @@ def _summary(answer: Answer, run: Path) -> str:
         count = f"{answer.estimated_count:,.0f}"
         expected = f"about {count} answer{'' if count == '1' else 's'} in all expected"
         if answer.estimated_count_factor is not None:
-            expected += f" (half of such estimates are within {answer.estimated_count_factor:.1f}x)"
+            expected += f" (half of such estimates are {_within(answer.estimated_count_factor)})"
         parts.append(expected)
     if answer.calibration_error is not None:
         parts.append(f"probabilities off by {100 * answer.calibration_error:.1f} points on average")

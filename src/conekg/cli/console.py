@@ -10,7 +10,6 @@ import csv
 import io
 import json
 import os
-import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -33,14 +32,13 @@ from rich.table import Table
 from rich.text import Text
 
 from conekg.errors import ConeKGError
+from conekg.lines import one_line
 
 PLAIN_INTERVAL_S = 10.0
 """Seconds between progress lines when standard error is not a terminal."""
 
 _WIDEST = 10_000
 """Characters a line of a table may have."""
-
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
@@ -100,11 +98,6 @@ def print_csv(rows: Iterable[Iterable[str | int | float | None]]) -> None:
 def print_text(text: str) -> None:
     """A line of result on standard output, exactly as it is."""
     typer.echo(text)
-
-
-def one_line(text: str) -> str:
-    """A name as it can be printed within a line: line ends and other control characters escaped."""
-    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def listed(names: Iterable[str]) -> str:

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from conekg.cli.console import JsonOption, print_json, print_whole, progress
+from conekg.cli.console import JsonOption, print_json, print_text, print_whole, progress
 from conekg.cli.output_file import check_file, write_file
 from conekg.errors import ConfigError
+from conekg.version import VERSION
 
 RunArgument = Annotated[Path, typer.Argument(help="A run folder of `conekg fit` or `train`.")]
 
@@ -59,6 +60,7 @@ def evaluate(
     """Rank the held-out answers of a query set and print the metrics per structure."""
     from conekg.evaluation.evaluate import evaluate as rank
     from conekg.evaluation.frequency import FrequencyScorer
+    from conekg.experiments.experiment import describe, run_facts
     from conekg.sampling.source import open_queries
     from conekg.training.loop import pick_device
     from conekg.training.run import open_run
@@ -83,8 +85,25 @@ def evaluate(
             max_queries=max_queries,
             progress=bar.update,
         )
+    about = [describe(opened, which)]
+    if queries is not None:
+        answers = ", their answers computed from the graph" if recompute else ""
+        about.append(f"The queries are those of {queries}{answers}.")
+    if max_queries is not None:
+        about.append(f"Of each structure at most {max_queries:,} of its queries, evenly spaced.")
     beside, content = {}, report.to_json()
+    content |= {
+        "conekg": VERSION,
+        "run": run_facts(opened, which),
+        "queries": None if queries is None else str(queries),
+        "recompute": recompute,
+        "max_queries": max_queries,
+    }
     if baseline:
+        about.append(
+            "frequency: the MRR of ranking entities by how often they answer the query's last "
+            "relation in the training facts."
+        )
         scorer = FrequencyScorer(opened.graph.adjacency("train"))
         frequency = rank(
             scorer, query_set, num_entities=num_entities, ties=ties, max_queries=max_queries
@@ -95,5 +114,7 @@ def evaluate(
         print_json(content)
     else:
         print_whole(report.to_table(beside))
+        for sentence in about:
+            print_text(f"- {sentence}")
     if markdown is not None:
-        write_file(markdown, report.to_markdown(beside))
+        write_file(markdown, report.to_markdown(beside, about))

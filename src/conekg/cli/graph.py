@@ -12,7 +12,6 @@ import typer
 from conekg.cli.console import (
     JsonOption,
     listed,
-    one_line,
     print_json,
     print_table,
     print_text,
@@ -27,6 +26,7 @@ from conekg.graph.source import RUN_FILE, ReadOptions
 from conekg.graph.split import HoldOut
 from conekg.graph.store import check_replaceable, is_store, load_graph, save_graph
 from conekg.graph.vocabulary import Vocabulary
+from conekg.lines import one_line
 from conekg.query.tokens import is_bare_name
 
 app = typer.Typer(help="Build graphs and look into them.", no_args_is_help=True)
@@ -50,7 +50,7 @@ def build(
     source: Annotated[
         str,
         typer.Argument(
-            help="A file of triples (TSV, CSV, Parquet, RDF; gzip accepted), a "
+            help="A file of triples (TSV, CSV, Parquet, RDF; also packed), a "
             "benchmark folder, a benchmark's name, or geography."
         ),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from conekg.cli.console import print_text, print_whole, progress
@@ -26,9 +26,17 @@ def print_main_tables(run: Run) -> None:
         print_tables(tables)
 
 
-def print_tables(tables: Iterable[Table]) -> None:
-    """Print tables as wide as they are, and their notes."""
+def print_tables(tables: Sequence[Table]) -> None:
+    """Print tables as wide as they are, and their notes; what all of them note, once, last."""
+    from conekg.experiments.table import common_heading, common_notes
+
+    common = common_notes(tables)
     for table in tables:
         print_whole(table.to_rich())
         for note in table.notes:
-            print_text(f"- {note}")
+            if note not in common:
+                print_text(f"- {note}")
+    if common:
+        print_text(common_heading(tables))
+    for note in common:
+        print_text(f"- {note}")

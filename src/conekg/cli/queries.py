@@ -56,6 +56,7 @@ def info(
                 "graph": query_set.graph_fingerprint,
                 "protocol": query_set.protocol,
                 "seed": query_set.seed,
+                "release": query_set.release,
                 "shapes": facts,
             }
         )
@@ -70,7 +71,10 @@ def info(
         for fact in facts
     ]
     columns = ["shape", "queries", "easy a query", "hard a query"]
-    print_table(f"{path}: {query_set.split} queries", columns, rows)
+    origin = f", in the form of the {query_set.release} release" if query_set.release else ""
+    if query_set.protocol is not None:
+        origin = f", sampled by the protocol {query_set.protocol!r} with seed {query_set.seed}"
+    print_table(f"{path}: {query_set.split} queries{origin}", columns, rows)
 
 
 @app.command("import")

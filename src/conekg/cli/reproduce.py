@@ -13,6 +13,7 @@ from conekg.cli.console import print_fitting, progress, say
 from conekg.cli.output_file import check_file, write_file
 from conekg.cli.paper_tables import print_tables
 from conekg.errors import ConfigError
+from conekg.version import VERSION
 
 if TYPE_CHECKING:
     from conekg.experiments.experiment import Experiment
@@ -79,6 +80,7 @@ def reproduce(
     if name is None:
         raise ConfigError("give the NAME of an experiment, or --list to see all")
     from conekg.experiments.catalog import find_experiment
+    from conekg.experiments.experiment import run_facts, told_apart
     from conekg.experiments.options import Options
     from conekg.experiments.picture import check_picture, draw_tables
     from conekg.experiments.table import tables_markdown
@@ -106,12 +108,18 @@ def reproduce(
     if opened and split is not None and queries is not None:
         open_queries(queries, split, opened[0].graph)  # a file of another split is refused
     with progress(name, unit=experiment.counted) as bar:
-        tables = experiment.measure(opened, Options(**given, progress=bar.update))
+        options = Options(**given, progress=bar.update)
+        tables = experiment.measure(opened, options)
     print_tables(tables)
     if json_file is not None:
         content = {
             "experiment": name,
-            "options": {key: str(v) if isinstance(v, Path) else v for key, v in given.items()},
+            "conekg": VERSION,
+            "options": {key: _plain(getattr(options, key)) for key in experiment.options},
+            "runs": [
+                run_facts(run, options.checkpoint if "checkpoint" in experiment.options else None)
+                for run in told_apart(opened)
+            ],
             "tables": [table.to_json() for table in tables],
         }
         write_file(json_file, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
@@ -120,6 +128,10 @@ def reproduce(
     if picture is not None:
         draw_tables(tables, picture)
         say(f"drew {picture}")
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else value
 
 
 def _refuse_without_effect(experiment: Experiment, given: dict[str, Any]) -> None:

@@ -20,10 +20,12 @@ def wrong_way_notes(query: Query, graph: KnowledgeGraph, known: Split) -> list[s
             case Project(Anchor(entity_id) as anchor, relation_id):
                 turned = len(facts.neighbors(entity_id, relation_id ^ 1))
                 if turned and not len(facts.neighbors(entity_id, relation_id)):
-                    other = render_query(Project(anchor, relation_id ^ 1), graph.vocabulary)
+                    asked, other = (
+                        render_query(step, graph.vocabulary, labels=True)
+                        for step in (node, Project(anchor, relation_id ^ 1))
+                    )
                     notes.append(
-                        f"no known fact goes by {render_query(node, graph.vocabulary)}, "
-                        f"{turned:,} by {other}: was that meant?"
+                        f"no known fact goes by {asked}, {turned:,} by {other}: was that meant?"
                     )
             case _:
                 pass

@@ -63,6 +63,14 @@ class Report:
         """The reason, by structure, for those without metrics."""
         return {r.structure: r.reason for r in self.structures if r.reason is not None}
 
+    @property
+    def by_reason(self) -> dict[str, list[str]]:
+        """The structures without metrics, by why there are none."""
+        found = dict[str, list[str]]()
+        for name, reason in self.unanswered.items():
+            found.setdefault(reason, []).append(name)
+        return found
+
     def mean(self, metric: str = "mrr") -> float:
         """The mean over all measured structures: one number to compare models by."""
         values = [getattr(metrics, metric) for metrics in self.measured.values()]
@@ -94,20 +102,27 @@ class Report:
             },
         }
 
-    def to_markdown(self, beside: Mapping[str, Mapping[str, float]] | None = None) -> str:
+    def to_markdown(
+        self,
+        beside: Mapping[str, Mapping[str, float]] | None = None,
+        about: Sequence[str] = (),
+    ) -> str:
         """Markdown with one table a metric, the counts, and the policies it depends on.
 
-        `beside` adds rows of MRR in percent from elsewhere, by label, such as the paper's.
+        `beside` adds rows of MRR in percent from elsewhere, by label, such as the paper's;
+        `about` adds sentences, such as which run this is of.
         """
         parts = [f"# {self.model} on {self.split} queries", ""]
-        parts += [comparison_markdown({self.model: self.row()} | dict(beside or {})), ""]
+        rows = {self.model: self.row()} | dict(beside or {})
+        parts += [comparison_markdown(rows, corner="MRR, percent"), ""]
         others = {_TITLES[metric]: self.row(metric) for metric in METRICS[1:]}
-        parts += [comparison_markdown(others), ""]
+        parts += [comparison_markdown(others, corner=f"{self.model}, percent"), ""]
         counts = {
             "queries": {r.structure: float(r.num_queries) for r in self.structures},
             "hard answers": {r.structure: float(r.num_answers) for r in self.structures},
         }
-        parts += [comparison_markdown(counts, digits=0), "", *self.notes()]
+        parts += [comparison_markdown(counts, digits=0, corner="number"), ""]
+        parts += [f"- {note}" for note in (*self.notes(), *about)]
         return "\n".join(parts) + "\n"
 
     def to_table(self, beside: Mapping[str, Mapping[str, float]] | None = None) -> Table:
@@ -139,8 +154,7 @@ class Report:
             covered, all_of = self._covered(name), AVERAGES[name]
             if len(covered) < len(all_of):
                 notes.append(f"{name} is over {len(covered)} of {len(all_of)} structures.")
-        for reason in dict.fromkeys(self.unanswered.values()):
-            names = [name for name, why in self.unanswered.items() if why == reason]
+        for reason, names in self.by_reason.items():
             notes.append(f"Not answered: {', '.join(names)} ({reason}).")
         return notes
 
@@ -148,11 +162,18 @@ class Report:
         return [name for name in AVERAGES[average] if name in self.measured]
 
 
-def comparison_markdown(rows: Mapping[str, Mapping[str, float]], digits: int = 1) -> str:
-    """A Markdown table: one row a label, one column a structure, in the paper's order."""
+def comparison_markdown(
+    rows: Mapping[str, Mapping[str, float]], digits: int = 1, corner: str = ""
+) -> str:
+    """A Markdown table: one row a label, one column a structure, in the paper's order.
+
+    `corner` says, above the labels, what the numbers are.
+    """
     columns = column_order([name for row in rows.values() for name in row])
     lines = [
-        "| | " + " | ".join(map(_in_a_cell, columns)) + " |",
+        f"| {f'{_in_a_cell(corner)} ' if corner else ''}| "
+        + " | ".join(map(_in_a_cell, columns))
+        + " |",
         "|---" * (len(columns) + 1) + "|",
     ]
     for label, row in rows.items():

@@ -14,6 +14,7 @@ import torch
 
 from conekg.experiments.embedded import (
     chosen_blocks,
+    counts_note,
     embedded_batches,
     has_one_branch,
     no_queries_note,
@@ -25,10 +26,17 @@ from conekg.experiments.experiment import (
     check_models,
     common_data_set,
     describe,
-    missing_note,
+    notes_of_each,
     title_of,
 )
-from conekg.experiments.main_results import compare, paper_rows
+from conekg.experiments.main_results import (
+    GIVEN_IN_TRAINING,
+    absence_note,
+    compare,
+    of_release,
+    origin_note,
+    paper_rows,
+)
 from conekg.experiments.options import Options
 from conekg.experiments.plot import Plot, Series
 from conekg.experiments.published import Published, published
@@ -79,15 +87,20 @@ def cardinality(runs: Sequence[Run], options: Options) -> Tables:
     check_sizes(runs)
     by_rank, by_value, notes = list[Row](), list[Row](), [_COUNTED]
     models, plots = list[str](), list[Plot]()
-    for run in runs:
+    all_queries = [run.queries(options.split) for run in runs]
+    papers = [of_release(paper_of(of, data_set), all_queries) for of in (_SPEARMAN, _PEARSON)]
+    measured = dict[str, tuple[str, ...]]()
+    for run, queries in zip(runs, all_queries, strict=True):
         model = run.load_model(options.checkpoint, options.device)
         ranks, values, series = dict[str, float](), dict[str, float](), list[Series]()
+        counted, lacking = dict[str, int](), dict[str, list[str]]()
         for block in chosen_blocks(run, options, SINGLE_REGION_STRUCTURES):
             name = block.shape.name
             missing = missing_operators(model, block.shape)
             if missing:
-                notes.append(f"{title_of(run)} has no {' and no '.join(missing)}: no {name}.")
+                lacking.setdefault(" and no ".join(missing), []).append(name)
                 continue
+            counted[name] = len(block)
             sizes, counts = sizes_and_counts(model, run.graph, options.split, block)
             series.append(Series.of(name, *size_by_count(sizes, counts), "marked line"))
             by_name = ((ranks, spearman(sizes, counts)), (values, pearson(sizes, counts)))
@@ -96,23 +109,33 @@ def cardinality(runs: Sequence[Run], options: Options) -> Tables:
                     notes.append(f"{title_of(run)}: sizes or counts of {name} are all equal.")
                 else:
                     row[name] = correlation
-        notes += no_queries_note(run, options, SINGLE_REGION_STRUCTURES)
+        for missing_one, names in lacking.items():
+            notes.append(f"{title_of(run)} has no {missing_one}: not {', '.join(names)}.")
+        measured[title_of(run)] = counts_note(counted)
+        notes += no_queries_note(run, options.split, SINGLE_REGION_STRUCTURES)
         by_rank.append(Row(title_of(run), ranks))
         by_value.append(Row(title_of(run), values))
         models.append(run.recipe.model)
         axes = "number of answers", f"mean {_MEASURES.get(model.name, 'size')}"
         plots.append(Plot(title_of(run), *axes, tuple(series), log_x=True))
         notes.append(describe(run, options.checkpoint))
+        notes += origin_note(run, queries, papers[0], GIVEN_IN_TRAINING)
+    notes += notes_of_each(measured)
     notes += other_queries_note(runs, SINGLE_REGION_STRUCTURES, options.split)
-    notes += missing_note(paper_of(_SPEARMAN, data_set), runs[0].graph.name)
     where = f"{runs[0].graph.name}, {options.split} queries"
-    by_value_table = _table(
-        f"Pearson, {where}", paper_of(_PEARSON, data_set), by_value, models, notes
-    )
-    return (
-        _table(f"Spearman, {where}", paper_of(_SPEARMAN, data_set), by_rank, models, notes),
-        replace(by_value_table, plots=tuple(plots)),
-    )
+    tables = [
+        _table(
+            f"{name}, {where}",
+            paper,
+            rows,
+            models,
+            [*notes, *absence_note(paper, runs[0].graph.name, all_queries, GIVEN_IN_TRAINING)],
+        )
+        for name, paper, rows in zip(
+            ("Spearman", "Pearson"), papers, (by_rank, by_value), strict=True
+        )
+    ]
+    return tables[0], replace(tables[1], plots=tuple(plots))
 
 
 def check_sizes(runs: Sequence[Run]) -> None:

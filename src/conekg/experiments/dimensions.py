@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from conekg.evaluation.report import Report
 from conekg.experiments.experiment import (
     Experiment,
     Tables,
@@ -17,9 +18,9 @@ from conekg.experiments.main_results import (
     average_note,
     compare,
     mrr_row,
+    of_release,
     origin_note,
     paper_rows,
-    paper_table,
     queries_of_each,
     queries_title,
     rank,
@@ -27,6 +28,7 @@ from conekg.experiments.main_results import (
     same_queries_note,
 )
 from conekg.experiments.options import Options
+from conekg.experiments.published import published
 from conekg.experiments.table import Row, Table
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
 from conekg.training.run import Run
@@ -44,21 +46,19 @@ def dimensions(runs: Sequence[Run], options: Options) -> Tables:
     all_queries = queries_of_each(runs, options)
     tables = []
     for title, structures, label in _TABLES:
-        paper = paper_table(label, data_set, options)
+        paper = of_release(published(label, data_set), all_queries)
         rows, comparisons, notes = list[Row](), list[Row](), list[str]()
+        reports = dict[str, Report]()
         for run, queries in zip(runs, all_queries, strict=True):
-            report = rank(run, queries, options, structures)
+            report = reports[title_of(run)] = rank(run, queries, options, structures)
             ours, name = mrr_row(report, structures), f"{run.recipe.model}-{run.recipe.config.dim}"
             rows.append(Row(f"{title_of(run)}, d = {run.recipe.config.dim}", ours))
             theirs = paper.row(name) or (paper.row("cone") if name == "cone-800" else {})
             comparisons += compare(rows[-1].label, ours, theirs)
-            notes += [
-                describe(run, options.checkpoint),
-                *report_notes(report),
-                *origin_note(run, queries, paper),
-            ]
+            notes += [describe(run, options.checkpoint), *origin_note(run, queries, paper)]
+        notes += report_notes(reports, structures)
         notes += same_queries_note(runs, options, structures)
-        notes += [*average_note(rows), *absence_note(paper, runs[0].graph.name, options)]
+        notes += [*average_note(rows), *absence_note(paper, runs[0].graph.name, all_queries)]
         tables.append(
             Table(
                 title=f"Dimensions, {title}, {runs[0].graph.name}, {queries_title(options)}",

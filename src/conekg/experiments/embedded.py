@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -83,11 +83,25 @@ def chosen_blocks(
         options.progress(done, total)
 
 
-def no_queries_note(run: Run, options: Options, names: Sequence[str]) -> tuple[str, ...]:
-    """Which structures a run has no queries of, where there are some: their cells are empty."""
-    there = {block.shape.name for block in run.queries(options.split) if len(block)}
+def counts_note(counts: Mapping[str, int], what: str = "Queries measured") -> tuple[str, ...]:
+    """How many queries of each structure the numbers are of; nothing where there are none.
+
+    >>> counts_note({"1p": 60, "2p": 60}), counts_note({"1p": 1200, "2p": 60})
+    (('Queries measured: 60 of each structure.',), ('Queries measured: 1,200 of 1p, 60 of 2p.',))
+    """
+    if not counts:
+        return ()
+    if len(counts) > 1 and len(set(counts.values())) == 1:
+        return (f"{what}: {next(iter(counts.values())):,} of each structure.",)
+    told = ", ".join(f"{count:,} of {name}" for name, count in counts.items())
+    return (f"{what}: {told}.",)
+
+
+def no_queries_note(run: Run, split: Split, names: Sequence[str]) -> tuple[str, ...]:
+    """Which structures a run has no queries of, where there are some: they are not measured."""
+    there = {block.shape.name for block in run.queries(split) if len(block)}
     absent = ", ".join(name for name in names if name not in there)
-    return (f"{title_of(run)} has no {options.split} queries of {absent}.",) if absent else ()
+    return (f"{title_of(run)} has no {split} queries of {absent}.",) if absent else ()
 
 
 def other_queries_note(

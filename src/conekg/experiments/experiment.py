@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from conekg.errors import ConfigError, UnsupportedOperatorError
 from conekg.experiments.options import Options
@@ -43,7 +44,7 @@ class Experiment:
         tables = self.run(told_apart(runs), options)
         if options.max_queries is None:
             return tables
-        note = f"At most {options.max_queries:,} queries of each structure were used."
+        note = f"Of each structure at most {options.max_queries:,} of its queries, evenly spaced."
         return tuple(replace(table, notes=(*table.notes, note)) for table in tables)
 
 
@@ -93,6 +94,37 @@ def describe(run: Run, checkpoint: Which | None = None) -> str:
         f"{title_of(run)}: {recipe.model} with d = {recipe.config.dim} on {run.graph.name}, recipe "
         f"'{recipe.name}', {length}, seed {recipe.training.seed}."
     )
+
+
+def run_facts(run: Run, checkpoint: Which | None) -> dict[str, Any]:
+    """What a run is, as plain data; without a checkpoint nothing is said of its weights."""
+    recipe = run.recipe
+    facts: dict[str, Any] = {
+        "label": title_of(run),
+        "model": recipe.model,
+        "dim": recipe.config.dim,
+        "graph": dict(run.info["graph"]),
+        "recipe": recipe.name,
+        "steps": recipe.training.steps,
+        "seed": recipe.training.seed,
+    }
+    if checkpoint is not None:
+        facts |= {"checkpoint": checkpoint, "weights_of_step": run.weights_step(checkpoint)}
+    return facts
+
+
+def notes_of_each(notes: Mapping[str, Sequence[str]]) -> list[str]:
+    """The notes of several runs, by title: what is so of all of them once, the rest by whose it is.
+
+    >>> notes_of_each({"a": ["x", "y"], "b": ["x"]})
+    ['x', 'a: y']
+    """
+    told = [
+        note if all(note in other for other in notes.values()) else f"{title}: {note}"
+        for title, own in notes.items()
+        for note in own
+    ]
+    return list(dict.fromkeys(told))
 
 
 def common_data_set(runs: Sequence[Run]) -> str | None:

@@ -41,8 +41,8 @@ def figures(runs: Sequence[Run], options: Options) -> Tables:
     drawn = [
         (draw_cones, "cones.png", "subfig:cones", 4),
         (draw_operators, "operators.png", "fig:models", 5),
-        (draw_averages, "averages.png", "fig:intersect", 2),
         (draw_structures, "structures.png", "fig:queries", 14),
+        (draw_averages, "averages.png", "fig:intersect", 2),
     ]
     for done, (draw, name, _, _) in enumerate(drawn):
         draw(options.out / name)
@@ -54,8 +54,8 @@ def figures(runs: Sequence[Run], options: Options) -> Tables:
             Row(f"{name} ({place_of(label)})", {"panels": panels})
             for _, name, label, panels in drawn
         ),
-        paper="subfig:cones, fig:models, fig:intersect, fig:queries",
-        unit="number",
+        paper=", ".join(label for _, _, label, _ in drawn),
+        unit="number of panels",
         notes=("Operators are those of an untrained ConE with d = 1 and seed 3.",),
         digits=0,
     )
@@ -165,9 +165,9 @@ def _prepare(panel: Any, title: str) -> None:
 
 FIGURES = Experiment(
     name="figures",
-    paper=("subfig:cones", "fig:models", "fig:intersect", "fig:queries"),
+    paper=("subfig:cones", "fig:models", "fig:queries", "fig:intersect"),
     counted="figures",
-    summary="cones, operators for d = 1, the averages and the fourteen structures, drawn",
+    summary="cones, operators for d = 1, the fourteen structures and the averages, drawn",
     run=figures,
     options=("out",),
     needs_runs=False,

@@ -6,19 +6,20 @@ far apart they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.metrics import AVERAGES
 from conekg.evaluation.report import Report
-from conekg.experiments.embedded import only_structures, other_queries_note
+from conekg.experiments.embedded import counts_note, only_structures, other_queries_note
 from conekg.experiments.experiment import (
     Experiment,
     Tables,
     common_data_set,
     describe,
     missing_note,
+    notes_of_each,
     title_of,
 )
 from conekg.experiments.options import Options
@@ -64,11 +65,13 @@ def _main_table(
     error_label: str,
 ) -> Table:
     data_set = common_data_set(runs)
-    paper = paper_table(label, data_set, options)
+    all_queries = queries_of_each(runs, options)
+    paper = of_release(published(label, data_set), all_queries)
     deviation = published(error_label, data_set).row("deviation")
     rows, comparisons, notes = list[Row](), list[Row](), list[str]()
-    for run, queries in zip(runs, queries_of_each(runs, options), strict=True):
-        report = rank(run, queries, options, structures)
+    reports = dict[str, Report]()
+    for run, queries in zip(runs, all_queries, strict=True):
+        report = reports[title_of(run)] = rank(run, queries, options, structures)
         ours = mrr_row(report, structures)
         rows.append(Row(title_of(run), ours))
         theirs = paper.row(run.recipe.model)
@@ -79,13 +82,10 @@ def _main_table(
                 name = f"{title_of(run)} within the error bar"
                 comparisons.append(Row(name, within, "comparison"))
                 notes.append(ERROR_BAR_NOTE)
-        notes += [
-            describe(run, options.checkpoint),
-            *report_notes(report),
-            *origin_note(run, queries, paper),
-        ]
+        notes += [describe(run, options.checkpoint), *origin_note(run, queries, paper)]
+    notes += report_notes(reports, structures)
     notes += same_queries_note(runs, options, structures)
-    notes += [*average_note(rows), *absence_note(paper, runs[0].graph.name, options)]
+    notes += [*average_note(rows), *absence_note(paper, runs[0].graph.name, all_queries)]
     return Table(
         title=f"{title}, {runs[0].graph.name}, {queries_title(options)}",
         columns=(*structures, AVERAGE),
@@ -136,39 +136,45 @@ def queries_title(options: Options) -> str:
     return f"{which} of {given.resolve().name}"
 
 
-def release_of(options: Options) -> str | None:
-    """Whose release the given queries are, by the files they are in.
+GIVEN_HERE = "--queries"
+"""What takes other queries, where an experiment has that option."""
 
-    None where they are the runs' own, or in a file of ours, which does not say.
-    """
-    given = options.queries
-    if given is None or given.is_file() or (given / f"{options.split}.arrow").is_file():
-        return None
-    return "BetaE" if (given / f"{options.split}-queries.pkl").is_file() else "Query2Box"
+GIVEN_IN_TRAINING = "`conekg train --queries`"
+"""What gives a run other queries, where an experiment takes the runs' own alone."""
 
 
-def paper_table(label: str, data_set: str | None, options: Options) -> Published:
-    """The paper's table of that label, without rows where the given queries are of another release.
+def of_release(paper: Published, all_queries: Sequence[QuerySet]) -> Published:
+    """The paper's table, without rows where some of the queries are of another release.
 
     The releases of one graph have other queries: how far apart their numbers are says nothing.
     """
-    paper = published(label, data_set)
-    return paper if release_of(options) in (None, paper.release) else replace(paper, rows={})
+    return paper if _other_release(paper, all_queries) is None else replace(paper, rows={})
 
 
-def absence_note(paper: Published, graph_name: str, options: Options) -> tuple[str, ...]:
+def _other_release(paper: Published, all_queries: Sequence[QuerySet]) -> str | None:
+    """Whose release some of the queries are, where it is not the paper's; sampled ones are none."""
+    others = (queries.release for queries in all_queries)
+    return next((other for other in others if other not in (None, paper.release)), None)
+
+
+def absence_note(
+    paper: Published, graph_name: str, all_queries: Sequence[QuerySet], taken_by: str = GIVEN_HERE
+) -> tuple[str, ...]:
     """Why nothing of the paper stands beside the numbers, where that is so."""
-    given = release_of(options)
-    if given in (None, paper.release) or data_set_of(graph_name) not in paper.data_sets:
+    other = _other_release(paper, all_queries)
+    if other is None or data_set_of(graph_name) not in paper.data_sets:
         return missing_note(paper, graph_name)
+    these = "These are" if all(each.release == other for each in all_queries) else "Some are"
     return (
-        f"These are queries in the form of the {given} release. The numbers of the paper's "
+        f"{these} queries in the form of the {other} release. The numbers of the paper's "
         f"{paper.place} are of the {paper.release} release, which has other queries, and are left "
-        "out: give its folder as --queries to compare with them.",
+        f"out: give its folder to {taken_by} to compare with them.",
     )
 
 
-def origin_note(run: Run, queries: QuerySet, paper: Published) -> tuple[str, ...]:
+def origin_note(
+    run: Run, queries: QuerySet, paper: Published, taken_by: str = GIVEN_HERE
+) -> tuple[str, ...]:
     """That a run's queries are not the paper's, where its numbers stand beside."""
     notes = list[str]()
     if paper.rows and queries.split != "test":
@@ -180,7 +186,7 @@ def origin_note(run: Run, queries: QuerySet, paper: Published) -> tuple[str, ...
         notes.append(
             f"{title_of(run)}: these queries were sampled here (protocol {queries.protocol}, seed "
             f"{queries.seed}); the paper's are those of the {paper.release} release, which "
-            "--queries takes."
+            f"{taken_by} takes."
         )
     return tuple(notes)
 
@@ -195,9 +201,29 @@ def same_queries_note(
     return other_queries_note(runs, structures, options.split, remedy)
 
 
-def report_notes(report: Report) -> list[str]:
-    """How the ranks came about and what was not answered; a report's own averages are not shown."""
-    return [note for note in report.notes() if note.split()[0] not in AVERAGES]
+def report_notes(reports: Mapping[str, Report], structures: Sequence[str]) -> list[str]:
+    """How the ranks of runs came about, of how many queries, and what was not answered or asked.
+
+    A report's own averages are not shown, so nothing is said of them.
+    """
+    return notes_of_each(
+        {
+            title: [
+                *(note for note in report.notes() if note.split()[0] not in AVERAGES),
+                *asked_notes(report, structures),
+            ]
+            for title, report in reports.items()
+        }
+    )
+
+
+def asked_notes(report: Report, structures: Sequence[str]) -> list[str]:
+    """How many queries of each structure were ranked, and of which there are none at all."""
+    counts = {r.structure: r.num_queries for r in report.structures if r.metrics is not None}
+    asked = {result.structure for result in report.structures}
+    absent = ", ".join(name for name in structures if name not in asked)
+    none = [f"There are no {report.split} queries of {absent}."] if absent else []
+    return [*counts_note(counts), *none]
 
 
 def mrr_row(report: Report, structures: Sequence[str]) -> dict[str, float]:

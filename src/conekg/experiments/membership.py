@@ -15,15 +15,29 @@ import torch
 from torch import Tensor
 
 from conekg.errors import DataError
-from conekg.experiments.embedded import chosen_blocks, embedded_batches, other_queries_note
+from conekg.experiments.embedded import (
+    chosen_blocks,
+    counts_note,
+    embedded_batches,
+    evenly_spaced,
+    no_queries_note,
+    only_structures,
+    other_queries_note,
+)
 from conekg.experiments.experiment import (
     Experiment,
     Tables,
     check_models,
     common_data_set,
     describe,
-    missing_note,
+    notes_of_each,
     title_of,
+)
+from conekg.experiments.main_results import (
+    GIVEN_IN_TRAINING,
+    absence_note,
+    of_release,
+    origin_note,
 )
 from conekg.experiments.options import Options
 from conekg.experiments.plot import Plot, Series
@@ -35,7 +49,7 @@ from conekg.model.embed import best_over_branches
 from conekg.model.interface import QueryModel
 from conekg.model.support import missing_operators
 from conekg.query.rewrite import union_free_branches
-from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
+from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES, STRUCTURES
 from conekg.sampling.query_set import QueryBlock
 from conekg.training.run import Run
 
@@ -118,12 +132,6 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
     """Precision and recall of the majority rule (Tables 18 and 19)."""
     data_set = common_data_set(runs)
     where, notes = runs[0].graph.name, list(NOTES)
-    halves = (
-        _Half(f"Membership, queries without negation, {where}", POSITIVE_STRUCTURES,
-              published("tab:answer_epfo", data_set)),
-        _Half(f"Membership, queries with negation, {where}", NEGATION_STRUCTURES,
-              published("tab:answer_neg", data_set)),
-    )  # fmt: skip
     check_models(
         runs,
         lambda model: model.has_extent,
@@ -137,10 +145,26 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
                 path=str(run.folder),
                 hint="`conekg sample` makes some; `conekg train --queries FOLDER` takes them",
             )
+    all_queries = [
+        run.queries(split) for run in runs for split in _SPLITS if run.has_queries(split)
+    ]
+    titled = (
+        ("without negation", POSITIVE_STRUCTURES, "tab:answer_epfo"),
+        ("with negation", NEGATION_STRUCTURES, "tab:answer_neg"),
+    )
+    halves = [
+        _Half(
+            f"Membership, queries {kind}, {where}",
+            structures,
+            of_release(published(label, data_set), all_queries),
+        )
+        for kind, structures, label in titled
+    ]
     for run in runs:
         model = run.load_model(options.checkpoint, options.device)
         for half in halves:
             half.add(run, measure(model, run, options, half.structures))
+            half.tell(run, model, options)
         if not _has_some(run, "valid"):
             notes.append(f"{title_of(run)} has no valid queries, so no share was fitted.")
         if not _has_some(run, "test"):
@@ -148,14 +172,18 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
         if not model.can_negate:
             notes.append(f"{title_of(run)} has no negation: it is in the first table only.")
         notes.append(describe(run, options.checkpoint))
+        if _has_some(run, "test"):
+            notes += origin_note(run, run.queries("test"), halves[0].paper, GIVEN_IN_TRAINING)
     for split in _SPLITS:
         having = [run for run in runs if run.has_queries(split)]
         if having:
             every = (*POSITIVE_STRUCTURES, *NEGATION_STRUCTURES)
             notes += other_queries_note(having, every, split)
-    notes += missing_note(halves[0].paper, where)
-    filled = [half for half in halves if half.has_rows]
-    return tuple(half.table(notes) for half in filled or halves[:1])
+    filled = [half for half in halves if half.has_rows] or halves[:1]
+    return tuple(
+        half.table([*notes, *absence_note(half.paper, where, all_queries, GIVEN_IN_TRAINING)])
+        for half in filled
+    )
 
 
 def _has_some(run: Run, split: Split) -> bool:
@@ -223,6 +251,8 @@ class _Half:
         self.title, self.structures, self.paper = title, structures, paper
         self._rows, self._comparisons = list[Row](), list[Row]()
         self._plots = list[Plot]()
+        self._measured = dict[str, list[str]]()
+        self._absent = list[str]()
 
     @property
     def has_rows(self) -> bool:
@@ -244,6 +274,25 @@ class _Half:
             self._rows.append(Row(f"{name}, test, fitted", fitted))
         if "test" in curves:
             self._plots.append(self._plot(name, curves["test"], f"{model}-test"))
+
+    def tell(self, run: Run, model: QueryModel, options: Options) -> None:
+        """Note how many queries a run's rows are of, and the structures that their mean lacks."""
+        answered = [
+            name for name in self.structures if not missing_operators(model, STRUCTURES[name])
+        ]
+        if not answered:
+            return
+        own = self._measured.setdefault(title_of(run), [])
+        for split in _SPLITS:
+            if not _has_some(run, split):
+                continue
+            counts = {
+                block.shape.name: len(evenly_spaced(block, options.max_queries))
+                for block in only_structures(run.queries(split), answered)
+                if len(block)
+            }
+            own += counts_note(counts, f"{split.capitalize()} queries measured")
+            self._absent += no_queries_note(run, split, answered)
 
     def _plot(self, name: str, curve: Curve, paper_row: str) -> Plot:
         shares = np.arange(curve.dim + 1) / curve.dim
@@ -277,7 +326,7 @@ class _Half:
             rows=(*self._rows, *papers, *self._comparisons),
             paper=self.paper.label,
             unit=self.paper.unit,
-            notes=tuple(dict.fromkeys(notes)),
+            notes=tuple(dict.fromkeys((*notes_of_each(self._measured), *self._absent, *notes))),
             digits=3,
             plots=tuple(self._plots),
         )

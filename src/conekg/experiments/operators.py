@@ -129,8 +129,9 @@ def operators(runs: Sequence[Run], options: Options) -> Tables:
             "narrow cones": UniformSource(model, math.pi / 2),
         }
         if run.has_queries(options.split):
-            sources["cones of links"] = LinkSource(model, run, options)
-            notes.append(f"The links are those of {options.split} queries.")
+            links = LinkSource(model, run, options)
+            sources["cones of links"] = links
+            notes += links.notes(title_of(run), options)
         else:
             notes.append(f"{title_of(run)} has no {options.split} queries, so no cones of links.")
         for source_name, source in sources.items():
@@ -147,7 +148,8 @@ def operators(runs: Sequence[Run], options: Options) -> Tables:
             rows.append(Row(f"{title_of(run)}, {source_name}, by dimension", mean))
         notes.append(describe(run, options.checkpoint))
     table = Table(
-        title=f"Operators against real set operations, {options.pairs or PAIRS:,} pairs",
+        title="Operators against real set operations, "
+        f"{runs[0].graph.name}, {pairs_of(options):,} pairs",
         columns=paper.columns,
         rows=(*rows, *paper_rows(paper)),
         paper="sec:operators",
@@ -158,6 +160,11 @@ def operators(runs: Sequence[Run], options: Options) -> Tables:
     return (table,)
 
 
+def pairs_of(options: Options) -> int:
+    """How many pairs are drawn: as many as are asked for, or as the paper draws."""
+    return options.pairs or PAIRS
+
+
 @torch.inference_mode()
 def average_ratios(
     model: QueryModel, source: Source, operator: str, options: Options
@@ -166,7 +173,7 @@ def average_ratios(
     generator = torch.Generator().manual_seed(options.seed)
     measure = _MEASURES[operator]
     totals, means = list[Tensor](), list[Tensor]()
-    for first, second in source.pairs(operator, options.pairs or PAIRS, generator):
+    for first, second in source.pairs(operator, pairs_of(options), generator):
         found = measure(model, first, second, generator)
         totals.append(found.by_total_length().cpu())
         means.append(found.by_dimension().cpu())
@@ -224,6 +231,19 @@ class LinkSource:
                 yield draw_inside(first, generator), first
             else:
                 yield first, self._links(anchors[piece, 1], relations[piece, 1])
+
+    def notes(self, title: str, options: Options) -> list[str]:
+        """From which queries the links are, and whether some are drawn more than once."""
+        notes = [f"The links are those of {options.split} queries."]
+        few = [
+            f"{len(block):,} of {name}"
+            for name, block in self._blocks.items()
+            if len(block) < pairs_of(options)
+        ]
+        if few:
+            told = ", ".join(few)
+            notes.append(f"{title}: links are drawn with repetition, as there are only {told}.")
+        return notes
 
     def _links(self, heads: IntArray, relations: IntArray) -> Region:
         device = self._model.entity.device

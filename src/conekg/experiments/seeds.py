@@ -23,9 +23,9 @@ from conekg.experiments.main_results import (
     average_note,
     compare,
     mrr_row,
+    of_release,
     origin_note,
     paper_rows,
-    paper_table,
     queries_of_each,
     queries_title,
     rank,
@@ -33,7 +33,7 @@ from conekg.experiments.main_results import (
     same_queries_note,
 )
 from conekg.experiments.options import Options
-from conekg.experiments.published import model_title
+from conekg.experiments.published import model_title, published
 from conekg.experiments.table import Row, Table
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
 from conekg.training.recipe import Recipe
@@ -62,7 +62,7 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
             for run, queries in zip(runs, all_queries, strict=True)
         ]
         each = [mrr_row(report, structures) for report in reports]
-        paper = paper_table(label, data_set, options)
+        paper = of_release(published(label, data_set), all_queries)
         mean, deviation = mean_and_deviation(each)
         model = model_title(runs[0].recipe.model)
         rows = [
@@ -75,7 +75,7 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
             "The standard deviation is that of a sample (n − 1); of one run there is none. The "
             f"paper's seeds are {', '.join(map(str, PAPER_SEEDS))}.",
             *(describe(run, options.checkpoint) for run in runs),
-            *(note for report in reports for note in report_notes(report)),
+            *report_notes(dict(zip(map(title_of, runs), reports, strict=True)), structures),
             *(
                 note
                 for run, queries in zip(runs, all_queries, strict=True)
@@ -83,7 +83,7 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
             ),
             *same_queries_note(runs, options, structures),
             *average_note(rows[: len(runs)]),
-            *absence_note(paper, runs[0].graph.name, options),
+            *absence_note(paper, runs[0].graph.name, all_queries),
         ]
         tables.append(
             Table(

@@ -73,7 +73,8 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
             f"The median of {REPEATS} times {options.steps} step{'s' * (options.steps > 1)}, after "
             f"{WARM_UP_STEPS} untimed.",
             _by_what(updaters, options.device),
-            f"The paper's column is {paper.unit}.",
+            f"The paper's column is {paper.unit}, of models with equal numbers of embedding "
+            "parameters; of which graph, batch size and dimension it does not say.",
             describe(run),
         ),
         digits=2,

@@ -10,6 +10,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from conekg.experiments.plot import Kind, Plot
+from conekg.experiments.published import place_of
 
 Cell = float | int | bool
 
@@ -33,7 +34,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     paper: str
-    """The label of the paper's table, or of the section the numbers stand in."""
+    """The label of the paper's table, or of the section the numbers stand in; of several, all."""
     unit: str
     notes: tuple[str, ...] = ()
     """What a reader must know to read the numbers: definitions, choices, what could not be done."""
@@ -47,11 +48,17 @@ class Table:
         """The row of that label."""
         return next(row for row in self.rows if row.label == label)
 
+    @property
+    def place(self) -> str:
+        """Where in the paper a reader finds what it repeats, such as `Table 1`."""
+        return ", ".join(map(place_of, self.paper.split(", ")))
+
     def to_json(self) -> dict[str, Any]:
         """The table as plain data, unrounded."""
         return {
             "title": self.title,
             "paper": self.paper,
+            "place": self.place,
             "unit": self.unit,
             "columns": list(self.columns),
             "rows": [
@@ -62,12 +69,12 @@ class Table:
             "plots": [plot.to_json() for plot in self.plots],
         }
 
-    def to_markdown(self) -> str:
-        """The table as Markdown, its notes as a list below it."""
+    def to_markdown(self, told_elsewhere: Sequence[str] = ()) -> str:
+        """The table as Markdown, its notes as a list below it but for those told elsewhere."""
         lines = [
             f"## {self.title}",
             "",
-            f"{self.unit}; the paper's `{self.paper}`.",
+            f"{self.unit}; the paper's {self.place} (`{self.paper}`).",
             "",
             "| | " + " | ".join(self.columns) + " |",
             "|---" * (len(self.columns) + 1) + "|",
@@ -75,14 +82,16 @@ class Table:
         for row in self.rows:
             label = row.label.replace("|", r"\|")
             lines.append(f"| {label} | " + " | ".join(self._cells(row)) + " |")
-        if self.notes:
-            lines += ["", *(f"- {note}" for note in self.notes)]
+        own = [note for note in self.notes if note not in told_elsewhere]
+        if own:
+            lines += ["", *(f"- {note}" for note in own)]
         return "\n".join(lines) + "\n"
 
     def to_rich(self) -> RichTable:
         """The table for a terminal; its notes are longer than it is wide, and not part of it."""
         # Text, not markup: a folder's name may have square brackets.
-        table = RichTable(title=Text(f"{self.title} ({self.unit})", style="table.title"))
+        title = f"{self.title} ({self.unit}; the paper's {self.place})"
+        table = RichTable(title=Text(title, style="table.title"))
         table.add_column("", no_wrap=True)
         for column in self.columns:
             table.add_column(column, justify="right", no_wrap=True)
@@ -106,7 +115,7 @@ class Table:
             return f"{value:,}"
         if 0 < abs(value) < 0.5 * 10**-self.digits:
             # Small, but not nothing; of a difference that is nothing.
-            return f"{0:.{self.digits}f}" if kind == "comparison" else f"{value:.1e}"
+            return f"{0:.{self.digits}f}" if kind == "comparison" else f"{value:.2g}"
         return f"{value:.{self.digits}f}"
 
 
@@ -115,6 +124,22 @@ def difference(ours: Mapping[str, Cell], theirs: Mapping[str, float]) -> dict[st
     return {column: ours[column] - theirs[column] for column in ours if column in theirs}
 
 
+def common_notes(tables: Sequence[Table]) -> tuple[str, ...]:
+    """The notes that all of several tables have, to be told once; none of a single table."""
+    if len(tables) < 2:
+        return ()
+    return tuple(n for n in tables[0].notes if all(n in table.notes for table in tables[1:]))
+
+
+def common_heading(tables: Sequence[Table]) -> str:
+    """What stands above the notes that all tables have."""
+    return f"{'Both' if len(tables) == 2 else 'All'} tables:"
+
+
 def tables_markdown(title: str, tables: Sequence[Table]) -> str:
-    """One Markdown page of all tables of an experiment."""
-    return "\n".join([f"# {title}", "", *(table.to_markdown() for table in tables)])
+    """One Markdown page of all tables of an experiment; what all of them note is at its end."""
+    common = common_notes(tables)
+    parts = [f"# {title}", "", *(table.to_markdown(common) for table in tables)]
+    if common:
+        parts += [common_heading(tables), "", *(f"- {note}" for note in common), ""]
+    return "\n".join(parts)

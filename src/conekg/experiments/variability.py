@@ -12,6 +12,7 @@ from conekg.experiments.arcs import wrap
 from conekg.experiments.cardinality import SINGLE_REGION_STRUCTURES
 from conekg.experiments.embedded import (
     chosen_blocks,
+    counts_note,
     embedded_batches,
     no_queries_note,
     other_queries_note,
@@ -22,10 +23,16 @@ from conekg.experiments.experiment import (
     check_models,
     common_data_set,
     describe,
-    missing_note,
+    notes_of_each,
     title_of,
 )
-from conekg.experiments.main_results import compare
+from conekg.experiments.main_results import (
+    GIVEN_IN_TRAINING,
+    absence_note,
+    compare,
+    of_release,
+    origin_note,
+)
 from conekg.experiments.options import Options
 from conekg.experiments.published import published
 from conekg.experiments.statistics import Floats, pearson, spearman
@@ -59,14 +66,18 @@ def variability(runs: Sequence[Run], options: Options) -> Tables:
         "has no cones, whose average defines δ",
         "give runs of the model cone",
     )
-    paper = published("table:variety", data_set)
+    all_queries = [run.queries(options.split) for run in runs]
+    paper = of_release(published("table:variety", data_set), all_queries)
     rows, comparisons, notes = list[Row](), list[Row](), [_NOTE]
-    for run in runs:
+    measured = dict[str, tuple[str, ...]]()
+    for run, queries in zip(runs, all_queries, strict=True):
         model = run.load_model(options.checkpoint, options.device)
         assert isinstance(model, Cone)
         found: dict[str, dict[str, float]] = {"spearman": {}, "pearson": {}}
+        counted = dict[str, int]()
         for block in chosen_blocks(run, options, SINGLE_REGION_STRUCTURES):
             sizes, spreads = apertures_and_spreads(model, run.graph, options.split, block)
+            counted[block.shape.name] = len(sizes)
             for name, correlate in (("spearman", spearman), ("pearson", pearson)):
                 value = correlate(sizes, spreads)
                 if value is None:
@@ -75,11 +86,15 @@ def variability(runs: Sequence[Run], options: Options) -> Tables:
                     )
                 else:
                     found[name][block.shape.name] = value
-        notes += no_queries_note(run, options, SINGLE_REGION_STRUCTURES)
+        notes += no_queries_note(run, options.split, SINGLE_REGION_STRUCTURES)
         for name, values in found.items():
             rows.append(Row(f"{title_of(run)}, {name}", values))
             comparisons += compare(rows[-1].label, values, paper.row(name))
+        measured[title_of(run)] = counts_note(counted)
         notes.append(describe(run, options.checkpoint))
+        notes += origin_note(run, queries, paper, GIVEN_IN_TRAINING)
+    notes += notes_of_each(measured)
+    notes += absence_note(paper, runs[0].graph.name, all_queries, GIVEN_IN_TRAINING)
     notes += other_queries_note(runs, SINGLE_REGION_STRUCTURES, options.split)
     papers = [
         Row(f"ConE, {name}, {paper.place}", values, "paper") for name, values in paper.rows.items()
@@ -90,7 +105,7 @@ def variability(runs: Sequence[Run], options: Options) -> Tables:
         rows=(*rows, *papers, *comparisons),
         paper="table:variety",
         unit=paper.unit,
-        notes=(*dict.fromkeys(notes), *missing_note(paper, runs[0].graph.name)),
+        notes=tuple(dict.fromkeys(notes)),
         digits=2,
     )
     return (table,)

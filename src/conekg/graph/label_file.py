@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from conekg.errors import DataError
-from conekg.graph.text_file import DELIMITERS, bare_suffix, fields_of
+from conekg.graph.packed_file import bare_suffix
+from conekg.graph.text_file import DELIMITERS, fields_of
 
 
 def read_labels(path: str | Path) -> dict[str, str]:

@@ -13,7 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from conekg.errors import DataError, StoreError
+from conekg.errors import ConfigError, DataError, StoreError
+
+
+def as_path(value: object, what: str) -> Path:
+    """A path that was given as text or as a path; ConfigError where it is anything else."""
+    if isinstance(value, str | os.PathLike):
+        return Path(value)
+    given = "None" if value is None else f"of type {type(value).__name__}"
+    raise ConfigError(f"{what} is {given}; it must be a path, as text or as a Path", key=what)
 
 
 def place_of(path: Path) -> Path:

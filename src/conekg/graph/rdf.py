@@ -6,7 +6,6 @@ is counted as left out. Named graphs are read as one. Needs the extra `rdf` (pyo
 
 from __future__ import annotations
 
-import gzip
 import re
 import zlib
 from collections import Counter
@@ -15,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from conekg.errors import ConeKGError, DataError
-from conekg.graph.text_file import BYTE_ORDER_MARK, bare_suffix, is_gzipped
+from conekg.graph.packed_file import bare_suffix, open_bytes
+from conekg.graph.text_file import BYTE_ORDER_MARK
 
 FORMATS = {
     ".nt": "N_TRIPLES",
@@ -59,28 +59,34 @@ class RdfColumns:
 
 
 def read_rdf(path: Path) -> RdfColumns:
-    """The edges and labels of a file, plain or gzipped, whose notation its ending tells."""
+    """The edges and labels of a file, packed or not, whose notation its ending tells."""
     oxigraph = _oxigraph()
-    notation = getattr(oxigraph.RdfFormat, FORMATS[bare_suffix(path)])
+    ending = bare_suffix(path)
+    notation = getattr(oxigraph.RdfFormat, FORMATS[ending])
     found = RdfColumns()
     ranks: dict[str, tuple[int, int]] = {}
     try:
-        with gzip.open(path) if is_gzipped(path) else path.open("rb") as file:
-            if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
-                file.seek(0)
+        with open_bytes(path) as file:
+            is_marked = file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK
+        with open_bytes(path) as file:  # again: not all that is packed can be wound back
+            if is_marked:
+                file.read(len(BYTE_ORDER_MARK))
             for triple in oxigraph.parse(file, format=notation, base_iri=_BASE):
                 _take(triple, found, ranks, oxigraph)
     except SyntaxError as error:
-        is_remote = "remote context" in error.msg
+        hints = (
+            ("remote context", "copy the @context into the file; none is downloaded"),
+            ("Invalid UTF-8", "convert the file to UTF-8"),
+        )
         raise DataError(
             f"RDF syntax: {error.msg}",
             path=str(path),
             line=error.lineno,
-            hint="copy the @context into the file; none is downloaded" if is_remote else None,
+            hint=next((hint for sign, hint in hints if sign in error.msg), None),
         ) from error
-    except (OSError, EOFError, zlib.error, ValueError) as error:
+    except ValueError as error:
         raise DataError(f"cannot be read as RDF: {error}", path=str(path)) from error
-    if bare_suffix(path) not in (".nt", ".nq"):  # there every node has a name
+    if ending not in (".nt", ".nq"):  # there every node has a name
         found = _numbered(found)
     for names in found.columns:
         for name in names:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass, field, fields
+from os import PathLike
 from pathlib import Path
 
 from conekg.errors import ConfigError, DataError
@@ -30,6 +31,7 @@ from conekg.graph.download import Progress
 from conekg.graph.geography import load_geography
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.label_file import read_labels
+from conekg.graph.packed_file import PACKED
 from conekg.graph.split import HoldOut
 from conekg.graph.store import is_store, load_graph
 from conekg.graph.triples import SUFFIXES, TripleTable, read_triples
@@ -82,6 +84,7 @@ def read_source(
 ) -> Assembled:
     """The same as `open_graph`, with notes on what was merged or left out."""
     options = options or ReadOptions()
+    _check_kind(source)
     if benchmark_folder is not None and source not in BENCHMARKS:
         raise ConfigError(
             f"a benchmark's folder goes with its name ({', '.join(BENCHMARKS)}), not with "
@@ -114,6 +117,19 @@ def read_source(
         f"no graph, folder or file named {str(source)!r}",
         hint=f"{guess}accepted are {', '.join(names)}, a graph folder, or a file ending in "
         f"{', '.join(SUFFIXES)}",
+    )
+
+
+def _check_kind(source: object) -> None:
+    """Raise ConfigError where a source is neither a name nor a path; say where to put facts."""
+    if isinstance(source, str | PathLike):
+        return
+    given = "None" if source is None else f"of type {type(source).__name__}"
+    remedy = "write facts that are in memory to a file first, such as CSV or Parquet"
+    if isinstance(source, KnowledgeGraph):
+        remedy = "it is a graph already, and need not be opened"
+    raise ConfigError(
+        f"the source of the graph is {given}; it must be a name or a path: {remedy}", key="source"
     )
 
 
@@ -190,7 +206,7 @@ def _refuse_idle(options: ReadOptions, what: str, *used: str) -> None:
 
 def _split_file(folder: Path, split: Split) -> Path | None:
     """The file of a split, if there is one; of two, neither can be meant."""
-    endings = [ending for suffix in SUFFIXES for ending in (suffix, f"{suffix}.gz")]
+    endings = [suffix + packing for suffix in SUFFIXES for packing in ("", *PACKED)]
     found = [path for ending in endings if (path := folder / f"{split}{ending}").is_file()]
     if len(found) > 1:
         raise DataError(

@@ -1,4 +1,4 @@
-"""Lines of text files, plain or gzipped, and what is wrong with the first bad one.
+"""Lines of text files, packed or not, and what is wrong with the first bad one.
 
 Files are read fast by other means; this module reads them again, slowly, when
 something was wrong, so that the message can name the line.
@@ -7,13 +7,12 @@ something was wrong, so that the message can name the line.
 from __future__ import annotations
 
 import csv
-import gzip
 import re
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from conekg.errors import DataError
+from conekg.graph.packed_file import open_bytes, unmarked_packing
 
 DELIMITERS = {".tsv": "\t", ".txt": "\t", ".csv": ","}
 """Text formats by the end of the file's name."""
@@ -21,25 +20,12 @@ DELIMITERS = {".tsv": "\t", ".txt": "\t", ".csv": ","}
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """What some programs put before text in UTF-8; it is no part of the text."""
 
-_GZIP = b"\x1f\x8b"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""How text in UTF-16 begins."""
+
 _QUOTED_AND_MORE = re.compile(rb'"(?<=[,\r\n]")(?:[^"\r\n]++|"")*+"[^",\r\n]')
 """A quote that opens, one that closes, and more of the field. Begins with the bare quote, so that
 text without quotes is passed over fast."""
-
-
-def bare_suffix(path: Path) -> str:
-    """The lower-case ending of a file's name that says its format, `.gz` aside.
-
-    >>> bare_suffix(Path("facts.TSV.gz"))
-    '.tsv'
-    """
-    name = path.name.lower().removesuffix(".gz")
-    return Path(name).suffix
-
-
-def is_gzipped(path: Path) -> bool:
-    """Whether a file's name says that it is packed."""
-    return path.name.lower().endswith(".gz")
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -47,43 +33,53 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
 
     A line ends where Arrow ends it: at LF, CR LF or a lone CR.
     """
-    try:
-        with gzip.open(path) if is_gzipped(path) else path.open("rb") as file:
-            lines = (line for until_lf in file for line in until_lf.splitlines())
-            for number, line in enumerate(lines, start=1):
-                if number == 1:
-                    line = line.removeprefix(BYTE_ORDER_MARK)
-                if line:
-                    yield number, line
-    except FileNotFoundError:
-        raise DataError("no such file", path=str(path)) from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"cannot be read: {error}", path=str(path)) from error
+    with open_bytes(path) as file:
+        lines = (line for until_lf in file for line in until_lf.splitlines())
+        for number, line in enumerate(lines, start=1):
+            if number == 1:
+                line = line.removeprefix(BYTE_ORDER_MARK)
+            if line:
+                yield number, line
 
 
-def fields_of(path: Path, delimiter: str, columns: int | None) -> Iterator[tuple[int, list[str]]]:
+def fields_of(
+    path: Path, delimiter: str, columns: int | None, needed: Sequence[int] | None = None
+) -> Iterator[tuple[int, list[str]]]:
     """The fields of each line that is not blank, with its number.
 
     Fails at the first line that is not UTF-8, has another number of `columns`, or has an
-    empty field among them; with `columns` unset any number will do.
+    empty field among those `needed`, which are all unless given; with `columns` unset any
+    number will do.
     """
     for number, line in lines_of(path):
+        if number == 1:
+            _check_start(line, path)
         try:
             text = line.decode()
         except UnicodeDecodeError as error:
-            packed = number == 1 and line.startswith(_GZIP)
             raise DataError(
                 f"byte {line[error.start]:#04x} at column {error.start + 1} is not UTF-8",
                 path=str(path),
                 line=number,
-                hint="the file is gzipped: let its name end in .gz"
-                if packed
-                else "convert the file to UTF-8",
+                hint="convert the file to UTF-8",
             ) from error
         fields = text.split("\t") if delimiter == "\t" else _csv_fields(text, path, number)
         if columns is not None:
-            _check_fields(fields, columns, delimiter, path, number)
+            _check_fields(fields, columns, needed, delimiter, path, number)
         yield number, fields
+
+
+def _check_start(line: bytes, path: Path) -> None:
+    """Refuse what is no text in UTF-8 from its first byte on."""
+    if (told := unmarked_packing(line)) is not None:
+        raise DataError("is packed, which its name does not say", path=str(path), hint=told)
+    if line.startswith(_UTF_16):
+        raise DataError(
+            "is text in UTF-16; UTF-8 is read",
+            path=str(path),
+            hint="save it as UTF-8, which Excel calls 'CSV UTF-8', or convert it: "
+            "`iconv -f UTF-16 -t UTF-8 FILE > NEW`",
+        )
 
 
 def _csv_fields(text: str, path: Path, number: int) -> list[str]:
@@ -134,7 +130,14 @@ def _strict_fault(text: str) -> str:
     return ""
 
 
-def _check_fields(fields: list[str], columns: int, delimiter: str, path: Path, number: int) -> None:
+def _check_fields(
+    fields: list[str],
+    columns: int,
+    needed: Sequence[int] | None,
+    delimiter: str,
+    path: Path,
+    number: int,
+) -> None:
     what = "tab" if delimiter == "\t" else "comma"
     if len(fields) != columns:
         found = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
@@ -143,13 +146,14 @@ def _check_fields(fields: list[str], columns: int, delimiter: str, path: Path, n
             f"{delimiter.join(fields)[:80]!r}",
             path=str(path),
             line=number,
-            hint=_other_delimiter(fields, columns)
+            hint=_remedy(fields, columns, delimiter)
             or "a line is `head relation tail`; names may hold spaces, "
             + ("so tabs part them" if what == "tab" else "names with commas are quoted"),
         )
-    if not all(fields):
+    empty = [place for place in needed or range(columns) if not fields[place]]
+    if empty:
         raise DataError(
-            f"field {fields.index('') + 1} is empty; every line names head, relation and tail",
+            f"field {empty[0] + 1} is empty; every line names head, relation and tail",
             path=str(path),
             line=number,
         )
@@ -162,10 +166,20 @@ _OTHER_DELIMITERS = {
 }
 
 
-def _other_delimiter(fields: list[str], columns: int) -> str | None:
-    """What to do about a line whose columns are parted by another sign than its file's are."""
+def _remedy(fields: list[str], columns: int, delimiter: str) -> str | None:
+    """What to do about a line with another number of columns, where that can be told."""
+    if fields[0].startswith("#"):
+        return "if it is a comment, take it out: lines that begin with # are read as all others"
+    if len(fields) > columns:
+        quoted = "names with commas are quoted; " if delimiter == "," else ""
+        return (
+            f"{quoted}further columns, such as weights, are left out where the first line says "
+            "what each holds: head, relation, tail, weight"
+        )
     if len(fields) > 1:
         return None
+    if fields[0].startswith("<") and fields[0].rstrip().endswith("."):
+        return "it reads as N-Triples: let the file's name end in .nt"
     return next(
         (told for sign, told in _OTHER_DELIMITERS.items() if fields[0].count(sign) == columns - 1),
         None,

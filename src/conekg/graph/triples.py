@@ -1,4 +1,4 @@
-"""Readers of triple files: TSV, CSV and Parquet, plain or gzipped, and RDF by way of `rdf`.
+"""Readers of triple files: TSV, CSV and Parquet, text also packed, and RDF by way of `rdf`.
 
 A file becomes a `TripleTable`: three columns of names, each stored once in a
 dictionary, so that ten million lines fit in little memory. Numbering and splitting
@@ -8,7 +8,7 @@ are left to `assemble`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -20,14 +20,13 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from conekg.errors import DataError
+from conekg.graph.packed_file import PACKED, bare_suffix, open_stream, packing_of
 from conekg.graph.place import check_name
 from conekg.graph.rdf import FORMATS, read_rdf
 from conekg.graph.text_file import (
     DELIMITERS,
     QuoteWatch,
-    bare_suffix,
     fields_of,
-    is_gzipped,
     line_of_row,
     lines_of,
 )
@@ -35,14 +34,14 @@ from conekg.graph.text_file import (
 COLUMNS = ("head", "relation", "tail")
 HEADERS = (COLUMNS, ("source", "relation", "target"), ("subject", "predicate", "object"))
 """First lines, in any case, that are taken for a header and not for a triple. So are mixtures of
-them, such as subject, relation and object."""
+them, such as subject, relation and object, in any order and among other columns."""
 
 _HEADER_WORDS = tuple(dict.fromkeys(words) for words in zip(*HEADERS, strict=True))
 """What each column may be called."""
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 SUFFIXES = (*DELIMITERS, *PARQUET_SUFFIXES, *FORMATS)
-"""Endings of files that hold triples; each may be followed by `.gz`, but for Parquet's."""
+"""Endings of files that hold triples; those of `PACKED` may follow them, but for Parquet's."""
 
 _BLOCK_BYTES = 8 << 20
 _RELATIONS_TOLD = 3
@@ -79,6 +78,12 @@ def read_triples(path: str | Path) -> TripleTable:
     if suffix in DELIMITERS:
         return _read_text(path, DELIMITERS[suffix])
     if suffix in PARQUET_SUFFIXES:
+        if packing_of(path) is not None:
+            raise DataError(
+                "Parquet is not read from packed files",
+                path=str(path),
+                hint="unpack it; Parquet packs its columns itself",
+            )
         return _read_parquet(path)
     if suffix in FORMATS:
         rdf = read_rdf(path)
@@ -90,7 +95,8 @@ def read_triples(path: str | Path) -> TripleTable:
     raise DataError(
         f"files ending in {suffix!r} are not read" if suffix else "its name has no ending",
         path=str(path),
-        hint=f"accepted endings: {', '.join(SUFFIXES)}, text also with .gz",
+        hint=f"accepted endings: {', '.join(SUFFIXES)}; text and RDF also packed, with "
+        f"{', '.join(PACKED)} after it",
     )
 
 
@@ -107,8 +113,25 @@ def _literal_notes(path: Path, literals: Counter[str]) -> tuple[str, ...]:
     )
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """Which columns of a text file hold the triples."""
+
+    header_line: int = 0
+    """The number of the line that is a header; 0 where the first line is a triple."""
+    width: int = len(COLUMNS)
+    places: tuple[int, ...] = (0, 1, 2)
+    """Those of head, relation and tail."""
+    others: tuple[str, ...] = ()
+    """The names of the columns that are not read."""
+
+
 def _read_text(path: Path, delimiter: str) -> TripleTable:
-    header_line = _header_line(path, delimiter)
+    layout = _layout(path, delimiter)
+    every = [str(place) for place in range(layout.width)]
+    numbers = [every[place] for place in layout.places]
+    # Commas part names that may be quoted, and a quote left open in any column swallows lines.
+    looked_at = every if delimiter == "," else numbers
     watch = QuoteWatch()
 
     def watched(block: pa.Buffer) -> pa.Buffer:
@@ -116,34 +139,41 @@ def _read_text(path: Path, delimiter: str) -> TripleTable:
         return block
 
     try:
-        stream = pa.input_stream(str(path), compression="gzip" if is_gzipped(path) else None)
-        table = pyarrow.csv.read_csv(
-            pa.TransformInputStream(stream, watched) if delimiter == "," else stream,
-            read_options=pyarrow.csv.ReadOptions(
-                column_names=list(COLUMNS), skip_rows=header_line, block_size=_BLOCK_BYTES
-            ),
-            parse_options=pyarrow.csv.ParseOptions(
-                delimiter=delimiter, quote_char=False if delimiter == "\t" else '"'
-            ),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(COLUMNS, pa.dictionary(pa.int32(), pa.large_string()))
-            ),
-        )
+        with open_stream(path) as stream:
+            table = pyarrow.csv.read_csv(
+                pa.TransformInputStream(stream, watched) if delimiter == "," else stream,
+                read_options=pyarrow.csv.ReadOptions(
+                    column_names=every,
+                    skip_rows=layout.header_line,
+                    block_size=_BLOCK_BYTES,
+                ),
+                parse_options=pyarrow.csv.ParseOptions(
+                    delimiter=delimiter, quote_char=False if delimiter == "\t" else '"'
+                ),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    include_columns=looked_at,
+                    column_types=dict.fromkeys(
+                        looked_at, pa.dictionary(pa.int32(), pa.large_string())
+                    ),
+                ),
+            )
     except (pa.ArrowInvalid, OSError) as error:
-        raise _fault(path, delimiter, str(error)) from error
-    heads, relations, tails = (_one_dictionary(table[name]) for name in COLUMNS)
+        raise _fault(path, delimiter, layout, str(error)) from error
+    heads, relations, tails = (_one_dictionary(table[number]) for number in numbers)
     columns = (heads, relations, tails)
     if any(pc.any(pc.equal(column.dictionary, "")).as_py() for column in columns):
-        raise _fault(path, delimiter, "it has an empty field")
-    if delimiter == "," and (watch.suspicious or any(map(_may_be_misquoted, columns))):
-        for _ in fields_of(path, delimiter, len(COLUMNS)):
+        raise _fault(path, delimiter, layout, "it has an empty field")
+    if delimiter == "," and (
+        watch.suspicious or any(_may_be_misquoted(_one_dictionary(table[name])) for name in every)
+    ):
+        for _ in fields_of(path, delimiter, layout.width, layout.places):
             pass  # fails at a line that is
     return _checked(
         TripleTable(
             path,
             columns,
-            line_of=lambda row: line_of_row(path, row + bool(header_line)),
-            notes=_text_notes(path, delimiter, columns, bool(header_line)) if len(table) else (),
+            line_of=lambda row: line_of_row(path, row + bool(layout.header_line)),
+            notes=_text_notes(path, delimiter, columns, layout) if len(table) else (),
         )
     )
 
@@ -153,23 +183,33 @@ def _may_be_misquoted(column: pa.DictionaryArray) -> bool:
     return bool(pc.any(pc.match_substring_regex(column.dictionary, r'[\r\n]|^\s+"')).as_py())
 
 
-def _header_line(path: Path, delimiter: str) -> int:
-    """The number of the line that is a header; 0 where the first line is a triple."""
+def _layout(path: Path, delimiter: str) -> _Layout:
+    """The columns that the first line names, or the three there are where it is a triple."""
     for number, fields in fields_of(path, delimiter, None):
-        return number if _is_header(fields) else 0
+        places = _named_columns(fields)
+        if places is None:
+            return _Layout()
+        others = [name for place, name in enumerate(fields) if place not in places]
+        return _Layout(number, len(fields), places, tuple(others))
     raise DataError("the file is empty; a line is `head relation tail`", path=str(path))
 
 
-def _is_header(fields: list[str]) -> bool:
-    """Whether a line says what its columns hold."""
-    words = tuple(name.strip().lower() for name in fields)
-    return words in product(*_HEADER_WORDS)
+def _named_columns(fields: list[str]) -> tuple[int, ...] | None:
+    """Where a header has head, relation and tail; `None` where the line is none."""
+    words = [name.strip().lower() for name in fields]
+    words[0] = words[0].removeprefix("#").strip()  # as some programs mark a header
+    for header in (*HEADERS, *product(*_HEADER_WORDS)):
+        if all(words.count(word) == 1 for word in header):
+            return tuple(words.index(word) for word in header)
+    return None
 
 
-def _text_notes(path: Path, delimiter: str, columns: Columns, has_header: bool) -> tuple[str, ...]:
+def _text_notes(path: Path, delimiter: str, columns: Columns, layout: _Layout) -> tuple[str, ...]:
     """What may be a mistake in a text file that can be read all the same."""
     notes = []
-    if not has_header and _stands_alone(columns):
+    if layout.others:
+        notes.append(_unread_note(path, layout.others))
+    if not layout.header_line and _stands_alone(columns):
         first = " ".join(repr(column[0].as_py()) for column in columns)
         notes.append(
             f"{path}: the first line, {first}, is taken for a fact, though none of its names "
@@ -187,6 +227,12 @@ def _text_notes(path: Path, delimiter: str, columns: Columns, has_header: bool) 
     return tuple(notes)
 
 
+def _unread_note(path: Path, columns: Sequence[str]) -> str:
+    """Which columns of a file say nothing here."""
+    names = ", ".join(repr(name) if name else "one without a name" for name in columns)
+    return f"{path}: column{'' if len(columns) == 1 else 's'} left out: {names}"
+
+
 def _stands_alone(columns: Columns) -> bool:
     """Whether the first triple shares no name with others, in a file whose relations recur."""
     heads, relations, tails = columns
@@ -201,10 +247,10 @@ def _stands_alone(columns: Columns) -> bool:
     )
 
 
-def _fault(path: Path, delimiter: str, otherwise: str) -> DataError:
+def _fault(path: Path, delimiter: str, layout: _Layout, otherwise: str) -> DataError:
     """The error of the first bad line."""
     try:
-        for _ in fields_of(path, delimiter, len(COLUMNS)):
+        for _ in fields_of(path, delimiter, layout.width, layout.places):
             pass
     except DataError as error:
         return error
@@ -246,7 +292,9 @@ def _read_parquet(path: Path) -> TripleTable:
         if (row := pc.index(texts, "").as_py()) >= 0:
             raise DataError(f"column {name!r} is empty in row {row + 1}", path=str(path))
         columns.append(_one_dictionary(texts.dictionary_encode()))
-    return _checked(TripleTable(path, tuple(columns)))
+    others = [name for name in file.schema_arrow.names if name not in names]
+    notes = (_unread_note(path, others),) if others else ()
+    return _checked(TripleTable(path, tuple(columns), notes=notes))
 
 
 def _parquet_columns(path: Path, schema: pa.Schema) -> list[str]:

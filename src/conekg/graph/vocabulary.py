@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conekg.errors import DataError, UnknownNameError
+from conekg.errors import ConfigError, DataError, UnknownNameError
 from conekg.graph.spelling import nearest
 from conekg.graph.text_array import as_texts
 
@@ -95,6 +95,9 @@ class NameTable:
             self._refuse_bad_names()
         else:
             self.__dict__["index"] = index
+
+    def __repr__(self) -> str:
+        return f"<NameTable of {len(self):,} {PLURALS.get(self.kind, self.kind)}>"
 
     def __len__(self) -> int:
         return len(self._names)
@@ -336,6 +339,16 @@ class Vocabulary:
         """The id of `name` or `^name`; a unique label does as well as a name."""
         inverse = text.startswith("^")
         return 2 * self.relations.id_of(text[inverse:]) + inverse
+
+
+def check_vocabulary(vocabulary: object) -> None:
+    """Raise ConfigError where something else is given for the names of a graph, such as it."""
+    if not isinstance(vocabulary, Vocabulary):
+        raise ConfigError(
+            f"names are looked up in a {type(vocabulary).__name__}; it must be a graph's "
+            "vocabulary, as graph.vocabulary gives it",
+            key="vocabulary",
+        )
 
 
 def _meaningful(labels: pa.Array, names: pa.Array) -> pa.Array | None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 
 from conekg.errors import ConfigError, QuerySyntaxError
-from conekg.graph.vocabulary import Vocabulary
+from conekg.graph.vocabulary import Vocabulary, check_vocabulary
 from conekg.query.formula import read_formula
 from conekg.query.sparql import parse_sparql
 from conekg.query.tokens import TokenStream, check_depth, check_text, quote
@@ -75,6 +75,7 @@ def parse_query(
         raise ConfigError(
             f"the query is {text!r}; it must be text, such as 'France.borders'", key="text"
         )
+    check_vocabulary(vocabulary)
     if max_depth > DEPTH_LIMIT:
         raise ConfigError(
             f"max_depth is {max_depth}; at most {DEPTH_LIMIT} is supported", key="max_depth"

@@ -12,7 +12,7 @@ from itertools import count
 from typing import assert_never
 
 from conekg.errors import UnknownNameError
-from conekg.graph.vocabulary import NameTable, Vocabulary
+from conekg.graph.vocabulary import NameTable, Vocabulary, check_vocabulary
 from conekg.query.tokens import is_bare_name, quote
 from conekg.query.tree import (
     Anchor,
@@ -32,12 +32,14 @@ from conekg.query.tree import (
 def render_query(query: Query, vocabulary: Vocabulary, *, labels: bool = False) -> str:
     """The query in the path algebra, with no more parentheses and quotes than needed.
 
-    With `labels`, entities go by their readable labels wherever those can be read back.
+    With `labels`, entities go by their readable labels wherever those can be read back, and
+    relations where such a label is written shorter, as the end of an IRI is.
 
     >>> names = Vocabulary(NameTable("entity", ["South Asia"]), NameTable("relation", ["part_of"]))
     >>> render_query(Not(Project(Anchor(0), 1)), names)
     '!"South Asia".^part_of'
     """
+    check_vocabulary(vocabulary)
     return fold(query, _path_writer(vocabulary, labels)).text
 
 
@@ -58,7 +60,7 @@ def _path_writer(
             case Universe():
                 return _Text("*", _PATH)
             case Project(_, relation_id):
-                step = _relation(vocabulary, relation_id)
+                step = _relation(vocabulary, relation_id, labels)
                 return _Text(f"{parts[0].within(_PATH)}.{step}", _PATH)
             case Not():
                 return _Text(f"!{parts[0].within(_NOT)}", _NOT)
@@ -115,8 +117,11 @@ def _written(name: str) -> str:
     return name if is_bare_name(name) else quote(name)
 
 
-def _relation(vocabulary: Vocabulary, relation_id: int) -> str:
+def _relation(vocabulary: Vocabulary, relation_id: int, labels: bool) -> str:
     name = _written(vocabulary.relations.name(relation_id >> 1))
+    if labels:
+        label = _written(name_of(vocabulary.relations, relation_id >> 1, labels))
+        name = min(name, label, key=len)  # `capital` reads better in a path than "has capital"
     return f"^{name}" if relation_id & 1 else name
 
 
@@ -179,7 +184,7 @@ class _FormulaWriter:
     def _atom(self, head: str, relation_id: int, tail: str) -> str:
         """`relation(head, tail)`; an inverse is written forward with its ends exchanged."""
         first, second = (tail, head) if relation_id & 1 else (head, tail)
-        return f"{_relation(self._vocabulary, relation_id & ~1)}({first}, {second})"
+        return f"{_relation(self._vocabulary, relation_id & ~1, self._labels)}({first}, {second})"
 
     def _entity(self, entity_id: int) -> str:
         return quote(name_of(self._vocabulary.entities, entity_id, self._labels))

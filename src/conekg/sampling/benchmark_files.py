@@ -64,7 +64,8 @@ def read_queries(
     raise DataError(
         f"no {split} queries here",
         path=str(place),
-        hint=f"a BetaE folder has {split}-queries.pkl, a Query2Box folder {split}_triples_1c.pkl",
+        hint=f"a folder of `conekg sample` has {split}.arrow, one of BetaE {split}-queries.pkl, "
+        f"one of Query2Box {split}_triples_1c.pkl",
     )
 
 
@@ -111,7 +112,7 @@ def _read_betae(folder: Path, split: Split, graph: KnowledgeGraph, recompute: bo
         blocks.setdefault(shape, []).append(block)
     # Two structures can be one shape: `(("e", ("r",)), ("r",))` is a path of two relations, too.
     joined = tuple(concatenate_blocks(shape, parts) for shape, parts in blocks.items())
-    return QuerySet(split, joined, graph.fingerprint)
+    return QuerySet(split, joined, graph.fingerprint, release="BetaE")
 
 
 def write_betae(folder: str | Path, query_set: QuerySet) -> None:
@@ -170,7 +171,7 @@ def _read_query2box(folder: Path, split: Split, graph: KnowledgeGraph, recompute
         else:
             easy, hard = _query2box_answers(folder, split, file_name, keys, graph)
         blocks.append(QueryBlock(shape, anchors, relations, easy, hard))
-    return QuerySet(split, tuple(blocks), graph.fingerprint)
+    return QuerySet(split, tuple(blocks), graph.fingerprint, release="Query2Box")
 
 
 def _query2box_key(entry: Any, kind: str) -> Nested:

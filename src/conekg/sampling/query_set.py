@@ -80,6 +80,8 @@ class QuerySet:
     """The name of the sampling protocol, where the set was sampled."""
     seed: int | None = None
     """The seed the set was sampled with."""
+    release: str | None = None
+    """`BetaE` or `Query2Box`, where the set was read from a folder in that release's form."""
 
     def __len__(self) -> int:
         return sum(map(len, self.blocks))
@@ -232,6 +234,7 @@ _FACTS = {
     "graph": str | None,
     "protocol": str | None,
     "seed": int | None,
+    "release": str | None,
     "shapes": list,
     "digest": str,
 }
@@ -248,6 +251,7 @@ def _schema(query_set: QuerySet) -> pa.Schema:
         "graph": query_set.graph_fingerprint,
         "protocol": query_set.protocol,
         "seed": query_set.seed,
+        "release": query_set.release,
         "shapes": [[block.shape.name, encode_shape(block.shape)] for block in query_set.blocks],
         "digest": _digest(query_set),
     }
@@ -264,6 +268,7 @@ def _facts(schema: pa.Schema, source: str) -> dict[str, Any]:
     facts = json.loads(found)
     if not isinstance(facts, dict) or "version" not in facts:
         raise ValueError("its metadata does not say of which version it is")
+    facts.setdefault("release", None)  # which files of earlier versions do not say
     if facts["version"] != FORMAT_VERSION:
         raise StoreError(
             f"query set format {facts['version']}; this version of conekg reads {FORMAT_VERSION}",
@@ -309,7 +314,8 @@ def _decode(facts: dict[str, Any], batches: list[pa.RecordBatch]) -> QuerySet:
         # A batch holds one shape; an empty block has none.
         own = [batch for batch in batches if batch.column("shape")[0].as_py() == name]
         blocks.append(_decode_block(decode_shape(text), own))
-    return QuerySet(facts["split"], tuple(blocks), facts["graph"], facts["protocol"], facts["seed"])
+    told = (facts[key] for key in ("graph", "protocol", "seed", "release"))
+    return QuerySet(facts["split"], tuple(blocks), *told)
 
 
 def _decode_block(shape: Shape, batches: list[pa.RecordBatch]) -> QueryBlock:

@@ -14,14 +14,14 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from weakref import WeakValueDictionary
 
 import torch
 
 from conekg.errors import CheckpointError, ConfigError, DataError
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
-from conekg.graph.place import check_place, place_of
+from conekg.graph.place import as_path, check_place, place_of
 from conekg.graph.store import load_graph, save_graph
 from conekg.model.catalog import build_model
 from conekg.model.interface import QueryModel
@@ -110,7 +110,8 @@ class Run:
             raise DataError(
                 f"the run has no {split} queries",
                 path=str(self.folder),
-                hint="`conekg sample` makes some; `conekg evaluate --queries FILE` takes them",
+                hint="`conekg sample` makes some; --queries takes them where a command has it, and "
+                "`conekg train --queries FOLDER` gives them to a run",
             )
         queries = self._held.get(split)
         if queries is None:
@@ -162,6 +163,10 @@ class Run:
         return checkpoint_step(self.checkpoint_folder(self._available(which)))
 
     def _available(self, which: Which) -> Which:
+        if which not in get_args(Which):
+            raise ConfigError(
+                f"the checkpoint {which!r} is asked for; there are 'best' and 'last'", key="which"
+            )
         if which == "best" and not has_checkpoint(self.checkpoint_folder("best")):
             return "last"
         return which
@@ -231,7 +236,7 @@ def check_vacant(folder: Path) -> None:
 
 def open_run(folder: Path | str) -> Run:
     """The run in `folder`; CheckpointError when there is none, or one of another format."""
-    folder = Path(folder)
+    folder = as_path(folder, "the folder of the run")
     _read_info(folder)
     return Run(folder)
 

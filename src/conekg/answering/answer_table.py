@@ -1,0 +1,67 @@
+"""An answer as a table to look at: of text for `print`, of HTML for notebooks.
+
+Numbers are rounded here and nowhere else; the command line has tables of its own, which fit
+the terminal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from html import escape
+from typing import TYPE_CHECKING
+
+from conekg.lines import columns, one_line
+
+if TYPE_CHECKING:
+    from conekg.answering.answer import Answer, RankedAnswer
+
+HEADINGS = ("rank", "name", "score", "probability", "known or predicted", "inside")
+_NUMBERS = ("rank", "score", "probability")
+"""Columns that are aligned to the right."""
+
+
+def text_table(answer: Answer) -> str:
+    """The question in plain words, and below it a line an answer."""
+    rows = [HEADINGS, *_rows(answer)]
+    widths = [max(map(columns, cells)) for cells in zip(*rows, strict=True)]
+    lines = [one_line(answer.reading)]
+    for row in rows if answer.answers else ():
+        cells = (
+            space + cell if heading in _NUMBERS else cell + space
+            for heading, cell, width in zip(HEADINGS, row, widths, strict=True)
+            for space in [" " * (width - columns(cell))]
+        )
+        lines.append(f"  {'  '.join(cells).rstrip()}")
+    return "\n".join(lines if answer.answers else [*lines, "  no entity is left to answer with"])
+
+
+def html_table(answer: Answer) -> str:
+    """The same as an HTML table, with the question as its caption."""
+    head = "".join(f"<th>{heading}</th>" for heading in HEADINGS)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in _rows(answer)
+    )
+    return (
+        f"<table><caption>{escape(one_line(answer.reading))}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _rows(answer: Answer) -> list[tuple[str, ...]]:
+    shared = Counter(ranked.label for ranked in answer.answers)
+    return [
+        (
+            str(ranked.rank),
+            _title(ranked, shared[ranked.label] > 1),
+            f"{ranked.score:.2f}",
+            "–" if ranked.probability is None else f"{100 * ranked.probability:.1f}%",
+            ranked.standing,
+            "–" if ranked.member is None else "yes" if ranked.member else "no",
+        )
+        for ranked in answer.answers
+    ]
+
+
+def _title(ranked: RankedAnswer, is_shared: bool) -> str:
+    """The label of an answer, with its name where another answer has that label too."""
+    return one_line(f"{ranked.label} ({ranked.name})" if is_shared else ranked.label)

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import pytest
+
+from conekg.lines import columns, one_line
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Zürich, 日本", "Zürich, 日本"),
+        ("two\nlines\tand\x1b[31m red", "two\\nlines\\tand\\x1b[31m red"),
+        ("a\u2028b\x85c", "a\\u2028b\\x85c"),
+        ("👩\u200d🚀", "👩\u200d🚀"),
+    ],
+)
+def test_what_would_end_or_leave_the_line_is_escaped(text, shown):
+    assert one_line(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "width"), [("", 0), ("abc", 3), ("日本", 4), ("Zoe\u0308", 3), ("a\u200bb", 2)]
+)
+def test_width(text, width):
+    assert columns(text) == width
