@@ -54,6 +54,8 @@ def test_saving_and_loading(calibration: Calibration, tmp_path: Path) -> None:
         lambda content: content["predicted"]["curve"].update(y=[0.5, 0.0]),
         lambda content: content["predicted"]["curve"].update(y=[0.0]),
         lambda content: content["predicted"]["curve"].update(x=[], y=[]),
+        lambda content: content["predicted"]["curve"].update(x=[math.nan, math.nan]),
+        lambda content: content["predicted"]["curve"].update(y=[0.0, math.inf]),
         lambda content: content["predicted_of"]["e.r"]["curve"].update(x=[2.0, 1.0]),
         lambda content: content.update(count=3),
         lambda content: content.update(num_queries=math.inf),

@@ -189,4 +189,6 @@ def _curve(content: dict[str, Any]) -> Curve:
     x, y = (tuple(float(value) for value in content[key]) for key in ("x", "y"))
     if len(x) != len(y) or not x or list(x) != sorted(x) or list(y) != sorted(y):
         raise ValueError("a curve needs rising knots")
+    if not np.isfinite((x, y)).all():
+        raise ValueError("a curve has a knot that is no finite number")
     return Curve(x, y)
