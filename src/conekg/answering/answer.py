@@ -107,5 +107,5 @@ class Answer:
         return html_table(self)
 
     def to_json(self) -> dict[str, object]:
-        """The same as plain dictionaries, lists, strings and numbers."""
+        """The same as plain dictionaries, tuples, strings and numbers, for `json.dumps`."""
         return asdict(self)

@@ -111,7 +111,7 @@ class Explanation:
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, object]:
-        """The same as plain dictionaries, lists, strings and numbers."""
+        """The same as plain dictionaries, tuples, strings and numbers, for `json.dumps`."""
         return asdict(self)
 
 
