@@ -65,6 +65,25 @@ def test_what_is_damaged_or_not_packed_is_an_error_of_ours(
 
 
 @pytest.mark.parametrize(
+    "method",
+    [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA],
+)
+def test_archives_that_spoilt_on_the_way_are_an_error_of_ours(method: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("a.tsv", "".join(f"{n}\tr\t{n * n}\n" for n in range(3_000)))
+    with open_bytes(path) as file:
+        assert len(file.readlines()) == 3_000
+    content = bytearray(path.read_bytes())
+    middle = slice(len(content) // 2, len(content) // 2 + 20)
+    content[middle] = bytes(sign ^ 0x5A for sign in content[middle])
+    path.write_bytes(content)
+    for opened in (open_bytes, open_stream):
+        with pytest.raises(DataError, match="cannot be read"), opened(path) as file:
+            file.read()
+
+
+@pytest.mark.parametrize(
     ("name", "suffix"),
     [("a.tsv", ".tsv"), ("a.TSV.GZ", ".tsv"), ("a.b.csv", ".csv"), ("a.gz", ""), ("a", ""),
      ("a.nt.bz2", ".nt"), ("a.csv.zst", ".csv"), ("a.tar.xz", ".xz")],

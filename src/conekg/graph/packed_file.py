@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import re
 import zipfile
 import zlib
@@ -33,6 +34,16 @@ _STARTS = {
     re.compile(rb"PK\x03\x04"): "it is zipped: let its name end in .zip",
 }
 """How packed files begin, and what to say of one whose name does not tell."""
+
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    NotImplementedError,  # a way of packing that `zipfile` has no code for
+)
+"""What reading and unpacking may raise."""
 
 
 def packing_of(path: Path) -> str | None:
@@ -102,7 +113,7 @@ def _errors_of(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise DataError("no such file", path=str(path)) from None
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as error:
+    except _UNREADABLE as error:
         raise DataError(
             f"cannot be read: {error}",
             path=str(path),
