@@ -71,6 +71,20 @@ def test_caps_are_options(tmp_path: Path, cap: str, most: int) -> None:
     assert (lengths.max() > 2) == (cap == "none")
 
 
+def test_paths_are_walked_from_either_end(tmp_path: Path) -> None:
+    options = ("--split", "train", "--count", 200, "--shapes", "2p,2i")
+    means = {}
+    for end in ("default", "answer", "anchor"):
+        path = tmp_path / f"{end}.arrow"
+        chosen = () if end == "default" else ("--train-paths-from", end)
+        assert run(*options, "--out", path, *chosen).exit_code == 0
+        queries = load_query_set(path)
+        means[end] = [float(queries.block(name).hard.lengths.mean()) for name in ("2p", "2i")]
+    assert means["default"] == means["answer"]
+    assert means["anchor"][0] < 0.8 * means["answer"][0], "large sets are no likelier than others"
+    assert means["anchor"][1] == means["answer"][1], "only paths have two ends"
+
+
 def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
     options = ("--split", "valid", "--count", 10, "--shapes", "pi", "--seed", 3)
     for workers in (1, 3):
@@ -95,6 +109,11 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
         (("--seed", "-1"), "seed is -1; it must be 0 or more"),
         (("--train-cap", "5"), "--train-cap would change nothing: it is not for test queries"),
         (("--split", "train", "--cap", "5"), "--cap would change nothing"),
+        (("--train-paths-from", "anchor"), "it is not for test queries"),
+        (
+            ("--split", "train", "--shapes", "1p,2i", "--train-paths-from", "anchor"),
+            "--train-paths-from would change nothing: no shape of 1p, 2i is a path of two hops",
+        ),
     ],
 )
 def test_wrong_options_get_one_message_and_exit_2(

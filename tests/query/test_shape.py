@@ -67,6 +67,14 @@ def test_four_structures_are_kept_from_training_to_test_generalisation():
     assert len(TRAINED_STRUCTURES) == 10
 
 
+def test_a_path_is_hops_from_one_anchor():
+    paths = [name for name, shape in STRUCTURES.items() if shape.is_path]
+    assert paths == ["1p", "2p", "3p"]
+    hop = Project(Anchor(0), 0)
+    assert shape_of(Anchor(0)).is_path
+    assert not any(shape_of(q).is_path for q in (Project(Universe(), 0), Project(Not(hop), 0)))
+
+
 def test_slots_are_numbered_in_reading_order():
     query = Project(And((Project(Anchor(9), 4), Not(Project(Anchor(8), 2)))), 6)
     assert slots_of(query) == ([9, 8], [4, 2, 6])

@@ -25,7 +25,7 @@ from conekg.sampling.ground import (
     TWIN_BRANCHES,
     compile_grounding,
     draw_query,
-    possible_targets,
+    possible_starts,
     random_below,
     random_state,
 )
@@ -53,7 +53,7 @@ def drawn(graph: KnowledgeGraph, split: Split, shape: Shape, number: int) -> tup
     anchors = np.zeros(shape.num_anchors, dtype=np.int32)
     relations = np.zeros(shape.num_relations, dtype=np.int32)
     state = np.array([random_state(KEY, number)], dtype=np.uint64)
-    targets = possible_targets(adjacency)
+    targets = possible_starts(adjacency)
     target = targets[random_below(state, len(targets))]
     outcome = draw_query(
         graph_arrays(adjacency), program, target, state, TRIES, nodes, anchors, relations
@@ -174,7 +174,7 @@ def test_queries_are_walked_back_from_all_that_the_larger_graph_holds(
     forward = edges["train"][edges["train"][:, 1] % 2 == 0][:20] // np.array([1, 2, 1])
     edges["train"] = with_inverses(forward.astype(np.int32))
     graph = KnowledgeGraph("few facts", random_graph.vocabulary, edges)
-    few, more = (len(possible_targets(graph.adjacency(split))) for split in ("train", "valid"))
+    few, more = (len(possible_starts(graph.adjacency(split))) for split in ("train", "valid"))
     assert few < more
     assert ACCEPTED in check(graph, "valid", STRUCTURES["2p"], None, distinct=False)
 

@@ -25,8 +25,9 @@ from conekg.sampling.ground import (
     TWIN_BRANCHES,
     _has_twins,
     compile_grounding,
+    compile_path_grounding,
     draw_query,
-    possible_targets,
+    possible_starts,
     random_below,
     random_state,
     stream_key,
@@ -36,10 +37,17 @@ from conekg.symbolic.memory import graph_arrays
 from strategies import graphs, shapes
 
 
-def draw(graph: KnowledgeGraph, shape: Shape, target: int, number: int, scratch: int = 0):
+def draw(
+    graph: KnowledgeGraph,
+    shape: Shape,
+    target: int,
+    number: int,
+    scratch: int = 0,
+    compiled=compile_grounding,
+):
     """The outcome of one draw, and the ids it filled in; `scratch` is what its memory held."""
     tries = 40
-    program = compile_grounding(shape)
+    program = compiled(shape)
     nodes = np.full((program.num_nodes, 2), scratch, dtype=np.int32)
     anchors = np.full(shape.num_anchors, -1, dtype=np.int32)
     relations = np.full(shape.num_relations, -1, dtype=np.int32)
@@ -53,7 +61,7 @@ def draw(graph: KnowledgeGraph, shape: Shape, target: int, number: int, scratch:
 def test_the_target_answers_a_query_without_negation(
     graph: KnowledgeGraph, shape: Shape, number: int
 ) -> None:
-    targets = possible_targets(graph.adjacency("train"))
+    targets = possible_starts(graph.adjacency("train"))
     assume(len(targets))
     target = int(targets[number % len(targets)])
     outcome, anchors, relations = draw(graph, shape, target, number)
@@ -66,7 +74,7 @@ def test_the_target_answers_a_query_without_negation(
 
 @given(graphs(), st.integers(0, 10_000))
 def test_negated_branches_too_start_from_the_target(graph: KnowledgeGraph, number: int) -> None:
-    targets = possible_targets(graph.adjacency("train"))
+    targets = possible_starts(graph.adjacency("train"))
     assume(len(targets))
     target = int(targets[number % len(targets)])
     outcome, anchors, relations = draw(graph, STRUCTURES["2in"], target, number)
@@ -118,7 +126,7 @@ def test_nothing_leads_back_from_an_entity_without_edges(film_graph: KnowledgeGr
     only = {"train": film_graph.edges("train")[-2:]}
     none = np.zeros((0, 3), dtype=np.int32)
     graph = KnowledgeGraph("one", film_graph.vocabulary, {"valid": none, "test": none} | only)
-    targets = possible_targets(graph.adjacency("train")).tolist()
+    targets = possible_starts(graph.adjacency("train")).tolist()
     for target in range(graph.num_entities):
         outcome, *_ = draw(graph, STRUCTURES["1p"], target, 0)
         assert outcome == (GROUNDED if target in targets else DEAD_END)
@@ -133,6 +141,78 @@ def test_a_draw_does_not_depend_on_what_its_memory_held(random_graph: KnowledgeG
         assert len(set(outcomes)) == 1
         if outcomes[0] == GROUNDED:
             assert len(np.unique(anchors, axis=0)) == len(np.unique(relations, axis=0)) == 1
+
+
+def draw_forwards(graph: KnowledgeGraph, shape: Shape, start: int, number: int, scratch: int = 0):
+    return draw(graph, shape, start, number, scratch, compile_path_grounding)
+
+
+def walks_from(graph: KnowledgeGraph, start: int, hops: int) -> dict[tuple[int, ...], float]:
+    """How likely each sequence of relations is, walked by plain sets; what is missing is dead."""
+    leaving: dict[int, dict[int, list[int]]] = {}
+    for head, relation, tail in set(map(tuple, graph.edges("train").tolist())):
+        leaving.setdefault(head, {}).setdefault(relation, []).append(tail)
+    chances = {((), start): 1.0}
+    for _ in range(hops):
+        longer: dict[tuple[tuple[int, ...], int], float] = {}
+        for (path, entity), chance in chances.items():
+            back = inverse_of(path[-1]) if path else None
+            open_ways = {r: ends for r, ends in leaving.get(entity, {}).items() if r != back}
+            for relation, ends in open_ways.items():
+                for end in ends:
+                    place = ((*path, relation), end)
+                    share = chance / len(open_ways) / len(ends)
+                    longer[place] = longer.get(place, 0.0) + share
+        chances = longer
+    found: dict[tuple[int, ...], float] = {}
+    for (path, _), chance in chances.items():
+        found[path] = found.get(path, 0.0) + chance
+    return found
+
+
+@pytest.mark.parametrize("name", ["1p", "2p", "3p"])
+def test_a_path_walked_forwards_is_as_likely_as_plain_sets_say(
+    film_graph: KnowledgeGraph, name: str
+) -> None:
+    shape, draws = STRUCTURES[name], 1500
+    some_lead_nowhere = False
+    for start in range(film_graph.num_entities):
+        expected = walks_from(film_graph, start, shape.num_relations)
+        counts: Counter[tuple[int, ...]] = Counter()
+        for number in range(draws):
+            outcome, anchors, relations = draw_forwards(film_graph, shape, start, number)
+            if outcome == GROUNDED:
+                assert anchors.tolist() == [start]
+                counts[tuple(relations.tolist())] += 1
+            else:
+                assert outcome == DEAD_END
+        assert set(counts) == set(expected)
+        for path, chance in expected.items():
+            error = (chance * (1 - chance) / draws) ** 0.5
+            assert abs(counts[path] / draws - chance) <= 5 * error + 1e-12
+        some_lead_nowhere |= sum(expected.values()) < 0.999
+    assert some_lead_nowhere == (name != "1p")
+
+
+@given(graphs(), st.sampled_from(["1p", "2p", "3p"]), st.integers(0, 10_000))
+def test_a_path_walked_forwards_has_an_answer(
+    graph: KnowledgeGraph, name: str, number: int
+) -> None:
+    starts = possible_starts(graph.adjacency("train"))
+    assume(len(starts))
+    start = int(starts[number % len(starts)])
+    draws = [draw_forwards(graph, STRUCTURES[name], start, number, held) for held in (0, 7)]
+    (outcome, anchors, relations), (again, *ids) = draws
+    assert outcome == again
+    if outcome == GROUNDED:
+        assert [part.tolist() for part in ids] == [anchors.tolist(), relations.tolist()]
+        query = STRUCTURES[name].ground(anchors, relations)
+        assert len(answer(graph.adjacency("train"), query))
+
+
+def test_only_paths_are_walked_forwards() -> None:
+    with pytest.raises(AssertionError, match="branches"):
+        compile_path_grounding(STRUCTURES["2i"])
 
 
 def test_equal_branches_are_twins_and_different_shapes_never(film_graph: KnowledgeGraph) -> None:
@@ -230,4 +310,4 @@ def test_targets_are_the_entities_with_edges(film_graph: KnowledgeGraph, split: 
     edges = np.concatenate([film_graph.edges(part) for part in ("train", "valid", "test")])
     if split == "train":
         edges = film_graph.edges("train")
-    assert possible_targets(film_graph.adjacency(split)).tolist() == sorted(set(edges[:, 2]))
+    assert possible_starts(film_graph.adjacency(split)).tolist() == sorted(set(edges[:, 2]))

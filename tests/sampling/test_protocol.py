@@ -27,6 +27,10 @@ def test_published_values(name: str, cap: int, train: int, negation: int, evalua
     assert preset.answer_cap("train", path) is None
     assert preset.answer_cap("train", negated) == cap
     assert preset.relation_tries == 40
+    assert preset.walks_forwards("train", path)
+    assert not preset.walks_forwards("test", path)
+    assert not preset.walks_forwards("valid", path)
+    assert not preset.walks_forwards("train", STRUCTURES["2i"])
     assert preset.count("train", STRUCTURES["3p"]) == train
     assert preset.count("train", STRUCTURES["inp"]) == negation
     assert preset.count("test", STRUCTURES["inp"]) == evaluation
@@ -61,6 +65,17 @@ def test_a_number_of_nothing_is_refused_and_not_replaced(key: str) -> None:
     assert getattr(replace(PRESETS["small"], **{key: 1}), key) == 1
 
 
+def test_an_unknown_end_of_a_path_is_refused() -> None:
+    told = "train_paths_from of the sampling protocol 'small' is 'head'; it must be answer or"
+    with pytest.raises(ConfigError, match=told) as caught:
+        replace(PRESETS["small"], train_paths_from="head")
+    assert caught.value.key == "train_paths_from"
+
+
+def test_paths_are_walked_from_an_answer_where_no_protocol_was_published() -> None:
+    assert not PRESETS["small"].walks_forwards("train", STRUCTURES["2p"])
+
+
 def test_more_training_queries_are_as_many_of_every_shape() -> None:
     more = PRESETS["nell995"].with_more_training(4)
     assert more.count("train", STRUCTURES["3p"]) == 4 * 107_982
@@ -68,6 +83,7 @@ def test_more_training_queries_are_as_many_of_every_shape() -> None:
     assert more.count("train", STRUCTURES["1p"]) is None
     assert more.count("test", STRUCTURES["inp"]) == 4_000
     assert more.answer_cap("train", STRUCTURES["inp"]) == 80
+    assert not more.walks_forwards("train", STRUCTURES["3p"])
 
 
 def test_derived_counts_are_bounded(

@@ -54,6 +54,19 @@ def test_batches_of_any_size_cut_the_same_stream(random_graph: KnowledgeGraph) -
     assert np.array_equal(whole.anchors, np.concatenate([piece.anchors for piece in pieces]))
 
 
+def test_a_stream_of_paths_starts_where_its_protocol_says(random_graph: KnowledgeGraph) -> None:
+    """From the anchor every entity is as likely, whatever the numbers of answers."""
+    open_ended = SamplingProtocol("open", cap=None, patience=5_000)
+    streams = {
+        end: ShapeStream(
+            random_graph, STRUCTURES["2p"], replace(open_ended, train_paths_from=end), seed=0
+        ).take(2000)
+        for end in ("answer", "anchor")
+    }
+    means = {end: float(block.hard.lengths.mean()) for end, block in streams.items()}
+    assert means["anchor"] < 0.9 * means["answer"]
+
+
 @pytest.mark.parametrize("count", [0, -1])
 @pytest.mark.parametrize("name", ["1p", "2p"])
 def test_no_queries_cannot_be_taken(random_graph: KnowledgeGraph, name: str, count: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -21,7 +21,7 @@ from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import parse_query
 from conekg.query.shape import STRUCTURES, Shape, shape_of, slots_of
-from conekg.sampling.protocol import PRESETS, SamplingProtocol
+from conekg.sampling.protocol import LINK, PRESETS, SamplingProtocol
 from conekg.sampling.query_set import check_replaceable, save_query_set
 
 if TYPE_CHECKING:
@@ -35,6 +35,13 @@ class SplitChoice(StrEnum):
     valid = "valid"
     test = "test"
     all = "all"
+
+
+class PathEndChoice(StrEnum):
+    """Where a training path is walked from."""
+
+    answer = "answer"
+    anchor = "anchor"
 
 
 def sample(
@@ -66,6 +73,13 @@ def sample(
         str | None,
         typer.Option(help="Most answers of a training query of any shape, or none."),
     ] = None,
+    train_paths_from: Annotated[
+        PathEndChoice | None,
+        typer.Option(
+            help="Walk training paths back from an answer, or on from their anchor, which gives "
+            "fewer answers a query. By default as the preset has it."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal queries.")] = 0,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Threads; does not change the result. [one a core]")
@@ -78,8 +92,10 @@ def sample(
     _check_out(out, split)
     wanted = None if shapes is None else [_shape(text) for text in shapes.split(",")]
     opened = open_told(graph)
-    protocol = _protocol(opened, preset, cap, train_cap)
+    protocol = _protocol(opened, preset, cap, train_cap, train_paths_from)
     _refuse_idle_cap(split, cap, train_cap)
+    if train_paths_from is not None:
+        _refuse_idle_path_end(split, wanted or protocol.shapes("train"))
     splits = [part for part in SPLITS if split.value in (part, "all")]
     reports = []
     for part in splits:
@@ -148,7 +164,11 @@ def _shape(text: str) -> Shape:
 
 
 def _protocol(
-    graph: KnowledgeGraph, preset: str | None, cap: str | None, train_cap: str | None
+    graph: KnowledgeGraph,
+    preset: str | None,
+    cap: str | None,
+    train_cap: str | None,
+    train_paths_from: PathEndChoice | None,
 ) -> SamplingProtocol:
     own = benchmark_of(graph.name)
     name = preset or (own if own in PRESETS else "small")
@@ -164,6 +184,8 @@ def _protocol(
     if train_cap is not None:
         number = _number_or_none(train_cap, "train-cap")
         protocol = replace(protocol, train_cap=number, train_negation_cap=number)
+    if train_paths_from is not None:
+        protocol = replace(protocol, train_paths_from=train_paths_from.value)
     return protocol
 
 
@@ -176,6 +198,19 @@ def _refuse_idle_cap(split: SplitChoice, cap: str | None, train_cap: str | None)
     raise ConfigError(
         f"--{idle} would change nothing: it is not for {split} queries; theirs is --{other}",
         key=idle,
+    )
+
+
+def _refuse_idle_path_end(split: SplitChoice, shapes: Sequence[Shape]) -> None:
+    """Raise ConfigError where no training path is drawn; links are all taken, not drawn."""
+    drawn = [shape for shape in shapes if shape.is_path and shape != LINK]
+    if split in (SplitChoice.train, SplitChoice.all) and drawn:
+        return
+    why = f"no shape of {', '.join(s.name for s in shapes)} is a path of two hops or more"
+    if split not in (SplitChoice.train, SplitChoice.all):
+        why = f"it is not for {split} queries, whose paths are walked from an answer"
+    raise ConfigError(
+        f"--train-paths-from would change nothing: {why}; leave it out", key="train-paths-from"
     )
 
 

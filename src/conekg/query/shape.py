@@ -53,6 +53,14 @@ class Shape:
         return len(slots_of(self.template)[1])
 
     @cached_property
+    def is_path(self) -> bool:
+        """Whether this is hops from one anchor and nothing else: 1p, 2p, 3p and so on."""
+        node = self.template
+        while isinstance(node, Project):
+            node = node.operand
+        return isinstance(node, Anchor)
+
+    @cached_property
     def name(self) -> str:
         """The literature's name (`2in`) where there is one, otherwise the shape spelled out."""
         return _NAMES.get(self) or spell(self.template)

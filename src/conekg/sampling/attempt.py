@@ -28,8 +28,9 @@ from conekg.sampling.ground import (
     TWIN_BRANCHES,
     GroundingProgram,
     compile_grounding,
+    compile_path_grounding,
     draw_query,
-    possible_targets,
+    possible_starts,
     random_below,
     random_state,
 )
@@ -90,21 +91,24 @@ def attempts(
     cap: int | None,
     tries: int,
     distinct: bool,
+    forwards: bool = False,
     first: int = 0,
     workers: int | None = None,
 ) -> Iterator[Piece]:
     """Endless attempts, numbered from `first`, in order.
 
-    `cap` bounds the hard answers and the retracted ones, `tries` the draws of a relation. If
-    `distinct`, queries that an earlier attempt had are left out where the worker remembers
-    them; which ones depends on the workers, so that the reader has to look for the others.
+    `cap` bounds the hard answers and the retracted ones, `tries` the draws of a relation;
+    `forwards` draws a path from its anchor and not from an answer. If `distinct`, queries that
+    an earlier attempt had are left out where the worker remembers them; which ones depends on
+    the workers, so that the reader has to look for the others.
     """
     smaller, larger = graphs_of(graph, split)
     full = graph_arrays(larger)
     small = full if smaller is None else graph_arrays(smaller)
-    program, grounding = compile_shape(shape), compile_grounding(shape)
-    targets = possible_targets(larger)
-    if not len(targets):
+    program = compile_shape(shape)
+    grounding = compile_path_grounding(shape) if forwards else compile_grounding(shape)
+    starts = possible_starts(larger)
+    if not len(starts):
         return
     works = PerThread(
         lambda: (
@@ -127,7 +131,7 @@ def attempts(
             works.value,
             program.instructions,
             grounding,
-            targets,
+            starts,
             key,
             (start, _ATTEMPTS_A_PIECE),
             rules,
@@ -175,7 +179,7 @@ def _run_attempts(
     works: tuple[Workspace, Workspace, Memo],
     instructions: IntArray,
     grounding: GroundingProgram,
-    targets: IntArray,
+    starts: IntArray,
     key: np.uint64,
     span: tuple[int, int],
     rules: tuple[bool, bool, int, int, bool],
@@ -201,9 +205,9 @@ def _run_attempts(
     kept = 0
     for index in range(size):
         state[0] = random_state(key, first + index)
-        target = targets[random_below(state, len(targets))]
+        start_entity = starts[random_below(state, len(starts))]
         outcome = draw_query(
-            full, grounding, target, state, tries, nodes, anchors[kept], relations[kept]
+            full, grounding, start_entity, state, tries, nodes, anchors[kept], relations[kept]
         )
         if outcome == GROUNDED:
             slot, outcome = recall(memo, anchors[kept], relations[kept])

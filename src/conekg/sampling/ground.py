@@ -1,9 +1,10 @@
-"""Grounding: draw a query of any shape backwards from one of its answers.
+"""Grounding: draw a query of any shape backwards from one of its answers, or a path forwards.
 
 A target entity is drawn first and every branch is walked backwards from it, so
 that a query without negation has an answer by construction (BetaE, Appendix on
-query generation). Draw number n of a shape depends on the seed, the shape and n
-alone: any worker may make it.
+query generation). A path can be walked forwards from its anchor as well, which
+favours no query for having many answers. Draw number n of a shape depends on the
+seed, the shape and n alone: any worker may make it.
 """
 
 from __future__ import annotations
@@ -28,21 +29,24 @@ TWIN_BRANCHES: Final = 2
 
 _FIX_ANCHOR: Final = 0
 _WALK_BACK: Final = 1
-_PASS_ON: Final = 2
-_BRANCH: Final = 3
+_WALK_ON: Final = 2
+_PASS_ON: Final = 3
+_BRANCH: Final = 4
 
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 _NONE: Final = -1
 
 
 class GroundingProgram(NamedTuple):
-    """How to fill the slots of one shape, parents before children."""
+    """How to fill the slots of one shape, every node after the one it is reached from."""
 
     steps: IntArray
     """[n, 4] opcode, slot, the node whose entity is read, the node whose entity is written."""
     twins: IntArray
     """[m, 6] equal-shaped siblings: first anchor slot of each, first relation slot of each,
     number of anchor slots, number of relation slots."""
+    first_node: int
+    """The node that a drawn entity stands for: the answer, or the anchor of a path."""
     num_nodes: int
     num_anchors: int
     num_relations: int
@@ -102,10 +106,21 @@ def compile_grounding(shape: Shape) -> GroundingProgram:
     return GroundingProgram(
         _frozen(steps[::-1], 4),
         _frozen(twins, 6),
+        counts["node"] - 1,
         counts["node"],
         counts["anchor"],
         counts["relation"],
     )
+
+
+@lru_cache(maxsize=1024)
+def compile_path_grounding(shape: Shape) -> GroundingProgram:
+    """The program that draws a path forwards, from its anchor."""
+    hops = shape.num_relations
+    assert shape.is_path, "a query that branches is drawn from its answer"
+    walk = [(_WALK_ON, hop, hop, hop + 1) for hop in range(hops)]
+    steps = [(_FIX_ANCHOR, 0, 0, 0), *walk]
+    return GroundingProgram(_frozen(steps, 4), _frozen([], 6), 0, hops + 1, 1, hops)
 
 
 def _twins(parts: tuple[_Part, ...]) -> list[tuple[int, ...]]:
@@ -143,8 +158,8 @@ def stream_key(seed: int, *names: str) -> np.uint64:
     return np.uint64(int.from_bytes(digest, "little"))
 
 
-def possible_targets(adjacency: Adjacency) -> IntArray:
-    """The entities that have an edge, from which a query can be walked back."""
+def possible_starts(adjacency: Adjacency) -> IntArray:
+    """The entities that have an edge, from which a query can be walked; inverses are edges."""
     return np.flatnonzero(np.diff(adjacency.entity_offsets)).astype(np.int32)
 
 
@@ -179,23 +194,28 @@ def random_below(state: NDArray[np.uint64], size: int) -> np.int64:
 
 
 @njit(cache=True, nogil=True)
-def _walk_back(
-    graph: GraphArrays, state: NDArray[np.uint64], entity: int, last: int, tries: int
+def _walk(
+    graph: GraphArrays,
+    state: NDArray[np.uint64],
+    entity: int,
+    last: int,
+    tries: int,
+    is_back: bool,
 ) -> tuple[int, int]:
-    """A relation that enters `entity`, not the inverse of `last`, and a head; or (-1, -1).
+    """A relation that leaves `entity`, or enters it, and its other end; or (-1, -1).
 
-    What enters an entity is the inverse of what leaves it, so the relations that leave are
-    the list to draw from.
+    Never the inverse of `last`. What enters an entity is the inverse of what leaves it, so the
+    relations that leave are the list to draw from in both directions.
     """
     first = graph.entity_offsets[entity]
     count = graph.entity_offsets[entity + 1] - first
     if count == 0:
         return _NONE, _NONE
-    if count == 1 and graph.entity_relations[first] == last:
+    if count == 1 and last != _NONE and graph.entity_relations[first] ^ is_back == last ^ 1:
         return _NONE, _NONE  # all draws would be the inverse
     for _ in range(tries):
         place = first + random_below(state, count)
-        relation = graph.entity_relations[place] ^ 1
+        relation = graph.entity_relations[place] ^ is_back
         if last == _NONE or relation != last ^ 1:
             pair = graph.entity_pairs[place]
             start = graph.pair_offsets[pair]
@@ -222,32 +242,32 @@ def _has_twins(twins: IntArray, anchors: IntArray, relations: IntArray) -> bool:
 def draw_query(
     graph: GraphArrays,
     program: GroundingProgram,
-    target: int,
+    start: int,
     state: NDArray[np.uint64],
     tries: int,
     nodes: IntArray,
     anchors: IntArray,
     relations: IntArray,
 ) -> int:
-    """Fill `anchors` and `relations` so that `target` is reached by every branch.
+    """Fill `anchors` and `relations` so that every branch holds for `start`.
 
     GROUNDED, DEAD_END when no relation is found in `tries` draws, or TWIN_BRANCHES.
     `nodes` [num_nodes, 2] is scratch: each node's entity, and the relation it was reached by.
     """
-    nodes[program.num_nodes - 1, 0] = target
-    nodes[program.num_nodes - 1, 1] = _NONE
+    nodes[program.first_node, 0] = start
+    nodes[program.first_node, 1] = _NONE
     for step in range(program.steps.shape[0]):
         opcode, slot = program.steps[step, 0], program.steps[step, 1]
         source, sink = program.steps[step, 2], program.steps[step, 3]
         entity, last = nodes[source, 0], nodes[source, 1]
         if opcode == _FIX_ANCHOR:
             anchors[slot] = entity
-        elif opcode == _WALK_BACK:
-            relation, head = _walk_back(graph, state, entity, last, tries)
+        elif opcode in (_WALK_BACK, _WALK_ON):
+            relation, end = _walk(graph, state, entity, last, tries, opcode == _WALK_BACK)
             if relation == _NONE:
                 return DEAD_END
             relations[slot] = relation
-            nodes[sink, 0] = head
+            nodes[sink, 0] = end
             nodes[sink, 1] = relation
         else:
             # The memory of the relation just drawn ends at a branching.

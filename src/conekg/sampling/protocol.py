@@ -8,6 +8,7 @@ have none.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
@@ -26,6 +27,10 @@ LINK = STRUCTURES["1p"]
 MOST_TRAINING_QUERIES = 600_000
 """Of a shape, where the count is derived. A query of two hops has hundreds of answers: as many
 queries as a graph of millions of links has would not fit into memory."""
+
+
+PathEnd = Literal["answer", "anchor"]
+"""The end from which a path is drawn."""
 
 
 def _shapes(names: tuple[str, ...]) -> tuple[Shape, ...]:
@@ -68,6 +73,11 @@ class SamplingProtocol:
     Query2Box, which were not capped."""
     train_negation_cap: int | None = None
     """The most answers of a training query with negation; the release made those anew."""
+    train_paths_from: PathEnd = "answer"
+    """Where training queries that are paths are walked from. From an answer, as all other
+    queries are, a path is the likelier the more answers it has; from its anchor it is not.
+    The release's training paths are those of Query2Box, whose test paths have as many answers
+    as paths walked from the anchor (`benchmarks/compare_path_draws.py`)."""
     relation_tries: int = 40
     """Draws of a relation before a walk is given up as a dead end."""
     patience: int = 262_144
@@ -84,12 +94,22 @@ class SamplingProtocol:
                     "it must be 1 or more",
                     key=key,
                 )
+        if self.train_paths_from not in get_args(PathEnd):
+            raise ConfigError(
+                f"train_paths_from of the sampling protocol {self.name!r} is "
+                f"{self.train_paths_from!r}; it must be {' or '.join(get_args(PathEnd))}",
+                key="train_paths_from",
+            )
 
     def answer_cap(self, split: Split, shape: Shape) -> int | None:
         """The cap that applies to a shape's queries of a split."""
         if split != "train":
             return self.cap
         return self.train_negation_cap if has_negation(shape.template) else self.train_cap
+
+    def walks_forwards(self, split: Split, shape: Shape) -> bool:
+        """Whether a shape's queries of a split are drawn from their anchor."""
+        return split == "train" and self.train_paths_from == "anchor" and shape.is_path
 
     def shapes(self, split: Split) -> tuple[Shape, ...]:
         """The shapes of a split's set."""
@@ -126,19 +146,36 @@ class SamplingProtocol:
 
         Shapes with negation get as many as the others: a tenth of that, as published, is
         learnt by heart long before the rest is learnt. Never more than `MOST_TRAINING_QUERIES`,
-        if it was not more before. The counts must be resolved.
+        if it was not more before. Paths are walked from an answer, as those are on which a model
+        is measured. The counts must be resolved.
         """
         assert self.train_count is not None, "for_graph comes first"
         count = max(self.train_count, min(times * self.train_count, MOST_TRAINING_QUERIES))
-        return replace(self, train_count=count, train_negation_count=count)
+        return replace(
+            self, train_count=count, train_negation_count=count, train_paths_from="answer"
+        )
+
+
+def _published(
+    name: str, cap: int, train_count: int, train_negation_count: int, evaluation_count: int
+) -> SamplingProtocol:
+    return SamplingProtocol(
+        name,
+        cap,
+        train_count,
+        train_negation_count,
+        evaluation_count,
+        train_negation_cap=cap,
+        train_paths_from="anchor",
+    )
 
 
 PRESETS: dict[str, SamplingProtocol] = {
     protocol.name: protocol
     for protocol in (
-        SamplingProtocol("fb15k", 100, 273_710, 27_371, 8_000, train_negation_cap=100),
-        SamplingProtocol("fb15k-237", 120, 149_689, 14_968, 5_000, train_negation_cap=120),
-        SamplingProtocol("nell995", 80, 107_982, 10_798, 4_000, train_negation_cap=80),
+        _published("fb15k", 100, 273_710, 27_371, 8_000),
+        _published("fb15k-237", 120, 149_689, 14_968, 5_000),
+        _published("nell995", 80, 107_982, 10_798, 4_000),
         SamplingProtocol("small", 100),
     )
 }

@@ -124,6 +124,7 @@ def _sample_shape(
         cap=protocol.answer_cap(split, shape),
         tries=protocol.relation_tries,
         distinct=True,
+        forwards=protocol.walks_forwards(split, shape),
         workers=workers,
     )
     checked_attempts = checked_found = 0

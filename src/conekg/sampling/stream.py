@@ -66,6 +66,7 @@ class ShapeStream:
             cap=self._protocol.answer_cap("train", self.shape),
             tries=self._protocol.relation_tries,
             distinct=False,
+            forwards=self._protocol.walks_forwards("train", self.shape),
             first=self.position,
             workers=self._workers,
         )
