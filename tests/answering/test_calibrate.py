@@ -13,7 +13,7 @@ from conekg.answering.calibrate import _Sample as Sample
 from conekg.answering.calibrate import fit_calibration, fit_count
 from conekg.answering.calibration import Calibration, ScoreCurve
 from conekg.answering.curves import Curve, fit_curve, foreseen, surprise
-from conekg.errors import QueryError
+from conekg.errors import ConfigError, QueryError
 from conekg.model.catalog import build_model
 from conekg.query.shape import STRUCTURES
 from conekg.query.tree import Not
@@ -122,6 +122,33 @@ def test_sizes_that_tell_nothing_are_not() -> None:
     assert fit_count(np.arange(6.0), np.full(6, 2.0), every_other(6)) is None
     assert fit_count(np.array([1.0]), np.array([3.0]), every_other(1)) is None
     assert fit_count(np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.array([True, True])) is None
+
+
+def test_sizes_that_tell_nothing_are_not_believed_of_a_shape_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a shape usually lacks is said all the same, of every size alike."""
+    generator = np.random.default_rng(5)
+    usual = {"e.r": 1.0, "e.r.r": 9.0}
+    samples = []
+    for region, missing in usual.items():
+        sizes = generator.uniform(1, 2, 60)
+        lacks = missing * generator.choice([0.5, 1.0, 1.0, 1.0, 2.0], 60)
+        samples.append(sample_of(sizes, sizes, regions=(region,), sizes=sizes, missing=lacks))
+    monkeypatch.setattr(calibrate_module, "fit_count", lambda *_: None)
+    fitted = fit_to(monkeypatch, *samples)
+    for region, missing in usual.items():
+        curve = fitted.sizes(region)
+        assert curve is not None
+        assert [curve.missing(size) for size in (0.5, 1.5, 3.0)] == pytest.approx([missing] * 3)
+        assert curve.factor == pytest.approx(1.0)
+
+
+def test_queries_that_a_model_has_learnt_cannot_calibrate_it() -> None:
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["train"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
+    with pytest.raises(ConfigError, match="training queries cannot calibrate"):
+        fit_calibration(model, graph, queries)
 
 
 def test_one_query_a_shape_is_enough_for_probabilities(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -397,12 +397,36 @@ def test_a_query_of_any_depth(film_graph: KnowledgeGraph) -> None:
     assert len(make(film_graph).ask(query).answers) == 8
 
 
+@pytest.mark.parametrize("name", ["cone", "gqe", "box", "beta"])
+def test_training_a_model_further_does_not_change_answers(
+    random_graph: KnowledgeGraph, name: str
+) -> None:
+    options = {"cone": ConeConfig(dim=6, hidden=5)}.get(name, small_models.SMALL_OPTIONS.get(name))
+    graph = random_graph
+    model = build_model(name, graph.num_entities, graph.num_relations, options, 0).train()  # type: ignore[arg-type]
+    answerer = Answerer(graph, model)
+    query = Anchor(0).project(0).project(2)
+    answers = answerer.ask(query, top_k=5).answers
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(torch.randn_like(weight))
+    assert answerer.ask(query, top_k=5).answers == answers
+    judged = answerer.judge(Question(query), [answers[0].entity_id])
+    assert judged[0].rank == 1
+    assert judged[0].score == pytest.approx(answers[0].score, rel=1e-5)
+    assert model.training, "nor is the model that was given switched to answering"
+
+
 def test_a_question_brings_its_own_options(film_graph: KnowledgeGraph) -> None:
     answerer = make(film_graph)
     question = Question("a1.won_by", top_k=3, exclude=["f1"])
     for answer in (answerer.ask(question), ask(answerer, question)):
         assert answer.answers == answerer.ask_batch([question])[0].answers
         assert len(answer.answers) == 3
+    assert answerer.ask(question, exclude=[]).answers == answer.answers, "nothing is no option"
+    for excluded in (["f2"], np.array([1, 2])):
+        with pytest.raises(ConfigError, match="a Question has its own options"):
+            answerer.ask(question, exclude=excluded)
     with pytest.raises(ConfigError, match="a Question has its own options"):
         answerer.ask(question, top_k=2)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import strategies
 from conekg.answering import reading
 from conekg.answering.answer import Question, Union
-from conekg.answering.engine import MEMBER_SHARE, Answerer
+from conekg.answering.engine import Answerer
 from conekg.answering.explain import explain, sector_cones, variables_of
 from conekg.answering.explanation import Witness
 from conekg.answering.relation_phrase import Phrase, one_hop
@@ -25,6 +25,7 @@ from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.model.catalog import build_model
 from conekg.model.cone import ConeConfig
 from conekg.model.gqe import GqeConfig
+from conekg.model.interface import MAJORITY
 from conekg.query.parse import parse_query
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP, push_negation, simplify
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
@@ -312,7 +313,7 @@ def test_sector_cones_are_those_that_a_question_is_ranked_by(
     for answer in answerer.ask(query, union=union).answers:
         cones = sector_cones(answerer, query, answer.entity_id, dimensions=range(6), union=union)
         inside = sum(cone.inside for cone in cones)
-        assert answer.member == (inside >= MEMBER_SHARE * 6)
+        assert answer.member == (inside >= MAJORITY * 6)
 
 
 def test_a_branch_that_names_its_answer_shows_its_cones_to_no_other(

@@ -24,6 +24,12 @@ def phrase(name: str, *, label: str | None = None, single: bool = True):  # type
     [
         ("borders", "things that X borders", "that X does not border"),
         ("^borders", "things that border X", "that do not border X"),
+        ("border", "things that X borders", "that X does not border"),
+        ("^border", "things that border X", "that do not border X"),
+        ("marry", "things that X marries", "that X does not marry"),
+        ("employ", "things that X employs", "that X does not employ"),
+        ("star", "stars of X", "that are not stars of X"),
+        ("stars", "things that X stars", "that X does not star"),
         ("won", "things that X won", "that X did not win"),
         ("^won", "things that won X", "that did not win X"),
         ("studies", "things that X studies", "that X does not study"),

@@ -1,12 +1,13 @@
 """An answer as a table to look at: of text for `print`, of HTML for notebooks.
 
-Numbers are rounded here and nowhere else; the command line has tables of its own, which fit
-the terminal.
+Numbers are rounded here and nowhere else: the command line, whose tables fit the terminal,
+takes its rows from here.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ _NUMBERS = ("rank", "score", "probability")
 
 def text_table(answer: Answer) -> str:
     """The question in plain words, and below it a line an answer."""
-    rows = [HEADINGS, *_rows(answer)]
+    rows = [HEADINGS, *answer_rows(answer, _titles(answer))]
     widths = [max(map(columns, cells)) for cells in zip(*rows, strict=True)]
     lines = [one_line(answer.reading)]
     for row in rows if answer.answers else ():
@@ -39,7 +40,8 @@ def html_table(answer: Answer) -> str:
     """The same as an HTML table, with the question as its caption."""
     head = "".join(f"<th>{heading}</th>" for heading in HEADINGS)
     body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in _rows(answer)
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
+        for row in answer_rows(answer, _titles(answer))
     )
     return (
         f"<table><caption>{escape(one_line(answer.reading))}</caption>"
@@ -47,12 +49,12 @@ def html_table(answer: Answer) -> str:
     )
 
 
-def _rows(answer: Answer) -> list[tuple[str, ...]]:
-    shared = Counter(ranked.label for ranked in answer.answers)
+def answer_rows(answer: Answer, title: Callable[[RankedAnswer], str]) -> list[tuple[str, ...]]:
+    """The cells below `HEADINGS`, a row an answer, each entity called by its `title`."""
     return [
         (
             str(ranked.rank),
-            _title(ranked, shared[ranked.label] > 1),
+            title(ranked),
             f"{ranked.score:.2f}",
             "–" if ranked.probability is None else f"{100 * ranked.probability:.1f}%",
             ranked.standing,
@@ -62,6 +64,9 @@ def _rows(answer: Answer) -> list[tuple[str, ...]]:
     ]
 
 
-def _title(ranked: RankedAnswer, is_shared: bool) -> str:
+def _titles(answer: Answer) -> Callable[[RankedAnswer], str]:
     """The label of an answer, with its name where another answer has that label too."""
-    return one_line(f"{ranked.label} ({ranked.name})" if is_shared else ranked.label)
+    times = Counter(ranked.label for ranked in answer.answers)
+    return lambda ranked: one_line(
+        f"{ranked.label} ({ranked.name})" if times[ranked.label] > 1 else ranked.label
+    )

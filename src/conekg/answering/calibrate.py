@@ -25,6 +25,7 @@ from conekg.answering.calibration import (
     region_sizes,
 )
 from conekg.answering.curves import (
+    Curve,
     FloatArray,
     expected_calibration_error,
     fit_curve,
@@ -35,14 +36,15 @@ from conekg.answering.curves import (
 )
 from conekg.answering.facts import facts_of
 from conekg.answering.index import EntityIndex, merge_rankings
-from conekg.errors import QueryError
+from conekg.errors import ConfigError, QueryError
 from conekg.graph.adjacency import IntArray
-from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.model.interface import QueryModel
 from conekg.model.support import is_supported
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP
 from conekg.query.shape import grounded
 from conekg.query.tree import has_negation
+from conekg.sampling.answers import smaller_split
 from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.symbolic.engine import answer_batch
 
@@ -63,6 +65,12 @@ def fit_calibration(
     From every query come its `depth` best entities that the smaller graph neither gives nor
     rules out, each true or false on the larger one; at most `max_queries` of a shape are used.
     """
+    if smaller_split(queries.split) is None:
+        raise ConfigError(
+            "training queries cannot calibrate: a model has seen all their answers; give "
+            "validation queries",
+            key="queries",
+        )
     generator = np.random.default_rng(seed)
     index = EntityIndex(model)
     samples = [
@@ -170,7 +178,8 @@ def _not_predicted(graph: KnowledgeGraph, split: Split, block: QueryBlock) -> li
     easy = [block.easy[place] for place in range(len(block))]
     if not has_negation(block.shape.template):
         return easy
-    smaller = SPLITS[SPLITS.index(split) - 1]
+    smaller = smaller_split(split)
+    assert smaller is not None, "fit_calibration refuses training queries"
     asked = [(grounded(block.query(place)), smaller) for place in range(len(block))]
     return [
         np.union1d(given, facts.contradicted).astype(np.int32)
@@ -262,9 +271,8 @@ def _fit_counts(
         of_key = keys == key
         if not _is_split(half[of_key]):
             continue
-        own_gaps = np.abs(foreseen(sizes[of_key], logs[of_key], half[of_key]) - logs[of_key])
+        curve, own_gaps = _count_of_shape(sizes[of_key], logs[of_key], half[of_key])
         if general is None or is_clearly_less(own_gaps, gaps[of_key]):
-            curve = fit_curve(sizes[of_key], logs[of_key])
             own[key] = CountCurve(curve, math.exp(float(np.median(own_gaps))))
     return general, own
 
@@ -273,12 +281,31 @@ def fit_count(sizes: FloatArray, logs: FloatArray, half: NDArray[np.bool_]) -> C
     """From the sizes of regions to how many answers are missing; None where they tell nothing."""
     if not _is_split(half):
         return None
-    gap = float(np.median(np.abs(foreseen(sizes, logs, half) - logs)))
-    # Sizes need not mean anything: what always says the same must not be as good a guess.
-    constant = np.where(half, np.median(logs[~half]), np.median(logs[half]))
-    if gap >= float(np.median(np.abs(constant - logs))):
+    by_size, constant = _count_gaps(sizes, logs, half)
+    if np.median(by_size) >= np.median(constant):
         return None
-    return CountCurve(fit_curve(sizes, logs), math.exp(gap))
+    return CountCurve(fit_curve(sizes, logs), math.exp(float(np.median(by_size))))
+
+
+def _count_of_shape(
+    sizes: FloatArray, logs: FloatArray, half: NDArray[np.bool_]
+) -> tuple[Curve, FloatArray]:
+    """By size, or the same for every size where sizes tell no more, and what it is off by."""
+    by_size, constant = _count_gaps(sizes, logs, half)
+    if np.median(by_size) < np.median(constant):
+        return fit_curve(sizes, logs), by_size
+    return Curve((0.0,), (float(np.median(logs)),)), constant
+
+
+def _count_gaps(
+    sizes: FloatArray, logs: FloatArray, half: NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray]:
+    """[n] twice: what each half's curve, and its median alone, is off by on the other half.
+
+    Sizes need not mean anything: what always says the same must not be as good a guess.
+    """
+    constant = np.where(half, np.median(logs[~half]), np.median(logs[half]))
+    return np.abs(foreseen(sizes, logs, half) - logs), np.abs(constant - logs)
 
 
 def _by_regions(samples: Sequence[_Sample]) -> dict[str, list[_Sample]]:

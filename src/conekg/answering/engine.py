@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -27,22 +28,19 @@ from conekg.answering.understand import Understood, check_entity_id, is_whole, u
 from conekg.errors import ConfigError
 from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
-from conekg.model.interface import QueryModel, Region
+from conekg.model.interface import MAJORITY, QueryModel, Region
 from conekg.model.kernels.few_rows import lay_out_for_few_rows
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP
 from conekg.query.tree import Query
 from conekg.training.loop import pick_device
 from conekg.training.run import Run, open_run
 
-MEMBER_SHARE = 5 / 8
-"""The majority of cones that makes a member: 500 of 800 (ConE, Appendix E)."""
-
 
 class Answerer:
     """Answers questions over one graph with one model.
 
-    A snapshot: training the model further does not change its answers. `max_branches`
-    caps the union-free branches of a query.
+    It works on a copy of the model: training that further does not change its answers.
+    `max_branches` caps the union-free branches of a query.
     """
 
     def __init__(
@@ -54,7 +52,7 @@ class Answerer:
         max_branches: int = DEFAULT_BRANCH_CAP,
     ) -> None:
         self.graph = graph
-        self.model = model.eval()
+        self.model = deepcopy(model).eval()
         self.calibration = calibration
         self.max_branches = max_branches
         self.index = EntityIndex(self.model)
@@ -105,7 +103,8 @@ class Answerer:
         options = Question("", top_k, only, exclude, known_graph, union, keep_contradicted)
         if not isinstance(query, Question):
             return self.ask_batch([replace(options, query=query)])[0]
-        if options != Question(""):
+        excludes = not isinstance(exclude, Sequence) or len(exclude) > 0
+        if excludes or replace(options, exclude=()) != Question(""):
             raise ConfigError(
                 "a Question has its own options, and others are given beside it; change them in "
                 "the Question, as dataclasses.replace(question, top_k=3) does"
@@ -314,7 +313,7 @@ class Answerer:
             share = self.model.inside_fraction(
                 embedded.region, torch.as_tensor(ids, device=device)
             ).cpu()
-        inside = (share >= MEMBER_SHARE).numpy()
+        inside = (share >= MAJORITY).numpy()
         return [
             dict(zip(ranking.entity_ids.tolist(), inside[row].tolist(), strict=False))
             for row, ranking in enumerate(rankings)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -100,19 +101,29 @@ class Explanation:
         lines = [one_line(self.reading)]
         for witness in self.witnesses:
             lines.append(one_line(f"{witness.answer.rank}. {witness.answer.label}"))
-            for edge in witness.edges:
-                link = f"{edge.head.label} –{edge.relation_label}→ {edge.tail.label}"
-                lines.append(f"  {edge.kind:5}  {one_line(link)}  ({edge.score:.2f})")
-            for part in witness.parts:
-                if part.kind in ("absent", "contradicted"):
-                    against = "no fact" if part.kind == "absent" else "a fact"
-                    told = f"{against} against: {one_line(part.reading)}"
-                    lines.append(f"  {told}  ({part.score:.2f})")
+            lines += witness_lines(
+                witness, lambda entity: entity.label, lambda edge: edge.relation_label
+            )
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, object]:
         """The same as plain dictionaries, tuples, strings and numbers, for `json.dumps`."""
         return asdict(self)
+
+
+def witness_lines(
+    witness: Witness, title: Callable[[EntityName], str], relation_title: Callable[[Edge], str]
+) -> list[str]:
+    """A line an edge and a line a negated condition, entities and relations by their titles."""
+    lines = []
+    for edge in witness.edges:
+        link = f"{title(edge.head)} –{relation_title(edge)}→ {title(edge.tail)}"
+        lines.append(f"  {edge.kind:5}  {one_line(link)}  ({edge.score:.2f})")
+    for part in witness.parts:
+        if part.kind in ("absent", "contradicted"):
+            against = "no fact" if part.kind == "absent" else "a fact"
+            lines.append(f"  {against} against: {one_line(part.reading)}  ({part.score:.2f})")
+    return lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,10 +86,21 @@ _VERBS = {
     "write": ("wrote", "written"),
 }
 
+_OFTENER_NOUNS = frozenset({"neighbor", "play", "star", "study", "work"})
+"""Verbs whose base form, as a relation's name, is a noun: the stars of a film."""
+
+
+def _with_s(word: str) -> str:
+    """The plural of a regular noun, or the third person of a verb: they are spelled alike."""
+    if re.search(r"(s|x|z|ch|sh)$", word):
+        return f"{word}es"
+    return f"{word[:-1]}ies" if re.search(r"[^aeiou]y$", word) else f"{word}s"
+
+
 _FORMS = {
     form: (base, form == past)
     for base, (past, _) in _VERBS.items()
-    for form in (base + "s", base + "es", re.sub("y$", "ies", base), past)
+    for form in {base, _with_s(base), past} - _OFTENER_NOUNS
 }
 """Base form, and whether it is past, of each form in which a relation is likely to be named."""
 _PARTICIPLES = frozenset(participle for _, participle in _VERBS.values()) | {"born", "based"}
@@ -206,7 +217,7 @@ def _verb(relation: _Relation, backwards: bool, operand: str, single: bool, thin
         )
     if single:
         auxiliary = "did" if past else "does"
-        clause = f"that {operand} {relation.words}{tail}"
+        clause = f"that {operand} {plain if past else _with_s(base)}{tail}"
         negated = f"that {operand} {auxiliary} not {base}{tail}"
     elif relation.preposition:
         clause, negated = (f"that {who} of {operand} {plain}{tail}" for who in ("any", "none"))
@@ -287,10 +298,6 @@ def _plural(noun: str) -> str:
         last = _IRREGULAR_PLURALS[last]
     elif not _LATIN_END.search(last) or (last.endswith("s") and not last.endswith("ss")):
         pass  # of another script, or most often a plural already
-    elif re.search(r"(s|x|z|ch|sh)$", last):
-        last = f"{last}es"
-    elif re.search(r"[^aeiou]y$", last):
-        last = f"{last[:-1]}ies"
     else:
-        last = f"{last}s"
+        last = _with_s(last)
     return f"{first}{space}{last}{of}{tail}"

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 _BATCH = 64
 """Questions of a file that are answered together."""
 
-_HEADINGS = ("rank", "name", "score", "probability", "known or predicted", "inside")
-
 
 def ask(
     run: Annotated[Path, typer.Argument(help="A run folder, as `conekg fit` or `train` makes it.")],
@@ -235,21 +233,13 @@ Title: TypeAlias = Callable[[int], str]
 
 
 def _print_answer(answer: Answer, asked: str, title: Title) -> None:
-    rows = [
-        [
-            str(ranked.rank),
-            title(ranked.entity_id),
-            f"{ranked.score:.2f}",
-            "–" if ranked.probability is None else f"{100 * ranked.probability:.1f}%",
-            ranked.standing,
-            "–" if ranked.member is None else "yes" if ranked.member else "no",
-        ]
-        for ranked in answer.answers
-    ]
+    from conekg.answering.answer_table import HEADINGS, answer_rows
+
     print_text(one_line(answer.reading))
     print_text(f"  {one_line(asked)}")
-    if rows:
-        print_table("", list(_HEADINGS), rows)
+    if answer.answers:
+        rows = answer_rows(answer, lambda ranked: title(ranked.entity_id))
+        print_table("", HEADINGS, rows)
     else:
         print_text("  no entity is left to answer with")
 
@@ -303,19 +293,15 @@ def _print_explanation(explanation: Explanation, answer: Answer, vocabulary: Voc
         _print_witness(witness, vocabulary)
 
 
-_STANDINGS = {"absent": "no fact against", "contradicted": "a fact against"}
-
-
 def _print_witness(witness: Witness, vocabulary: Vocabulary) -> None:
-    title = vocabulary.entities.title
-    for edge in witness.edges:
-        head, tail = title(edge.head.entity_id), title(edge.tail.entity_id)
-        relation = vocabulary.relation_title(vocabulary.relation_id(edge.relation))
-        link = one_line(f"{head} –{relation}→ {tail}")
-        print_text(f"  {edge.kind:5}  {link}  ({edge.score:.2f})")
-    for part in witness.parts:
-        if part.kind in ("absent", "contradicted"):
-            reading = one_line(part.reading)
-            print_text(f"  {_STANDINGS[part.kind]}: {reading}  ({part.score:.2f})")
+    from conekg.answering.explanation import witness_lines
+
+    lines = witness_lines(
+        witness,
+        lambda entity: vocabulary.entities.title(entity.entity_id),
+        lambda edge: vocabulary.relation_title(vocabulary.relation_id(edge.relation)),
+    )
+    for line in lines:
+        print_text(line)
     if witness.weakest is not None and not witness.facts_only:
         print_text(f"  weakest: {one_line(witness.weakest.reading)}")

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, Protocol
 
@@ -105,7 +105,7 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' if ", " in name else name for name in map(one_line, names))
 
 
-def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table on standard output; columns of numbers are aligned to the right."""
     table = Table(title=title, title_justify="left", header_style="bold")
     for index, column in enumerate(columns):

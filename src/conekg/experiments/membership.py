@@ -46,15 +46,12 @@ from conekg.experiments.statistics import Floats
 from conekg.experiments.table import Row, Table, difference
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.model.embed import best_over_branches
-from conekg.model.interface import QueryModel
+from conekg.model.interface import MAJORITY, QueryModel
 from conekg.model.support import missing_operators
 from conekg.query.rewrite import union_free_branches
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES, STRUCTURES
 from conekg.sampling.query_set import QueryBlock
 from conekg.training.run import Run
-
-MAJORITY = 500 / 800
-"""The least share of dimensions that an answer has inside the region."""
 
 _CELLS_AT_ONCE = {"cpu": 1 << 22, "cuda": 1 << 26}
 """How many (branch of a query, entity) are in memory at a time."""

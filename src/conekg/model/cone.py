@@ -159,7 +159,7 @@ class Cone(QueryModel):
         )
 
     def project_by_weights(self, region: Region, relation: tuple[Tensor, ...]) -> Region:
-        """f_r(V) = g(MLP([axis + axis_r ; h + h_r])) (ConE, Section 4.2, Eq. 1).
+        """f_r(V) = g(MLP([axis + axis_r ; h + h_r])) (ConE, Section 4.2, Eq. 3).
 
         `rotation` departs from the paper: the network's output x corrects a turn of the cones that
         are turned, as RotatE's (Sun et al., 2019), and an opening of them,

@@ -20,6 +20,9 @@ from conekg.errors import UnsupportedOperatorError
 
 Region: TypeAlias = tuple[Tensor, ...]
 
+MAJORITY = 500 / 800
+"""The least share of dimensions that an answer has inside its region (ConE, Appendix E)."""
+
 _CHUNK_ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 26}
 """How many (row, entity, dimension) triples are in memory at once when all entities are scored.
 
@@ -168,7 +171,7 @@ class QueryModel(nn.Module, ABC):
     def inside_fraction(self, region: Region, entity_ids: Tensor) -> Tensor:
         """[rows, candidates] the share of dimensions in which a candidate is inside.
 
-        The paper (Appendix E) takes an entity for an answer when this exceeds 500 of 800.
+        The paper (Appendix E) takes an entity for an answer when this is a `MAJORITY`.
         """
         return self.points_inside(region, self.points(entity_ids))
 

@@ -113,6 +113,14 @@ class Project(Node):
     relation_id: int
 
 
+def _require_two(what: str, operands: tuple[Query, ...]) -> None:
+    if len(operands) < 2:
+        raise QueryError(
+            f"{what} of {len(operands)} operands; it has two at least",
+            hint="one query alone is that query itself, without And or Or",
+        )
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class And(Node):
     """The entities in every operand; two operands at least."""
@@ -120,7 +128,7 @@ class And(Node):
     operands: tuple[Query, ...]
 
     def __post_init__(self) -> None:
-        assert len(self.operands) >= 2, "an intersection has two operands at least"
+        _require_two("an intersection", self.operands)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -130,7 +138,7 @@ class Or(Node):
     operands: tuple[Query, ...]
 
     def __post_init__(self) -> None:
-        assert len(self.operands) >= 2, "a union has two operands at least"
+        _require_two("a union", self.operands)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -19,11 +19,16 @@ from conekg.symbolic.engine import answer_batch
 from conekg.symbolic.sorted_arrays import subtract
 
 
+def smaller_split(split: Split) -> Split | None:
+    """The split whose graph gives the easy answers; None in training."""
+    place = SPLITS.index(split)
+    return SPLITS[place - 1] if place else None
+
+
 def graphs_of(graph: KnowledgeGraph, split: Split) -> tuple[Adjacency | None, Adjacency]:
     """The smaller and the larger graph of a split; no smaller one in training."""
-    place = SPLITS.index(split)
-    smaller = graph.adjacency(SPLITS[place - 1]) if place else None
-    return smaller, graph.adjacency(split)
+    smaller = smaller_split(split)
+    return None if smaller is None else graph.adjacency(smaller), graph.adjacency(split)
 
 
 def easy_and_hard(
