@@ -23,20 +23,30 @@ _VERBS = {
     # base: (past, participle) of verbs that relation names are often made of
     "act": ("acted", "acted"),
     "activate": ("activated", "activated"),
+    "affect": ("affected", "affected"),
     "appear": ("appeared", "appeared"),
+    "attack": ("attacked", "attacked"),
     "attend": ("attended", "attended"),
     "belong": ("belonged", "belonged"),
     "bind": ("bound", "bound"),
     "border": ("bordered", "bordered"),
+    "build": ("built", "built"),
+    "buy": ("bought", "bought"),
     "cause": ("caused", "caused"),
     "cite": ("cited", "cited"),
+    "coach": ("coached", "coached"),
     "collaborate": ("collaborated", "collaborated"),
     "compete": ("competed", "competed"),
+    "connect": ("connected", "connected"),
     "contain": ("contained", "contained"),
     "control": ("controlled", "controlled"),
+    "cover": ("covered", "covered"),
     "create": ("created", "created"),
     "cross": ("crossed", "crossed"),
+    "depend": ("depended", "depended"),
+    "design": ("designed", "designed"),
     "develop": ("developed", "developed"),
+    "die": ("died", "died"),
     "direct": ("directed", "directed"),
     "drive": ("drove", "driven"),
     "eat": ("ate", "eaten"),
@@ -45,7 +55,11 @@ _VERBS = {
     "flow": ("flowed", "flowed"),
     "follow": ("followed", "followed"),
     "found": ("founded", "founded"),
+    "give": ("gave", "given"),
     "govern": ("governed", "governed"),
+    "grow": ("grew", "grown"),
+    "hate": ("hated", "hated"),
+    "have": ("had", "had"),
     "hold": ("held", "held"),
     "import": ("imported", "imported"),
     "include": ("included", "included"),
@@ -60,20 +74,34 @@ _VERBS = {
     "live": ("lived", "lived"),
     "love": ("loved", "loved"),
     "make": ("made", "made"),
+    "manage": ("managed", "managed"),
     "marry": ("married", "married"),
+    "need": ("needed", "needed"),
     "neighbor": ("neighbored", "neighbored"),
+    "occur": ("occurred", "occurred"),
     "own": ("owned", "owned"),
     "paint": ("painted", "painted"),
+    "perform": ("performed", "performed"),
     "play": ("played", "played"),
+    "prevent": ("prevented", "prevented"),
     "produce": ("produced", "produced"),
+    "provide": ("provided", "provided"),
     "publish": ("published", "published"),
+    "receive": ("received", "received"),
     "regulate": ("regulated", "regulated"),
     "represent": ("represented", "represented"),
+    "require": ("required", "required"),
     "rule": ("ruled", "ruled"),
+    "see": ("saw", "seen"),
+    "sell": ("sold", "sold"),
+    "send": ("sent", "sent"),
     "share": ("shared", "shared"),
+    "sing": ("sang", "sung"),
     "speak": ("spoke", "spoken"),
+    "sponsor": ("sponsored", "sponsored"),
     "star": ("starred", "starred"),
     "study": ("studied", "studied"),
+    "support": ("supported", "supported"),
     "target": ("targeted", "targeted"),
     "teach": ("taught", "taught"),
     "touch": ("touched", "touched"),
@@ -86,12 +114,24 @@ _VERBS = {
     "write": ("wrote", "written"),
 }
 
-_OFTENER_NOUNS = frozenset({"neighbor", "play", "star", "study", "work"})
+_OFTENER_NOUNS = frozenset(
+    {"attack", "coach", "cover", "design", "neighbor", "play", "sponsor", "star", "study", "work"}
+)
 """Verbs whose base form, as a relation's name, is a noun: the stars of a film."""
+
+
+_ARTICLES = frozenset({"a", "an", "the"})
+_COPULAS = frozenset({"is", "are", "was"})
+_PREDICATES = _ARTICLES | _COPULAS | {"than"}
+"""Words that say nothing alone."""
+_DENIALS = frozenset({"cannot", "never", "no", "not", "without"})
+"""Words that turn a relation into its opposite, which no pattern here expects."""
 
 
 def _with_s(word: str) -> str:
     """The plural of a regular noun, or the third person of a verb: they are spelled alike."""
+    if word == "have":
+        return "has"
     if re.search(r"(s|x|z|ch|sh)$", word):
         return f"{word}es"
     return f"{word[:-1]}ies" if re.search(r"[^aeiou]y$", word) else f"{word}s"
@@ -103,7 +143,11 @@ _FORMS = {
     for form in {base, _with_s(base), past} - _OFTENER_NOUNS
 }
 """Base form, and whether it is past, of each form in which a relation is likely to be named."""
-_PARTICIPLES = frozenset(participle for _, participle in _VERBS.values()) | {"born", "based"}
+_PARTICIPLES = frozenset(participle for _, participle in _VERBS.values()) | {
+    "based",
+    "born",
+    "found",
+}
 _DEEDS = frozenset(
     {"acted", "appeared", "belonged", "collaborated", "competed", "flowed", "interacted", "lived"}
     | {"played", "starred", "studied", "taught", "worked"}
@@ -175,23 +219,30 @@ def _repeats(label: str, name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _understand(name: str) -> _Relation:
-    words = _words(name)
+    words = _without_article(_words(name))
+    if _DENIALS.intersection(words) or (len(words) == 1 and words[0] in _PREDICATES):
+        return _Relation("quoted", " ".join(words))
     lead, rest = words[0], words[1:]
-    if lead in ("is", "are", "was") and rest:
-        lead, rest = rest[0], rest[1:]
+    if words == ["isa"] or (lead == "is" and rest in (["a"], ["an"])):
+        return _Relation("noun", "instance", reversed=True)
+    if lead in _COPULAS:
+        words = _without_article(rest)
+        lead, rest = words[0], words[1:]
         if lead in _PREPOSITIONS:
             return _Relation("state", "", lead, " ".join(rest))
-        words = [lead, *rest]
+    if rest and rest[0] == "than":
+        return _Relation("state", lead, "than", " ".join(rest[1:]))
     is_participle = lead in _PARTICIPLES or lead.endswith("ed")
     if is_participle and rest and rest[0] in _PREPOSITIONS and not _is_deed(lead, rest[0]):
         return _Relation("state", lead, rest[0], " ".join(rest[1:]))
-    if lead in _FORMS:
+    if lead in ("has", "have") and rest not in ([], ["a"], ["an"]):
+        words = _without_article(rest)
+    elif lead in _FORMS:
         preposition = rest.pop(0) if rest and rest[0] in _PREPOSITIONS else ""
-        return _Relation("verb", lead, preposition, " ".join(rest))
+        target = [] if rest in (["a"], ["an"]) else rest
+        return _Relation("verb", lead, preposition, " ".join(target))
     if lead in _PREPOSITIONS and rest:
         return _Relation("state", "", lead, " ".join(rest))
-    if lead in ("has", "have") and rest:
-        words = rest
     if words[-1] == "of" and len(words) > 1:
         # "capital of" read backwards is the noun "capital".
         return _Relation("noun", " ".join(words[:-1]), reversed=True)
@@ -199,6 +250,10 @@ def _understand(name: str) -> _Relation:
     if words[-1] in _PREPOSITIONS or is_run_together or not _LATIN_END.search(words[-1]):
         return _Relation("quoted", " ".join(words))
     return _Relation("noun", " ".join(words))
+
+
+def _without_article(words: list[str]) -> list[str]:
+    return words[1:] if len(words) > 1 and words[0] in _ARTICLES else words
 
 
 def _is_deed(lead: str, preposition: str) -> bool:
