@@ -8,7 +8,15 @@ from conekg.errors import ConfigError
 from conekg.experiments import main_results
 from conekg.experiments.catalog import find_experiment
 from conekg.experiments.experiment import common_data_set, notes_of_each
-from conekg.experiments.main_results import MAIN_EPFO, is_within, main_epfo, main_negation
+from conekg.experiments.main_results import (
+    MAIN_EPFO,
+    is_within,
+    main_epfo,
+    main_negation,
+    mrr_table,
+    rank_row,
+    ranking_notes,
+)
 from conekg.experiments.published import published
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
 from conekg.sampling.benchmark_files import write_betae, write_query2box
@@ -79,6 +87,25 @@ def test_the_papers_rows_and_differences_stand_beside_ours(trained, options, tmp
     assert other.rows[-1].values["1p"] == pytest.approx(other.rows[0].values["1p"] - 42.7)
     assert "within the error bar" in table.to_markdown()
     assert " no " in table.to_markdown()
+
+
+def test_a_table_has_its_own_columns_and_ends_where_they_are_given(trained, options):
+    run, paper = trained["cone"], published("table:epfo_results", "nell995")
+    own = rank_row(
+        run, run.queries("test"), options, ("2i",), paper, label="mine", theirs={"2i": 1}
+    )
+    plain = mrr_table("Some", [own], options, ("2i", "2in"), paper)
+    assert plain.title == "Some, tiny, test queries"
+    assert plain.columns == ("2i", "2in", "AVG")
+    labels = ["mine", *(f"{name}, Table 1" for name in ("GQE", "Query2Box", "BetaE", "ConE"))]
+    assert [row.label for row in plain.rows] == [*labels, "mine − paper"]
+    assert plain.rows[-1].values == {"2i": pytest.approx(plain.rows[0].values["2i"] - 1)}
+    (ranked, counted), about = ranking_notes([own]), own.notes
+    assert plain.notes == (*about, ranked, counted)
+    told = {"opening": ["first", counted], "closing": ["last"]}
+    other = mrr_table("Some", [own], options, ("2i",), paper, columns=("2i",), **told)
+    assert other.columns == ("2i",)
+    assert other.notes == ("first", counted, *about, ranked, "last"), "each note is told once"
 
 
 def test_within_the_error_bar_allows_for_rounding():

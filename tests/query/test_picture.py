@@ -35,8 +35,8 @@ def test_one_line_a_node(query, vocabulary):
     assert len(lines) == len(subtrees(query))
 
 
-def drawn(query, vocabulary=VOCABULARY):
-    root = ElementTree.fromstring(draw_svg(query, vocabulary))
+def drawn(query, vocabulary=VOCABULARY, *, labels=True):
+    root = ElementTree.fromstring(draw_svg(query, vocabulary, labels=labels))
 
     def of(kind):
         return [element for element in root.iter() if element.get("class") == kind]
@@ -50,6 +50,10 @@ def test_the_svg_shows_names_relations_and_operators():
     assert [text.text for text in of("relation")] == ["was won by", "^director"]
     assert [text.text for text in of("sign") if text.text] == ["∨", "¬", "∧"]
     assert root.get("aria-label") == '("Academy Award".won_by & !("<b & c>" | *)).^director'
+    root, of = drawn(QUERY, labels=False)
+    assert [text.text for text in of("entity")] == ["/m/1", "<b & c>", "everything"]
+    assert [text.text for text in of("relation")] == ["won_by", "^director"]
+    assert root.get("aria-label") == '(/m/1.won_by & !("<b & c>" | *)).^director'
 
 
 def test_names_with_control_characters_are_drawn():

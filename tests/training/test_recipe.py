@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conekg.errors import ConfigError
+from conekg.model.gqe import GqeConfig
 from conekg.training.recipe import OTHER_POOL, PATH_POOL, Pool, TrainingRecipe
 
 
@@ -76,6 +77,16 @@ def test_values_out_of_range_are_refused_by_name(change, key):
     with pytest.raises(ConfigError) as error:
         replace(TrainingRecipe(steps=10), **change)
     assert error.value.key == key
+
+
+def test_models_and_recipes_refuse_values_in_the_same_words():
+    with pytest.raises(ConfigError) as error:
+        TrainingRecipe(steps=0)
+    words = "is not accepted: it must be"
+    assert str(error.value) == f"training.steps = 0 {words} a whole number above 0"
+    with pytest.raises(ConfigError) as error:
+        GqeConfig(gamma=0.0)
+    assert str(error.value) == f"gamma = 0.0 {words} a positive number, a million at most"
 
 
 def test_a_batch_need_not_hold_the_shapes_of_a_pool_that_is_never_drawn():

@@ -1,13 +1,13 @@
 """Tables 1 and 2: MRR of every structure, with and without negation, ours beside the paper's.
 
-Also the measuring that other tables of MRR share: a run's row, the paper's rows, and how
-far apart they are.
+Also what other tables of MRR share: the table itself, a run's row, the paper's rows, and
+how far apart they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.metrics import AVERAGES
@@ -24,7 +24,7 @@ from conekg.experiments.experiment import (
 )
 from conekg.experiments.options import Options
 from conekg.experiments.published import MODEL_TITLES, Published, published
-from conekg.experiments.table import Row, Table, difference
+from conekg.experiments.table import Cell, Row, Table, difference
 from conekg.query.rewrite import UnionForm
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
 from conekg.sampling.query_set import QuerySet
@@ -68,31 +68,113 @@ def _main_table(
     all_queries = queries_of_each(runs, options)
     paper = of_release(published(label, data_set), all_queries)
     deviation = published(error_label, data_set).row("deviation")
-    rows, comparisons, notes = list[Row](), list[Row](), list[str]()
-    reports = dict[str, Report]()
-    for run, queries in zip(runs, all_queries, strict=True):
-        report = reports[title_of(run)] = rank(run, queries, options, structures)
-        ours = mrr_row(report, structures)
-        rows.append(Row(title_of(run), ours))
-        theirs = paper.row(run.recipe.model)
-        comparisons += compare(title_of(run), ours, theirs)
-        if theirs and deviation and run.recipe.model == "cone":
-            within = is_within(ours, theirs, deviation)
-            if within:
-                name = f"{title_of(run)} within the error bar"
-                comparisons.append(Row(name, within, "comparison"))
-                notes.append(ERROR_BAR_NOTE)
-        notes += [describe(run, options.checkpoint), *origin_note(run, queries, paper)]
-    notes += report_notes(reports, structures)
-    notes += same_queries_note(runs, options, structures)
-    notes += [*average_note(rows), *absence_note(paper, runs[0].graph.name, all_queries)]
+    measured = [
+        _beside_error_bar(rank_row(run, queries, options, structures, paper), paper, deviation)
+        for run, queries in zip(runs, all_queries, strict=True)
+    ]
+    return mrr_table(title, measured, options, structures, paper)
+
+
+def _beside_error_bar(measured: RunRow, paper: Published, deviation: dict[str, float]) -> RunRow:
+    """The row, and whether it is within the paper's error bar, which is ConE's alone."""
+    if measured.run.recipe.model != "cone" or not deviation:
+        return measured
+    within = is_within(measured.row.values, paper.row("cone"), deviation)
+    if not within:
+        return measured
+    bar = Row(f"{measured.row.label} within the error bar", within, "comparison")
+    return replace(
+        measured,
+        comparisons=(*measured.comparisons, bar),
+        notes=(ERROR_BAR_NOTE, *measured.notes),
+    )
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run's row of a table of MRR, and what there is to tell about it."""
+
+    run: Run
+    queries: QuerySet
+    row: Row
+    comparisons: tuple[Row, ...]
+    """How far it is from the paper's row, where the paper has one."""
+    ranking: tuple[str, ...]
+    """How its ranks came about."""
+    notes: tuple[str, ...]
+    """What the run is, and where its queries are from."""
+
+
+def mrr_table(
+    title: str,
+    measured: Sequence[RunRow],
+    options: Options,
+    structures: Sequence[str],
+    paper: Published,
+    *,
+    columns: tuple[str, ...] | None = None,
+    paper_titles: dict[str, str] | None = None,
+    opening: Sequence[str] = (),
+    closing: Sequence[str] | None = None,
+) -> Table:
+    """The table of runs of one graph: their rows, the paper's, and how far apart they are.
+
+    Its columns are the structures and their mean unless given. Its notes end with what is missing,
+    unless a `closing` is given; a note stands where it is first told, so that one of `opening` is
+    not repeated further down.
+    """
+    runs = [each.run for each in measured]
+    if closing is None:
+        all_queries = [each.queries for each in measured]
+        absence = absence_note(paper, runs[0].graph.name, all_queries)
+        closing = (*average_note([each.row for each in measured]), *absence)
+    notes = [
+        *opening,
+        *(note for each in measured for note in each.notes),
+        *ranking_notes(measured),
+        *same_queries_note(runs, options, structures),
+        *closing,
+    ]
     return Table(
         title=f"{title}, {runs[0].graph.name}, {queries_title(options)}",
-        columns=(*structures, AVERAGE),
-        rows=(*rows, *paper_rows(paper), *comparisons),
-        paper=label,
+        columns=(*structures, AVERAGE) if columns is None else columns,
+        rows=(
+            *(each.row for each in measured),
+            *paper_rows(paper, paper_titles),
+            *(row for each in measured for row in each.comparisons),
+        ),
+        paper=paper.label,
         unit=paper.unit,
         notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def rank_row(
+    run: Run,
+    queries: QuerySet,
+    options: Options,
+    structures: Sequence[str],
+    paper: Published,
+    *,
+    label: str | None = None,
+    theirs: dict[str, float] | None = None,
+) -> RunRow:
+    """A run's MRR of each structure and their mean, beside the paper's row of its model.
+
+    A row of another name than the run's has `label`; what the paper has to compare it with,
+    where that is not the row of the model, is `theirs`.
+    """
+    report = rank(run, queries, options, structures)
+    ours = mrr_row(report, structures)
+    label = title_of(run) if label is None else label
+    theirs = paper.row(run.recipe.model) if theirs is None else theirs
+    return RunRow(
+        run=run,
+        queries=queries,
+        row=Row(label, ours),
+        comparisons=tuple(compare(label, ours, theirs)),
+        ranking=tuple(ranking_of(report, structures)),
+        notes=run_notes(run, queries, options, paper),
     )
 
 
@@ -201,20 +283,30 @@ def same_queries_note(
     return other_queries_note(runs, structures, options.split, remedy)
 
 
+def run_notes(run: Run, queries: QuerySet, options: Options, paper: Published) -> tuple[str, ...]:
+    """What a run is, and where the queries it is ranked on are from."""
+    return describe(run, options.checkpoint), *origin_note(run, queries, paper)
+
+
+def ranking_notes(measured: Sequence[RunRow]) -> list[str]:
+    """How the ranks of runs came about: what is so of all once, the rest by whose it is."""
+    return notes_of_each({title_of(each.run): each.ranking for each in measured})
+
+
 def report_notes(reports: Mapping[str, Report], structures: Sequence[str]) -> list[str]:
-    """How the ranks of runs came about, of how many queries, and what was not answered or asked.
+    """How the ranks of runs came about, by the runs' titles."""
+    return notes_of_each(
+        {title: ranking_of(report, structures) for title, report in reports.items()}
+    )
+
+
+def ranking_of(report: Report, structures: Sequence[str]) -> list[str]:
+    """How ranks came about, of how many queries, and what was not answered or asked.
 
     A report's own averages are not shown, so nothing is said of them.
     """
-    return notes_of_each(
-        {
-            title: [
-                *(note for note in report.notes() if note.split()[0] not in AVERAGES),
-                *asked_notes(report, structures),
-            ]
-            for title, report in reports.items()
-        }
-    )
+    told = [note for note in report.notes() if note.split()[0] not in AVERAGES]
+    return [*told, *asked_notes(report, structures)]
 
 
 def asked_notes(report: Report, structures: Sequence[str]) -> list[str]:
@@ -252,7 +344,7 @@ def compare(title: str, ours: dict[str, float], theirs: dict[str, float]) -> lis
 
 
 def is_within(
-    ours: dict[str, float], theirs: dict[str, float], deviation: dict[str, float]
+    ours: Mapping[str, Cell], theirs: Mapping[str, float], deviation: Mapping[str, float]
 ) -> dict[str, bool]:
     """By column, whether ours is as near to theirs as another seed of theirs would be."""
     return {

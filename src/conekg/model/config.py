@@ -40,7 +40,7 @@ Options = TypeVar("Options", bound=DataclassLike)
 def require(condition: bool, key: str, value: object, accepted: str) -> None:
     """Raise ConfigError unless the condition holds."""
     if not condition:
-        raise ConfigError(f"{key} = {value!r} is out of range; it must be {accepted}", key=key)
+        raise ConfigError(f"{key} = {value!r} is not accepted: it must be {accepted}", key=key)
 
 
 def require_size(key: str, value: int) -> None:

@@ -139,7 +139,11 @@ class Emql(QueryModel):
         return centroid.sum(dim=0), sketch.amin(dim=0)
 
     def unite(self, operands: Region) -> Region:
-        """(Σ a_i, max_i b_i), the union of sets stacked as for `intersect`."""
+        """(Σ a_i, max_i b_i), the union of sets stacked as for `intersect`.
+
+        It belongs to the model, and a part of `training_loss` is for it. No plan calls it: unions
+        are rewritten before a model sees them.
+        """
         centroid, sketch = operands
         return centroid.sum(dim=0), sketch.amax(dim=0)
 

@@ -101,11 +101,6 @@ class Plan:
     roots: tuple[tuple[Rows, ...], ...]
     """One tuple a group, one entry a branch, each of `count` rows."""
 
-    @property
-    def num_queries(self) -> int:
-        """How many queries the batch holds."""
-        return sum(group.count for group in self.groups)
-
 
 def plan_shapes(
     shapes: Sequence[tuple[Shape, int]],

@@ -44,7 +44,6 @@ _UNSUPPORTED_PARTS = {
     "GraphGraphPattern": "GRAPH",
     "ServiceGraphPattern": "SERVICE",
 }
-_serials = count()
 
 
 @dataclass
@@ -60,14 +59,7 @@ class Scope:
     hidden: dict[str, Span] = field(default_factory=dict)
     """Names bound outside of EXISTS, and the MINUS within it that this scope belongs to."""
     created: list[Variable] = field(default_factory=list)
-
-    def create(self, name: str, span: Span) -> Variable:
-        """A new variable of this block; `name` shows in messages."""
-        is_target = name == self.target
-        shown = name if is_target else f"?{name}"
-        variable = Variable(next(_serials), shown, span, is_target)
-        self.created.append(variable)
-        return variable
+    """The block's own variables, in order."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +87,7 @@ class PatternReader:
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
         self._source = terms.source
+        self._serial = count()
 
     def read_group(self, group: Any, scope: Scope) -> Pattern:
         """The pattern between two braces; its filters see all of it."""
@@ -317,7 +310,7 @@ class PatternReader:
         self, steps: Sequence[Any], head: Variable | int, tail: Variable | int
     ) -> Formula:
         between = [
-            Variable(next(_serials), "a node inside a path", self._source.sign("/"), False)
+            Variable(next(self._serial), "a node inside a path", self._source.sign("/"), False)
             for _ in steps[1:]
         ]
         stops = [head, *between, tail]
@@ -364,8 +357,16 @@ class PatternReader:
                 hint="bind it in every branch, or rename it inside the block",
             )
         if name not in scope.known:
-            scope.known[name] = scope.create(name, span)
+            scope.known[name] = self._create(name, span, scope)
         return scope.known[name]
+
+    def _create(self, name: str, span: Span, scope: Scope) -> Variable:
+        """A new variable of that block; `name` shows in messages."""
+        is_target = name == scope.target
+        shown = name if is_target else f"?{name}"
+        variable = Variable(next(self._serial), shown, span, is_target)
+        scope.created.append(variable)
+        return variable
 
 
 def _doubtful(outer: Pattern, scope: Scope) -> frozenset[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from conekg.errors import ConfigError
-from conekg.model.config import ModelConfig
+from conekg.model.config import ModelConfig, require
 from conekg.training.precision import Precision
 
 NegativeSampling = Literal["uniform-filtered", "uniform-published"]
@@ -274,6 +274,4 @@ class Recipe:
 
 
 def _require(condition: bool, field: str, value: object, accepted: str) -> None:
-    if not condition:
-        key = f"training.{field}"
-        raise ConfigError(f"{key} = {value!r} is not accepted: it must be {accepted}", key=key)
+    require(condition, f"training.{field}", value, accepted)

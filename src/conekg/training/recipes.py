@@ -20,8 +20,7 @@ from conekg.model.cone import ConeConfig
 from conekg.model.config import ModelConfig
 from conekg.model.emql import EmqlConfig
 from conekg.model.gqe import GqeConfig
-from conekg.query.shape import STRUCTURES
-from conekg.query.tree import has_negation
+from conekg.query.shape import POSITIVE_STRUCTURES
 from conekg.training.recipe import OTHER_POOL, Pool, Recipe, TrainingRecipe
 
 RECIPES = ("paper", "fast", "medium", "small")
@@ -256,15 +255,4 @@ def _without_negation(training: TrainingRecipe, model: str) -> TrainingRecipe:
     """The recipe without the shapes that the model has no operator for."""
     if find_model(model).model.can_negate:
         return training
-    pools = tuple(
-        Pool(
-            pool.name,
-            tuple(
-                (shape, share)
-                for shape, share in pool.shares
-                if not has_negation(STRUCTURES[shape].template)
-            ),
-        )
-        for pool in training.pools
-    )
-    return replace(training, pools=pools, near_misses=0.0)
+    return replace(training.restricted_to(frozenset(POSITIVE_STRUCTURES)), near_misses=0.0)
