@@ -7,7 +7,6 @@ calibration) put their file beside these.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Mapping, MutableMapping
@@ -20,6 +19,7 @@ from weakref import WeakValueDictionary
 import torch
 
 from conekg.errors import CheckpointError, ConfigError, DataError
+from conekg.graph.json_file import read_object, value_of, write_object
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.place import as_path, check_place, place_of
 from conekg.graph.store import load_graph, save_graph
@@ -32,9 +32,6 @@ from conekg.training.checkpoint import (
     checkpoint_step,
     has_checkpoint,
     load_parameters,
-    read_object,
-    value_of,
-    write_atomically,
 )
 from conekg.training.recipe import Recipe
 from conekg.training.recipe_file import dump_recipe, parse_recipe
@@ -173,7 +170,7 @@ class Run:
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Put a JSON file beside the others, replacing it as a whole."""
-        write_atomically(self.folder / name, json.dumps(content, indent=2).encode())
+        write_object(self.folder / name, content)
 
 
 def create_run(
@@ -206,7 +203,7 @@ def create_run(
             "seed": recipe.training.seed,
             "graph": {"name": graph.name, "fingerprint": graph.fingerprint},
         }
-        (part / _INFO).write_text(json.dumps(info, indent=2), encoding="utf-8")
+        write_object(part / _INFO, info)
         part.replace(place)  # an empty folder may be replaced
     except OSError as error:
         raise CheckpointError(f"cannot create the run {folder}: {error.strerror}") from error
