@@ -22,6 +22,7 @@ from conekg.errors import CheckpointError, ConfigError, DataError
 from conekg.graph.json_file import read_object, value_of, write_object
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.place import as_path, check_place, place_of
+from conekg.graph.source import RUN_FILE
 from conekg.graph.store import load_graph, save_graph
 from conekg.model.catalog import build_model
 from conekg.model.interface import QueryModel
@@ -38,7 +39,6 @@ from conekg.training.recipe_file import dump_recipe, parse_recipe
 from conekg.version import VERSION
 
 FORMAT_VERSION = 1
-_INFO = "run.json"
 _RECIPE = "recipe.toml"
 _INFO_KINDS: dict[str, type] = {
     "conekg": str,
@@ -203,7 +203,7 @@ def create_run(
             "seed": recipe.training.seed,
             "graph": {"name": graph.name, "fingerprint": graph.fingerprint},
         }
-        write_object(part / _INFO, info)
+        write_object(part / RUN_FILE, info)
         part.replace(place)  # an empty folder may be replaced
     except OSError as error:
         raise CheckpointError(f"cannot create the run {folder}: {error.strerror}") from error
@@ -226,7 +226,7 @@ def check_vacant(folder: Path) -> None:
         raise CheckpointError(
             f"{folder} already exists and is not empty",
             hint="give another --out, or continue the run that is there with --resume"
-            if (folder / _INFO).exists()
+            if (folder / RUN_FILE).exists()
             else "give another --out",
         )
 
@@ -253,18 +253,18 @@ def check_weights(model: QueryModel, checkpoint: Path) -> None:
 
 def is_run(folder: Path) -> bool:
     """Whether `folder` holds a run."""
-    return (folder / _INFO).is_file()
+    return (folder / RUN_FILE).is_file()
 
 
 def _read_info(folder: Path) -> dict[str, Any]:
-    path = folder / _INFO
+    path = folder / RUN_FILE
     try:
         info = read_object(path)
         version = value_of(info, "format", int)
         if version == FORMAT_VERSION:
             _check_info(info)
     except (FileNotFoundError, NotADirectoryError) as error:
-        what = "does not exist" if not folder.exists() else f"is not a run: it has no {_INFO}"
+        what = "does not exist" if not folder.exists() else f"is not a run: it has no {RUN_FILE}"
         if folder.is_file():
             what = "is a file; a run is a folder"
         raise CheckpointError(
