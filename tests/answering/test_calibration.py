@@ -62,6 +62,7 @@ def test_saving_and_loading(calibration: Calibration, tmp_path: Path) -> None:
         lambda content: content.update(count_of=[1, 2]),
         lambda content: content["count_of"]["e.r"].pop("factor"),
         lambda content: content.update(kept_of={"e.r": []}),
+        lambda content: content.update(weights=7),
     ],
 )
 def test_damaged_files_are_refused(damage: object, tmp_path: Path) -> None:
@@ -123,11 +124,26 @@ def test_what_a_shape_has_of_its_own_goes_before_what_all_share() -> None:
 
 def test_a_file_that_is_no_json(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
-    path.write_text("{")
-    with pytest.raises(StoreError):
-        load_calibration(path)
-    with pytest.raises(StoreError):
+    for content in (b"", b"{", b"[]", b"\xff\xfe", b"[" * 200_000):
+        path.write_bytes(content)
+        with pytest.raises(StoreError, match="not a readable calibration: it ") as caught:
+            load_calibration(path)
+        assert caught.value.path == str(path)
+        assert "conekg calibrate" in str(caught.value.hint)
+    with pytest.raises(StoreError, match="cannot be read: No such file"):
         load_calibration(tmp_path / "nothing.json")
+
+
+@pytest.mark.parametrize("key", ["predicted", "relative", "error"])
+def test_a_file_of_the_first_format_that_lacks_something_says_what(
+    tmp_path: Path, key: str
+) -> None:
+    path = tmp_path / "calibration.json"
+    content = {"format": 1, "predicted": {"x": [1.0], "y": [0.5]}, "relative": True, "error": 0.25}
+    del content[key]
+    path.write_text(json.dumps(content))
+    with pytest.raises(StoreError, match=f"it lacks '{key}'"):
+        load_calibration(path)
 
 
 def test_counts_are_read_off_a_curve_of_logarithms() -> None:

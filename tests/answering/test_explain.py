@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import strategies
 from conekg.answering import reading
-from conekg.answering.answer import Question, Union
+from conekg.answering.answer import Question
 from conekg.answering.engine import Answerer
 from conekg.answering.explain import explain, sector_cones, variables_of
 from conekg.answering.explanation import Witness
@@ -27,7 +27,7 @@ from conekg.model.cone import ConeConfig
 from conekg.model.gqe import GqeConfig
 from conekg.model.interface import MAJORITY
 from conekg.query.parse import parse_query
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP, push_negation, simplify
+from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm, push_negation, simplify
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
 from oracle import Oracle
 from untrained_run import untrained_run
@@ -305,7 +305,7 @@ def test_sector_cones(film_graph: KnowledgeGraph) -> None:
 
 @pytest.mark.parametrize("union", ["dnf", "demorgan"])
 def test_sector_cones_are_those_that_a_question_is_ranked_by(
-    film_graph: KnowledgeGraph, union: Union
+    film_graph: KnowledgeGraph, union: UnionForm
 ) -> None:
     number = {"dnf": 2, "demorgan": 7}[union]  # of factors, and of branches: 4 and 128
     answerer = make(film_graph)

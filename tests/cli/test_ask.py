@@ -188,6 +188,20 @@ def test_csv_says_what_json_says(run: Path) -> None:
     assert len(result.stdout_bytes.split(b"\r\n")) == len(rows) + 2, "a header, and an end"
 
 
+def test_a_damaged_calibration_is_told_with_its_file_and_a_remedy(
+    film_graph: KnowledgeGraph, tmp_path: Path
+) -> None:
+    folder = untrained_run(tmp_path / "run", film_graph)
+    for content in ("", "{}", "[" * 200_000):
+        (folder / "calibration.json").write_text(content)
+        result = ask(folder, "a1.won_by")
+        assert result.exit_code == 2
+        assert result.stdout == ""
+        told = "".join(result.stderr.split())
+        assert str(folder / "calibration.json") in told
+        assert "conekgcalibrate" in told
+
+
 def test_csv_of_several_questions_has_their_lines(run: Path, tmp_path: Path) -> None:
     file = tmp_path / "questions.txt"
     file.write_text(

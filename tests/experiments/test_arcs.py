@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conekg.experiments.arcs import length, overlap, overlap_of_three, wrap
+from conekg.experiments.arcs import length, overlap, overlap_of_three
 
 GRID = np.linspace(-math.pi, math.pi, 72_000, endpoint=False)
 STEP = 2 * math.pi / len(GRID)
@@ -45,6 +45,5 @@ def test_two_arcs_can_meet_twice():
     assert float(overlap_of_three(*map(tensors, (east, west, whole)))) == pytest.approx(math.pi)
 
 
-def test_lengths_and_angles():
+def test_lengths():
     assert float(length(tensors((1.0, 0.5)))) == 1.0
-    assert float(wrap(torch.tensor(3 * math.pi, dtype=torch.float64))) == pytest.approx(-math.pi)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conekg.errors import DataError
-from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, check_size, with_inverses
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, with_inverses
 from conekg.graph.vocabulary import NameTable, Vocabulary
 
 VOCABULARY = Vocabulary(NameTable("entity", ["a", "b", "c"]), NameTable("relation", ["r", "s"]))
@@ -121,12 +121,6 @@ def test_ids_without_a_name_are_refused(edge: list[int], message: str) -> None:
 def test_edges_of_another_shape_or_type_are_refused(edges: np.ndarray) -> None:
     with pytest.raises(DataError, match=r"\[n, 3\] array of int32"):
         KnowledgeGraph("tiny", VOCABULARY, {"train": edges})
-
-
-def test_graphs_too_large_for_their_numbers_are_refused() -> None:
-    check_size(100_000_000, 900)
-    with pytest.raises(DataError, match="100,000,000 entities with 1,000 relations are too many"):
-        check_size(100_000_000, 1_000)
 
 
 def test_a_graph_says_what_it_is() -> None:

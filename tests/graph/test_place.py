@@ -1,12 +1,13 @@
 """Whether something can be written, before it is made."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from conekg.errors import StoreError
 from conekg.graph import place
-from conekg.graph.place import check_place, place_of, written_whole
+from conekg.graph.place import check_place, place_of, write_atomically, written_whole
 
 
 def test_a_place_in_folders_that_are_not_there_yet_is_good_and_stays_empty(tmp_path: Path) -> None:
@@ -77,3 +78,29 @@ def test_a_file_is_written_where_a_link_leads(tmp_path: Path) -> None:
         file.write(b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "file").read_bytes() == b"new"
+
+
+def test_a_file_reaches_the_disk_before_its_name_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    synced: list[bytes] = []
+    monkeypatch.setattr(os, "fsync", lambda _: synced.append(path.read_bytes()))
+    write_atomically(path, b"new")
+    assert synced == [b"old", b"new"]  # the content, then the folder
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def refuse(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]

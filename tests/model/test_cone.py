@@ -263,6 +263,10 @@ def test_wrapping_keeps_the_direction(angle: float) -> None:
     assert cmath.exp(1j * rough) == pytest.approx(cmath.exp(1j * angle), abs=1e-5)
 
 
+def test_wrapped_angles_begin_at_minus_pi() -> None:
+    assert float(wrap(torch.tensor(3 * math.pi, dtype=torch.float64))) == pytest.approx(-math.pi)
+
+
 def test_wrapping_has_the_gradient_of_the_identity() -> None:
     turns = torch.tensor([-9.0, -math.pi, 0.0, math.pi, 9.0], requires_grad=True)
     wrap(turns).sum().backward()

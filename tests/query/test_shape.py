@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,8 @@ from conekg.query.shape import (
     STRUCTURES,
     TRAINED_STRUCTURES,
     Shape,
+    decode_shape,
+    encode_shape,
     grounded,
     outline,
     shape_of,
@@ -142,3 +146,61 @@ def test_what_is_no_tree_is_told(part):
     for query in (part, Project(part, 0), Not(And((Anchor(0), part)))):
         with pytest.raises(QueryError, match=f"{part!r} in a query is no part of a tree"):
             shape_of(query)
+
+
+@given(strategies.shapes())
+def test_shapes_survive_their_text(shape):
+    assert decode_shape(encode_shape(shape)) == shape
+
+
+@given(strategies.queries())
+def test_the_text_of_a_shape_is_its_nodes_in_post_order(query):
+    words = {Anchor: "e", Universe: "*", Project: "r", Not: "!"}
+
+    def write(node, parts):
+        sign = "&" if isinstance(node, And) else "|"
+        return " ".join((*parts, words.get(type(node)) or f"{sign}{len(parts)}"))
+
+    assert encode_shape(shape_of(query)) == fold(query, write)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("1p", "e r"),
+        ("3i", "e r e r e r &3"),
+        ("2in", "e r e r ! &2"),
+        ("pni", "e r r ! e r &2"),
+        ("up", "e r e r |2 r"),
+        ("2u-DM", "e r ! e r ! &2 !"),
+    ],
+)
+def test_the_texts_of_structures_are_those_of_their_files(name, text):
+    assert encode_shape(STRUCTURES[name]) == text
+    assert decode_shape(text) is STRUCTURES[name]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "the shape '' is of 0 queries"),
+        ("e e", "the shape 'e e' is of 2 queries"),
+        ("x", "unknown word 'x'"),
+        ("e &", "unknown word '&'"),
+        ("e &1", "unknown word '&1'"),
+        ("e e &-2", "unknown word '&-2'"),
+        ("r", "'r' lacks operands in the shape 'r'"),
+        ("!", "'!' lacks operands"),
+        ("&2", "'&2' lacks operands"),
+        ("e |2", "'|2' lacks operands"),
+        ("e e &999999999999", "'&999999999999' lacks operands"),
+    ],
+)
+def test_a_text_of_no_shape_is_refused(text, complaint):
+    with pytest.raises(ValueError, match=re.escape(complaint)):
+        decode_shape(text)
+
+
+def test_shapes_of_any_depth_have_a_text():
+    text = " ".join(["e"] + ["r", "!"] * 20_000)
+    assert encode_shape(decode_shape(text)) == text

@@ -4,7 +4,14 @@ from hypothesis import strategies as st
 
 import strategies
 from conekg.errors import QuerySyntaxError, QueryTooLargeError
-from conekg.query.tokens import TokenStream, is_bare_character, is_bare_name, quote, tokenize
+from conekg.query.tokens import (
+    TokenStream,
+    as_written,
+    is_bare_character,
+    is_bare_name,
+    quote,
+    tokenize,
+)
 
 
 def kinds(text):
@@ -43,6 +50,7 @@ def test_spans_are_the_characters_read():
 )
 def test_bare_names(name):
     assert is_bare_name(name)
+    assert as_written(name) == name
     assert kinds(name) == [("name", name), ("end", "")]
 
 
@@ -51,6 +59,7 @@ def test_bare_names(name):
 )
 def test_names_that_need_quotes(name):
     assert not is_bare_name(name)
+    assert as_written(name) == quote(name)
     assert kinds(quote(name)) == [("quoted", name), ("end", "")]
 
 

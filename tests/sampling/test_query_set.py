@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
 
 from conekg.errors import QueryError, StoreError
 from conekg.graph.knowledge_graph import KnowledgeGraph
@@ -20,12 +19,9 @@ from conekg.sampling.query_set import (
     QueryBlock,
     QuerySet,
     concatenate_blocks,
-    decode_shape,
-    encode_shape,
     load_query_set,
     save_query_set,
 )
-from strategies import shapes
 
 UNNAMED = shape_of(And((Universe(), Not(Project(Anchor(0), 0)))))
 
@@ -285,18 +281,6 @@ def test_a_failed_write_keeps_the_old_file(
         save_query_set(path, query_set)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
-
-
-@given(shapes())
-def test_shapes_survive_their_text(shape: Shape) -> None:
-    assert decode_shape(encode_shape(shape)) == shape
-
-
-def test_the_text_of_a_shape() -> None:
-    assert encode_shape(STRUCTURES["2in"]) == "e r e r ! &2"
-    for text in ("", "e e", "x", "&2", "e &", "r"):
-        with pytest.raises((ValueError, IndexError)):
-            decode_shape(text)
 
 
 def test_blocks_concatenate_in_order() -> None:

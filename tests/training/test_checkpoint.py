@@ -1,6 +1,7 @@
 import errno
 import hashlib
 import json
+import os
 
 import pytest
 import torch
@@ -228,7 +229,7 @@ def test_a_full_disk_loses_nothing_older(tmp_path, monkeypatch, failing_call):
         if next(calls) == 2 * failing_call:  # a file, then its folder, then the next file
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(module.os, "fsync", fsync)
+    monkeypatch.setattr(os, "fsync", fsync)
     with pytest.raises(CheckpointError, match="No space left on device") as error:
         save_checkpoint(tmp_path, checkpoint(2))
     assert "--resume" in error.value.hint

@@ -109,7 +109,7 @@ DAMAGES = [
     (b"[1]", "it holds [1], where an object belongs"),
     (b"null", "it holds None, where an object belongs"),
     (b"{}", "it lacks 'format'"),
-    (b'{"format": true}', "'format' is True, where a whole number belongs"),
+    (b'{"format": true}', "'format' is True, not a whole number"),
     (b'{"format": 1, "conekg": "0.1"}', "it lacks 'torch'"),
 ]
 

@@ -12,11 +12,11 @@ from typing import Literal
 
 from conekg.answering.answer_table import html_table, text_table
 from conekg.graph.knowledge_graph import Split
+from conekg.query.rewrite import UnionForm
 from conekg.query.tree import Query
 
 Only = Literal["known", "predicted"]
 Standing = Literal["known", "predicted", "contradicted"]
-Union = Literal["dnf", "demorgan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Question:
     """Entities that must not be answered, by name, label or id."""
     known_graph: Split = "train"
     """Which nested graph counts as known; `train` is what the model has seen."""
-    union: Union = "dnf"
+    union: UnionForm = "dnf"
     """How unions are embedded: best of the union-free branches, or by De Morgan's law."""
     keep_contradicted: bool = False
     """Also rank entities that known facts rule out, as negations do; left out otherwise."""

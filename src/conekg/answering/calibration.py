@@ -8,7 +8,6 @@ shapes can have curves of their own. `calibrate.py` fits them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -19,11 +18,11 @@ import numpy as np
 
 from conekg.answering.curves import Curve, FloatArray
 from conekg.errors import StoreError, UnsupportedOperatorError
+from conekg.graph.json_file import read_object, value_of, write_object
 from conekg.model.interface import QueryModel, Region
 from conekg.query.plan import branches_of
 from conekg.query.rewrite import UnionForm
 from conekg.query.shape import Shape, outline, shape_of
-from conekg.training.checkpoint import write_atomically
 from conekg.training.run import Run, Which
 
 FILE_NAME = "calibration.json"
@@ -122,46 +121,30 @@ def joined(regions: tuple[str, ...]) -> str:
 
 def save_calibration(calibration: Calibration, path: Path) -> None:
     """Write the calibration as JSON."""
-    content = {"format": FORMAT_VERSION, **asdict(calibration)}
-    write_atomically(path, json.dumps(content, indent=2).encode())
+    write_object(path, {"format": FORMAT_VERSION, **asdict(calibration)})
 
 
 def load_calibration(path: Path) -> Calibration:
     """The calibration of a JSON file."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        found = content["format"]
-        if found == 1:  # one curve for the scores of all shapes
-            names = ("curve", "relative", "error")
-            parts = (content["predicted"], content["relative"], content["error"])
-            content |= {"predicted": dict(zip(names, parts, strict=True))}
-            # Its counts were of all answers, not of the missing ones.
-            content |= {"predicted_of": {}, "count": None, "count_of": {}, "kept_of": {}}
-        elif found != FORMAT_VERSION:
-            raise StoreError(
-                f"calibration format {found}; this version reads {FORMAT_VERSION}",
-                path=str(path),
-                hint="fit it again with `conekg calibrate`",
-            )
-        count = content["count"]
-        return Calibration(
-            predicted=_score_curve(content["predicted"]),
-            count=None if count is None else _count_curve(count),
-            error=float(content["error"]),
-            known_kept=float(content["known_kept"]),
-            num_queries=int(content["num_queries"]),
-            predicted_of={k: _score_curve(own) for k, own in content["predicted_of"].items()},
-            count_of={k: _count_curve(own) for k, own in content["count_of"].items()},
-            kept_of={k: float(share) for k, share in content["kept_of"].items()},
-            weights=content.get("weights"),
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        content = read_object(path)
+        version = value_of(content, "format", int)
+        if version in (1, FORMAT_VERSION):
+            return _parsed(content if version == FORMAT_VERSION else _as_second_format(content))
+    except OSError as error:  # no sign of damage
+        raise StoreError(f"cannot be read: {error.strerror}", path=str(path)) from error
+    except (ValueError, TypeError, OverflowError) as error:
         raise StoreError(
             f"not a readable calibration: {error}",
             path=str(path),
             hint="fit it again with `conekg calibrate`, or delete the file to ask without "
             "probabilities",
         ) from error
+    raise StoreError(
+        f"calibration format {version}; this version reads {FORMAT_VERSION}",
+        path=str(path),
+        hint="fit it again with `conekg calibrate`",
+    )
 
 
 def calibration_of(run: Run, which: Which = "best") -> Calibration | None:
@@ -177,16 +160,52 @@ def calibration_of(run: Run, which: Which = "best") -> Calibration | None:
     return calibration if (calibration.weights or run.weights_name("best")) == wanted else None
 
 
+def _as_second_format(content: dict[str, Any]) -> dict[str, Any]:
+    """What a file of the first format says, which had one curve for the scores of all shapes."""
+    predicted = {
+        "curve": value_of(content, "predicted", dict),
+        "relative": value_of(content, "relative", bool),
+        "error": value_of(content, "error", float),
+    }
+    # Its counts were of all answers, not of the missing ones.
+    absent: dict[str, Any] = {"predicted_of": {}, "count": None, "count_of": {}, "kept_of": {}}
+    return content | {"predicted": predicted} | absent
+
+
+def _parsed(content: dict[str, Any]) -> Calibration:
+    """The calibration; `ValueError`, `TypeError` or `OverflowError` where it is not one."""
+    has_count = content.get("count", "missing") is not None
+    predicted_of = value_of(content, "predicted_of", dict)
+    count_of = value_of(content, "count_of", dict)
+    kept_of = value_of(content, "kept_of", dict)
+    return Calibration(
+        predicted=_score_curve(value_of(content, "predicted", dict)),
+        count=_count_curve(value_of(content, "count", dict)) if has_count else None,
+        error=value_of(content, "error", float),
+        known_kept=value_of(content, "known_kept", float),
+        num_queries=value_of(content, "num_queries", int),
+        predicted_of={k: _score_curve(value_of(predicted_of, k, dict)) for k in predicted_of},
+        count_of={k: _count_curve(value_of(count_of, k, dict)) for k in count_of},
+        kept_of={k: value_of(kept_of, k, float) for k in kept_of},
+        weights=None if content.get("weights") is None else value_of(content, "weights", str),
+    )
+
+
 def _score_curve(content: dict[str, Any]) -> ScoreCurve:
-    return ScoreCurve(_curve(content["curve"]), bool(content["relative"]), float(content["error"]))
+    return ScoreCurve(
+        _curve(value_of(content, "curve", dict)),
+        value_of(content, "relative", bool),
+        value_of(content, "error", float),
+    )
 
 
 def _count_curve(content: dict[str, Any]) -> CountCurve:
-    return CountCurve(_curve(content["log_missing"]), float(content["factor"]))
+    curve = _curve(value_of(content, "log_missing", dict))
+    return CountCurve(curve, value_of(content, "factor", float))
 
 
 def _curve(content: dict[str, Any]) -> Curve:
-    x, y = (tuple(float(value) for value in content[key]) for key in ("x", "y"))
+    x, y = (tuple(float(value) for value in value_of(content, key, list)) for key in ("x", "y"))
     if len(x) != len(y) or not x or list(x) != sorted(x) or list(y) != sorted(y):
         raise ValueError("a curve needs rising knots")
     if not np.isfinite((x, y)).all():

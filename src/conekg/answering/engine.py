@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from conekg.answering.answer import Answer, Only, Question, RankedAnswer, Union
+from conekg.answering.answer import Answer, Only, Question, RankedAnswer
 from conekg.answering.batch import EmbeddedQueries, embed_grounded
 from conekg.answering.calibration import Calibration, calibration_of, outlines, region_sizes
 from conekg.answering.facts import Facts, contains, facts_of
@@ -30,7 +30,7 @@ from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.model.interface import MAJORITY, QueryModel, Region
 from conekg.model.kernels.few_rows import lay_out_for_few_rows
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP
+from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.tree import Query
 from conekg.training.loop import pick_device
 from conekg.training.run import Run, open_run
@@ -96,7 +96,7 @@ class Answerer:
         only: Only | None = None,
         exclude: Sequence[str | int] = (),
         known_graph: Split = "train",
-        union: Union = "dnf",
+        union: UnionForm = "dnf",
         keep_contradicted: bool = False,
     ) -> Answer:
         """The ranked answers of one query, or of a `Question`, which brings its own options."""
@@ -200,7 +200,7 @@ class Answerer:
         rows: list[tuple[int, ...]] = [()] * len(questions)
         regions: list[Region] = []
         start = 0
-        for union in get_args(Union):
+        for union in get_args(UnionForm):
             places = [i for i, item in enumerate(questions) if item.question.union == union]
             if places:
                 queries = [questions[place].ranked_by.grounded for place in places]
@@ -398,7 +398,7 @@ def ask(
     only: Only | None = None,
     exclude: Sequence[str | int] = (),
     known_graph: Split = "train",
-    union: Union = "dnf",
+    union: UnionForm = "dnf",
     keep_contradicted: bool = False,
 ) -> Answer:
     """The ranked answers of one query to a run, or to an `Answerer` already open.

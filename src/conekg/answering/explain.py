@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
-from conekg.answering.answer import Question, RankedAnswer, Union
+from conekg.answering.answer import Question, RankedAnswer
 from conekg.answering.batch import embed_grounded
 from conekg.answering.engine import Answerer
 from conekg.answering.explanation import (
@@ -44,7 +44,7 @@ from conekg.graph.vocabulary import Vocabulary
 from conekg.model.cone import Cone
 from conekg.model.interface import QueryModel
 from conekg.query.render import render_parts
-from conekg.query.rewrite import push_negation, settle, simplify
+from conekg.query.rewrite import UnionForm, push_negation, settle, simplify
 from conekg.query.shape import grounded
 from conekg.query.tree import Anchor, Not, Project, Query, Universe, fold, fold_each, subtrees
 from conekg.training.run import Run
@@ -123,7 +123,7 @@ def sector_cones(
     entity_id: int,
     *,
     dimensions: Sequence[int],
-    union: Union = "dnf",
+    union: UnionForm = "dnf",
 ) -> tuple[SectorCone, ...]:
     """The query's cones with the entity's angles in them; empty for models without cones.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from conekg.answering.answer import Only, Question, Union
+from conekg.answering.answer import Only, Question
 from conekg.answering.named import RankedBy, ranked_by
 from conekg.answering.reading import read_query
 from conekg.errors import ConfigError, UnknownNameError
@@ -226,7 +226,7 @@ def _check_options(question: Question) -> None:
     for key, value, accepted in (
         ("only", question.only, (None, *get_args(Only))),
         ("known_graph", question.known_graph, SPLITS),
-        ("union", question.union, get_args(Union)),
+        ("union", question.union, get_args(UnionForm)),
     ):
         if value not in accepted:
             words = ", ".join(repr(choice) for choice in accepted)

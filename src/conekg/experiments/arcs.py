@@ -13,6 +13,8 @@ import math
 import torch
 from torch import Tensor
 
+from conekg.model.cone import wrap
+
 _TURN = 2.0 * math.pi
 _SHIFTS = (-_TURN, 0.0, _TURN)
 """Enough for axes within half a turn of each other and half apertures up to π."""
@@ -46,8 +48,3 @@ def overlap_of_three(first: Arc, second: Arc, third: Arc) -> Tensor:
         high = torch.minimum(to_second + one + second[1], to_third + other + third[1])
         total += torch.relu(torch.minimum(first[1], high) - torch.maximum(-first[1], low))
     return total
-
-
-def wrap(angle: Tensor) -> Tensor:
-    """The same angles in [-π, π)."""
-    return torch.remainder(angle + math.pi, _TURN) - math.pi

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conekg.experiments.arcs import Arc, length, overlap, overlap_of_three, wrap
+from conekg.experiments.arcs import Arc, length, overlap, overlap_of_three
 from conekg.experiments.embedded import only_structures
 from conekg.experiments.experiment import (
     Experiment,
@@ -30,7 +30,7 @@ from conekg.experiments.options import Options
 from conekg.experiments.published import published
 from conekg.experiments.table import Row, Table
 from conekg.graph.adjacency import IntArray
-from conekg.model.cone import Cone
+from conekg.model.cone import Cone, wrap
 from conekg.model.interface import QueryModel, Region
 from conekg.training.run import Run
 

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conekg.experiments.arcs import wrap
 from conekg.experiments.cardinality import SINGLE_REGION_STRUCTURES
 from conekg.experiments.embedded import (
     chosen_blocks,
@@ -39,7 +38,7 @@ from conekg.experiments.statistics import Floats, pearson, spearman
 from conekg.experiments.table import Row, Table
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.ragged import Ragged
-from conekg.model.cone import Cone, angle
+from conekg.model.cone import Cone, angle, wrap
 from conekg.sampling.query_set import QueryBlock
 from conekg.training.run import Run
 

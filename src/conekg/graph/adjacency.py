@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from conekg.graph.edge_keys import edge_keys
 from conekg.graph.head_index import HeadIndex, build_head_index
 from conekg.graph.tail_index import TailIndex, build_tail_index
 
@@ -78,7 +79,7 @@ class Adjacency:
 
 def build_adjacency(edges: IntArray, num_entities: int, num_relations: int) -> Adjacency:
     """The adjacency of `edges` [n, 3] (head, relation, tail); duplicates are merged."""
-    heads, relations, tails = _sorted_distinct(edges, num_entities, num_relations)
+    heads, relations, tails = _sorted_distinct(edges, num_entities)
     starts_pair = np.ones(len(heads), dtype=bool)
     starts_pair[1:] = (heads[1:] != heads[:-1]) | (relations[1:] != relations[:-1])
     pair_starts = np.flatnonzero(starts_pair)
@@ -99,21 +100,13 @@ def build_adjacency(edges: IntArray, num_entities: int, num_relations: int) -> A
     return Adjacency(num_entities=num_entities, num_relations=num_relations, **arrays)
 
 
-def _sorted_distinct(
-    edges: IntArray, num_entities: int, num_relations: int
-) -> tuple[IntArray, IntArray, IntArray]:
+def _sorted_distinct(edges: IntArray, num_entities: int) -> tuple[IntArray, IntArray, IntArray]:
     """Columns of the distinct edges in the order relation, head, tail."""
-    size = max(num_entities, 1)
-    # One 64-bit key an edge sorts several times faster than three columns do.
-    assert num_relations * size * size < 2**63, "the graph is too large for 64-bit edge keys"
-    key = edges[:, 1].astype(np.int64)
-    key *= size
-    key += edges[:, 0]
-    key *= size
-    key += edges[:, 2]
+    key = edge_keys(edges, num_entities)
     key.sort()
     if len(key):
         key = key[np.append(True, key[1:] != key[:-1])]
+    size = max(num_entities, 1)
     key, tails = np.divmod(key, size)
     relations, heads = np.divmod(key, size)
     return heads.astype(np.int32), relations.astype(np.int32), tails.astype(np.int32)

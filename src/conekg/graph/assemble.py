@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from conekg.errors import DataError
-from conekg.graph.adjacency import IntArray, LongArray
+from conekg.graph.adjacency import IntArray
+from conekg.graph.edge_keys import edge_keys
 from conekg.graph.knowledge_graph import (
     SPLITS,
     KnowledgeGraph,
     Split,
-    check_size,
     with_inverses,
 )
 from conekg.graph.split import HoldOut, split_triples
@@ -148,29 +148,13 @@ def _number(column: pa.DictionaryArray, names: pa.Array) -> tuple[IntArray, pa.A
 
 def _distinct(triples: IntArray) -> tuple[IntArray, int]:
     """The triples without repetitions, in the order of their first mention, and how many fell."""
-    key = _keys(triples)
+    key = edge_keys(triples, int(triples[:, [0, 2]].max(initial=0)) + 1)
     order = np.argsort(key, kind="stable")
     ordered = key[order]
     repeats = np.zeros(len(key), dtype=bool)
     repeats[order[1:]] = ordered[1:] == ordered[:-1]
     count = int(repeats.sum())
     return (triples[~repeats] if count else triples), count
-
-
-def _keys(triples: IntArray) -> LongArray:
-    """One number a triple, equal only for equal triples."""
-    return _keys_within(triples, int(triples[:, [0, 2]].max(initial=0)) + 1)
-
-
-def _keys_within(triples: IntArray, size: int) -> LongArray:
-    """The same, comparable between tables whose entity numbers are all below `size`."""
-    check_size(size, int(triples[:, 1].max(initial=0)) + 1)
-    key: LongArray = triples[:, 1].astype(np.int64)
-    key *= size
-    key += triples[:, 0]
-    key *= size
-    key += triples[:, 2]
-    return key
 
 
 def _seen_in_training(
@@ -211,7 +195,7 @@ def _refuse_overlaps(
 ) -> None:
     """A triple in two splits is an error: it would be both known and to be predicted."""
     size = len(numbering.entities)
-    keys = {split: _keys_within(triples, size) for split, triples in numbered.items()}
+    keys = {split: edge_keys(triples, size) for split, triples in numbered.items()}
     splits = list(keys)
     for index, later in enumerate(splits):
         for earlier in splits[:index]:

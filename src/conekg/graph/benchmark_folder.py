@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.csv
 
 from conekg.errors import DataError
-from conekg.graph.adjacency import IntArray, LongArray
+from conekg.graph.adjacency import IntArray
+from conekg.graph.edge_keys import edge_keys
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.label_file import read_labels
 from conekg.graph.place import check_name
@@ -99,12 +100,8 @@ def _edge_fault(path: Path, otherwise: str) -> DataError:
 
 def _check_inverses(path: Path, edges: IntArray, num_entities: int) -> None:
     """Refuse edges whose inverse, relation 2k for 2k+1 and the other way, is not there."""
-    heads, relations, tails = edges.T.astype(np.int64)
-
-    def keys(head: LongArray, relation: LongArray, tail: LongArray) -> LongArray:
-        return (relation * num_entities + head) * num_entities + tail
-
-    there, wanted = keys(heads, relations, tails), keys(tails, relations ^ 1, heads)
+    inverses = edges[:, ::-1] ^ np.array([0, 1, 0], dtype=np.int32)
+    there, wanted = edge_keys(edges, num_entities), edge_keys(inverses, num_entities)
     if np.array_equal(np.sort(there), np.sort(wanted)):  # twice as fast as looking each up
         return
     lonely = ~np.isin(wanted, there)

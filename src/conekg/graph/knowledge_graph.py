@@ -16,6 +16,7 @@ import numpy as np
 
 from conekg.errors import DataError
 from conekg.graph.adjacency import Adjacency, IntArray, build_adjacency
+from conekg.graph.edge_keys import check_size, edge_keys
 from conekg.graph.text_array import flat_bytes
 from conekg.graph.vocabulary import NameTable, Vocabulary
 
@@ -97,9 +98,7 @@ class KnowledgeGraph:
         for table in (self.vocabulary.entities, self.vocabulary.relations):
             _digest_names(digest, table)
         for split in SPLITS:
-            edges = self._edges[split].astype(np.int64)
-            size = max(1, self.num_entities)
-            key = (edges[:, 1] * size + edges[:, 0]) * size + edges[:, 2]
+            key = edge_keys(self._edges[split], self.num_entities)
             key.sort()
             digest.update(f"{split} {len(key)}\n".encode())
             digest.update(key.astype("<i8", copy=False).data)
@@ -120,15 +119,6 @@ class KnowledgeGraph:
                     f"{kind} id {low if low < 0 else high} in the {split} edges of graph "
                     f"{self.name!r}; ids go from 0 to {size - 1}"
                 )
-
-
-def check_size(num_entities: int, num_relations: int) -> None:
-    """Refuse graphs whose triples do not fit in one 64-bit number each."""
-    if num_entities >= 2**31 or num_relations * num_entities**2 >= 2**63:
-        raise DataError(
-            f"{num_entities:,} entities with {num_relations:,} relations are too many: relations "
-            f"times the square of entities must stay below {2**63:,}"
-        )
 
 
 def with_inverses(triples: IntArray) -> IntArray:

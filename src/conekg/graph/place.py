@@ -49,6 +49,16 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
         partial.unlink(missing_ok=True)
 
 
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that a reader finds the old content or the new, never a part.
+
+    The content reaches the disk before the name does; on failure nothing is left behind.
+    """
+    with written_whole(path) as file:
+        file.write(content)
+    _sync_folder(path.parent)
+
+
 def check_name(path: Path) -> None:
     """Raise DataError where a path is not UTF-8: Arrow cannot open it, nor can a header hold it."""
     try:
@@ -81,3 +91,13 @@ def check_place(path: Path) -> None:
             path=str(path),
             hint="choose another place",
         ) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename survive a power failure, where the system lets folders be opened."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

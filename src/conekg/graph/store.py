@@ -12,7 +12,6 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from conekg.errors import StoreError
 from conekg.graph.adjacency import Adjacency
+from conekg.graph.json_file import read_json, value_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.place import check_name, check_place, place_of
 from conekg.graph.vocabulary import NameIndex, NameTable, Vocabulary
@@ -161,7 +161,7 @@ def _move_into_place(draft: Path, folder: Path) -> None:
 def _read_header(folder: Path) -> dict[str, Any]:
     path = folder / HEADER
     try:
-        header = json.loads(path.read_text(encoding="utf-8"))
+        header = read_json(path)
     except FileNotFoundError:
         raise StoreError(
             f"is not a graph store: it has no {HEADER}",
@@ -170,7 +170,7 @@ def _read_header(folder: Path) -> dict[str, Any]:
         ) from None
     except OSError as error:  # no sign of damage
         raise StoreError(f"cannot be read: {error.strerror}", path=str(path)) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise StoreError(f"cannot be read: {error}", path=str(path), hint=_REBUILD) from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise StoreError(f"is not the header of a {FORMAT}", path=str(path), hint=_REBUILD)
@@ -180,28 +180,25 @@ def _read_header(folder: Path) -> dict[str, Any]:
             path=str(path),
             hint="use the conekg that wrote it, or build the graph again",
         )
-    fault = _fault(header, _HEADER_FIELDS) or _fault(header["files"], dict.fromkeys(_FILES, dict))
-    for name in _FILES:
-        fault = fault or _fault(header["files"][name], _FILE_FIELDS, f" of {name!r}")
-    if fault is not None:
-        raise StoreError(fault, path=str(path), hint=_REBUILD)
+    try:
+        _check_header(header)
+    except ValueError as error:
+        raise StoreError(str(error), path=str(path), hint=_REBUILD) from error
     return header
 
 
 _REBUILD = "the store is damaged; build the graph again with `conekg graph build`"
-_HEADER_FIELDS = {"name": str, "fingerprint": str, "files": dict}
-_FILE_FIELDS = {"bytes": int, "sha256": str}
-_SPOKEN = {str: "a string", int: "a whole number", dict: "an object"}
+_HEADER_FIELDS: dict[str, type] = {"name": str, "fingerprint": str, "files": dict}
 
 
-def _fault(found: Mapping[str, Any], fields: Mapping[str, type], owner: str = "") -> str | None:
-    """What is wrong with an object of the header that must have these fields, if anything."""
-    for key, kind in fields.items():
-        if key not in found:
-            return f"lacks {key!r}{owner}"
-        if not isinstance(found[key], kind):
-            return f"{key!r}{owner} is {found[key]!r:.60}, not {_SPOKEN[kind]}"
-    return None
+def _check_header(header: dict[str, Any]) -> None:
+    """Raise `ValueError` unless the header says all that it should."""
+    for key, kind in _HEADER_FIELDS.items():
+        value_of(header, key, kind)
+    for name in _FILES:
+        entry = value_of(header["files"], name, dict)
+        value_of(entry, "bytes", int, name)
+        value_of(entry, "sha256", str, name)
 
 
 def _check_size(path: Path, expected: int) -> None:

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from conekg.errors import UnknownNameError
 from conekg.graph.vocabulary import NameTable, Vocabulary, check_vocabulary
-from conekg.query.tokens import is_bare_name, quote
+from conekg.query.tokens import as_written, quote
 from conekg.query.tree import (
     Anchor,
     And,
@@ -56,7 +56,7 @@ def _path_writer(
     def write(node: Query, parts: tuple[_Text, ...]) -> _Text:
         match node:
             case Anchor(entity_id):
-                return _Text(_written(name_of(vocabulary.entities, entity_id, labels)), _PATH)
+                return _Text(as_written(name_of(vocabulary.entities, entity_id, labels)), _PATH)
             case Universe():
                 return _Text("*", _PATH)
             case Project(_, relation_id):
@@ -113,14 +113,10 @@ class _Text:
         return self.text if self.binding <= loosest else f"({self.text})"
 
 
-def _written(name: str) -> str:
-    return name if is_bare_name(name) else quote(name)
-
-
 def _relation(vocabulary: Vocabulary, relation_id: int, labels: bool) -> str:
-    name = _written(vocabulary.relations.name(relation_id >> 1))
+    name = as_written(vocabulary.relations.name(relation_id >> 1))
     if labels:
-        label = _written(name_of(vocabulary.relations, relation_id >> 1, labels))
+        label = as_written(name_of(vocabulary.relations, relation_id >> 1, labels))
         name = min(name, label, key=len)  # `capital` reads better in a path than "has capital"
     return f"^{name}" if relation_id & 1 else name
 

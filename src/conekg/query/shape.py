@@ -108,7 +108,10 @@ def slots_of(query: Query) -> tuple[list[int], list[int]]:
 
 
 _ANCHOR, _UNIVERSE, _PROJECT, _NOT = range(4)
-"""Signs of nodes; 2n and 2n + 1 are an intersection and a union of n operands, two at least."""
+"""Signs of nodes; 2n and 2n + 1 are an intersection and a union of n operands, two at least.
+
+Half a sign, rounded down, is how many operands its node has.
+"""
 
 
 def _walk(query: Query) -> tuple[tuple[int, ...], list[int], list[int]]:
@@ -163,6 +166,44 @@ def _shape_of_signs(signs: tuple[int, ...]) -> Shape:
             done[-len(operands) :] = [Or(operands) if sign % 2 else And(operands)]
     (template,) = done
     return Shape(template)
+
+
+_WORDS = {_ANCHOR: "e", _UNIVERSE: "*", _PROJECT: "r", _NOT: "!"}
+_SIGNS = {word: sign for sign, word in _WORDS.items()}
+
+
+def encode_shape(shape: Shape) -> str:
+    """A shape in postfix words, as files of query sets have it; `decode_shape` is the way back.
+
+    >>> encode_shape(STRUCTURES["2in"])  # an intersection of a path and a negated one
+    'e r e r ! &2'
+    """
+    signs, _, _ = _walk(shape.template)
+    return " ".join(_WORDS.get(sign) or f"{'&|'[sign % 2]}{sign // 2}" for sign in signs)
+
+
+def decode_shape(text: str) -> Shape:
+    """The shape that `encode_shape` wrote; `ValueError` where it did not write this."""
+    signs: list[int] = []
+    done = 0
+    for word in text.split():
+        sign = _sign_of(word)
+        if sign // 2 > done:
+            raise ValueError(f"{word!r} lacks operands in the shape {text!r}")
+        done += 1 - sign // 2
+        signs.append(sign)
+    if done != 1:
+        raise ValueError(f"the shape {text!r} is of {done} queries, not of one")
+    return _shape_of_signs(tuple(signs))
+
+
+def _sign_of(word: str) -> int:
+    """The sign that `encode_shape` writes as this word."""
+    if word in _SIGNS:
+        return _SIGNS[word]
+    if word[0] in "&|" and word[1:].isdigit() and int(word[1:]) >= 2:
+        return 2 * int(word[1:]) + "&|".index(word[0])
+    raise ValueError(f"unknown word {word!r} in a shape")
 
 
 def spell(query: Query) -> str:

@@ -81,6 +81,15 @@ def quote(name: str) -> str:
     return f'"{body}"'
 
 
+def as_written(name: str) -> str:
+    """The name as queries have it: between quotes where it needs them.
+
+    >>> print(as_written("Japan"), as_written("New Zealand"))
+    Japan "New Zealand"
+    """
+    return name if is_bare_name(name) else quote(name)
+
+
 def tokenize(text: str, max_length: int) -> list[Token]:
     """The tokens of a query, the last one marking its end."""
     check_text(text, max_length)

@@ -19,7 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from conekg.graph.adjacency import Adjacency, IntArray
-from conekg.query.shape import Shape
+from conekg.query.shape import Shape, shape_of
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
 from conekg.symbolic.memory import GraphArrays
 
@@ -125,7 +125,7 @@ def compile_path_grounding(shape: Shape) -> GroundingProgram:
 
 def _twins(parts: tuple[_Part, ...]) -> list[tuple[int, ...]]:
     """Every two siblings that would be the same query if their ids were equal."""
-    shapes = [_outline(part.template) for part in parts]
+    shapes = [shape_of(part.template) for part in parts]
     return [
         (
             left.first_anchor,
@@ -139,10 +139,6 @@ def _twins(parts: tuple[_Part, ...]) -> list[tuple[int, ...]]:
         for j, right in enumerate(parts)
         if i < j and shapes[i] == shapes[j]
     ]
-
-
-def _outline(query: Query) -> str:
-    return fold(query, lambda node, below: f"{type(node).__name__}({','.join(below)})")
 
 
 def _frozen(rows: list[tuple[int, ...]] | list[tuple[int, int, int, int]], width: int) -> IntArray:

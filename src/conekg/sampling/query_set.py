@@ -23,8 +23,8 @@ from conekg.graph.adjacency import IntArray, LongArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.place import check_place, written_whole
 from conekg.graph.ragged import Ragged
-from conekg.query.shape import Shape, shape_of
-from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
+from conekg.query.shape import Shape, decode_shape, encode_shape
+from conekg.query.tree import Query
 
 FORMAT_VERSION = 1
 _MAGIC = b"conekg.query_set"
@@ -358,50 +358,3 @@ def _digest(query_set: QuerySet) -> str:
         ):
             state.update(np.ascontiguousarray(array).data)
     return state.hexdigest()
-
-
-# --- shapes as text --------------------------------------------------------------------------
-
-
-def encode_shape(shape: Shape) -> str:
-    """A shape in postfix words: `e r e r ! &2` is an intersection of a path and a negated one."""
-
-    def write(node: Query, parts: tuple[str, ...]) -> str:
-        match node:
-            case Anchor():
-                word = "e"
-            case Universe():
-                word = "*"
-            case Project():
-                word = "r"
-            case Not():
-                word = "!"
-            case And(operands):
-                word = f"&{len(operands)}"
-            case Or(operands):
-                word = f"|{len(operands)}"
-        return " ".join((*parts, word))
-
-    return fold(shape.template, write)
-
-
-def decode_shape(text: str) -> Shape:
-    """The shape that `encode_shape` wrote."""
-    stack: list[Query] = []
-    for word in text.split():
-        if word == "e":
-            stack.append(Anchor(0))
-        elif word == "*":
-            stack.append(Universe())
-        elif word == "r":
-            stack.append(Project(stack.pop(), 0))
-        elif word == "!":
-            stack.append(Not(stack.pop()))
-        elif word[0] in "&|" and word[1:].isdigit() and 2 <= int(word[1:]) <= len(stack):
-            operands = tuple(stack[-int(word[1:]) :])
-            del stack[-int(word[1:]) :]
-            stack.append(And(operands) if word[0] == "&" else Or(operands))
-        else:
-            raise ValueError(f"unknown word {word!r} in the shape {text!r}")
-    (template,) = stack
-    return shape_of(template)

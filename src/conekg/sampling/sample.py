@@ -16,7 +16,7 @@ import numpy as np
 from conekg.errors import ConfigError
 from conekg.graph.adjacency import IntArray, LongArray, build_adjacency
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
-from conekg.query.shape import Shape
+from conekg.query.shape import Shape, encode_shape
 from conekg.sampling.answers import easy_and_hard
 from conekg.sampling.attempt import (
     ACCEPTED,
@@ -29,7 +29,7 @@ from conekg.sampling.attempt import (
 )
 from conekg.sampling.ground import stream_key
 from conekg.sampling.protocol import LINK, SamplingProtocol
-from conekg.sampling.query_set import QueryBlock, QuerySet, concatenate_blocks, encode_shape
+from conekg.sampling.query_set import QueryBlock, QuerySet, concatenate_blocks
 
 Progress = Callable[[Shape, int, int | None], None]
 """Called with a shape, how many of its queries are found, and how many are wanted."""

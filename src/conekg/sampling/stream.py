@@ -14,12 +14,12 @@ import numpy as np
 from conekg.errors import ConfigError
 from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import KnowledgeGraph
-from conekg.query.shape import Shape
+from conekg.query.shape import Shape, encode_shape
 from conekg.sampling.answers import easy_and_hard
 from conekg.sampling.attempt import ACCEPTED, attempts
 from conekg.sampling.ground import random_state, stream_key
 from conekg.sampling.protocol import LINK, SamplingProtocol
-from conekg.sampling.query_set import QueryBlock, concatenate_blocks, encode_shape
+from conekg.sampling.query_set import QueryBlock, concatenate_blocks
 from conekg.sampling.sample import links_of
 
 

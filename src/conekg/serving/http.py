@@ -51,9 +51,10 @@ from conekg.serving.schemas import (
     ParseResponse,
     RelationsResponse,
 )
-from conekg.serving.scoring import Scorer, num_cores
+from conekg.serving.scoring import Scorer
 from conekg.serving.service import Service
 from conekg.serving.share import Share, SharedMetrics
+from conekg.symbolic.workers import available_cores
 from conekg.version import VERSION
 
 STATIC = Path(__file__).parent / "static"
@@ -82,7 +83,7 @@ def create_app(
     own_limits = limits if share is None else share.limits(limits)
     metrics = Metrics()
     shared = None if share is None else SharedMetrics(metrics, share)
-    cores = None if share is None else share.cores(num_cores())
+    cores = None if share is None else share.cores(available_cores())
     scorer = Scorer(answerer, own_limits, metrics, cores)
     service = Service(answerer, scorer, own_limits)
     about = AboutResponse(

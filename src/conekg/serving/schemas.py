@@ -10,9 +10,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from conekg.answering.answer import Only
+from conekg.graph.knowledge_graph import Split
+from conekg.query.rewrite import UnionForm
+
 Text = Annotated[str, StringConstraints(min_length=1)]
 """Checked to be valid Unicode too, which a plain `str` is not: JSON can spell half a character."""
-GraphSplit = Literal["train", "valid", "test"]
 
 
 class Request(BaseModel):
@@ -96,14 +99,12 @@ class AskRequest(Request):
 
     query: Text = Field(examples=["France.borders"])
     top_k: int = Field(default=10, ge=1)
-    only: Literal["known", "predicted"] | None = Field(
+    only: Only | None = Field(
         default=None, description="keep only answers the graph holds, or only those it does not"
     )
     exclude: list[str] = Field(default=[], description="entities that must not be answered")
-    known_graph: GraphSplit = Field(
-        default="train", description="which nested graph counts as known"
-    )
-    union: Literal["dnf", "demorgan"] = "dnf"
+    known_graph: Split = Field(default="train", description="which nested graph counts as known")
+    union: UnionForm = "dnf"
     keep_contradicted: bool = Field(
         default=False, description="also rank entities that known facts rule out"
     )
@@ -133,7 +134,7 @@ class AskResponse(Response):
     estimated_count: float | None
     estimated_count_factor: float | None
     calibration_error: float | None
-    known_graph: GraphSplit
+    known_graph: Split
     recall: float = Field(
         description="share of true top-10 entities a search finds; below 1 only on huge graphs"
     )
@@ -146,8 +147,8 @@ class ExplainRequest(Request):
 
     query: Text
     answer: Text = Field(description="entity name; it need not be among the top answers")
-    known_graph: GraphSplit = "train"
-    union: Literal["dnf", "demorgan"] = "dnf"
+    known_graph: Split = "train"
+    union: UnionForm = "dnf"
     candidates: int = Field(default=5, ge=1, le=50, description="entities listed for each variable")
 
 
@@ -214,7 +215,7 @@ class ConesRequest(Request):
     query: Text
     answer: Text
     dimensions: int = Field(default=8, ge=1)
-    union: Literal["dnf", "demorgan"] = "dnf"
+    union: UnionForm = "dnf"
 
 
 class ConeItem(Response):
@@ -277,7 +278,7 @@ class NeighborsQuery(Parameters):
     """Whose facts to list, of which nested graph, and how many of each relation."""
 
     entity: Text
-    graph: GraphSplit = "train"
+    graph: Split = "train"
     limit: int = Field(default=10, ge=1)
 
 
@@ -294,7 +295,7 @@ class NeighborsResponse(Response):
     """The facts around an entity."""
 
     entity: EntityItem
-    known_graph: GraphSplit
+    known_graph: Split
     groups: list[NeighborGroup]
 
 

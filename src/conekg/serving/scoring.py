@@ -8,7 +8,6 @@ question waits for somebody's explanation or long text, which may take as long a
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -24,6 +23,7 @@ from conekg.serving.batcher import Batcher
 from conekg.serving.errors import RequestTimeoutError, ServerBusyError, ServerStoppingError
 from conekg.serving.limits import Limits
 from conekg.serving.metrics import Metrics
+from conekg.symbolic.workers import available_cores
 
 Value = TypeVar("Value")
 
@@ -60,7 +60,7 @@ class Scorer:
         self._answerer = answerer
         self._limits = limits
         self._explaining = 0
-        self._num_cores = cores or num_cores()
+        self._num_cores = cores or available_cores()
         self._num_threads = min(limits.scoring_threads, self._num_cores)
         self._torch_threads = torch.get_num_threads()
         self._asks: Batcher[Understood, Answer] = Batcher(
@@ -164,13 +164,6 @@ def is_quickly_read(text: str) -> bool:
     (True, False)
     """
     return len(text) <= _SHORT_TEXT and "{" not in text
-
-
-def num_cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _attempt(run: Callable[[], Value]) -> Value | Exception:

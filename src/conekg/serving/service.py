@@ -18,7 +18,7 @@ from conekg.graph.knowledge_graph import Split
 from conekg.query.parse import parse_query
 from conekg.query.render import name_of, render_formula, render_query
 from conekg.query.shape import shape_of
-from conekg.query.tokens import is_bare_name, quote
+from conekg.query.tokens import as_written
 from conekg.query.tree import Query
 from conekg.serving.limits import Limits
 from conekg.serving.schemas import (
@@ -180,7 +180,7 @@ class Service:
                 CompletionItem(
                     name=table.name(entity_id),
                     label=table.label(entity_id),
-                    text=_as_written(name_of(table, entity_id, labels=True)),
+                    text=as_written(name_of(table, entity_id, labels=True)),
                 )
                 for entity_id in ids
             ],
@@ -236,7 +236,7 @@ class Service:
                     label=labels(2 * index),
                     inverse=names(2 * index + 1),
                     inverse_label=labels(2 * index + 1),
-                    text=_as_written(names(2 * index)),
+                    text=as_written(names(2 * index)),
                 )
                 for index in range(len(self._vocabulary.relations))
             ]
@@ -246,8 +246,3 @@ class Service:
     def _check_count(name: str, value: int, limit: int) -> None:
         if value > limit:
             raise ConfigError(f"{name} is {value}; this server takes {limit} at most", key=name)
-
-
-def _as_written(name: str) -> str:
-    """A name as the query language wants it."""
-    return name if is_bare_name(name) else quote(name)

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import assert_never
 
-from conekg.answering.answer import Union
 from conekg.answering.understand import settled
 from conekg.errors import QueryError, QueryTooLargeError, UnknownNameError
 from conekg.graph.vocabulary import Vocabulary
-from conekg.query.rewrite import count_branches
+from conekg.query.rewrite import UnionForm, count_branches
 from conekg.query.shape import Shape, grounded, shape_of
 from conekg.query.tree import (
     Anchor,
@@ -152,7 +151,7 @@ def _size_of(shape: Shape) -> tuple[int, int]:
     return len(subtrees(shape.template)), depth(shape.template)
 
 
-def check_branches(query: Query, union: Union, limits: Limits) -> None:
+def check_branches(query: Query, union: UnionForm, limits: Limits) -> None:
     """Raise `QueryTooLargeError` where a query has more branches than allowed."""
     branches = 1 if union == "demorgan" else num_branches(query)
     if branches > limits.query_branches:

@@ -8,31 +8,21 @@ is the commit. Whatever happens in between, the folder still holds the older che
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import reprlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import safetensors
 import safetensors.torch
 from torch import Tensor
 
 from conekg.errors import CheckpointError
-from conekg.graph.place import written_whole
+from conekg.graph.json_file import read_object, value_of, write_object
+from conekg.graph.place import write_atomically
 
 FORMAT_VERSION = 1
 _MANIFEST = "checkpoint.json"
-_KINDS: dict[type, str] = {
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    dict: "an object",
-}
-"""What values of a JSON file are called in messages."""
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -87,7 +77,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
             "seconds": checkpoint.seconds,
             "files": {kind: asdict(file) for kind, file in files.items()},
         }
-        write_atomically(folder / _MANIFEST, json.dumps(manifest, indent=2).encode())
+        write_object(folder / _MANIFEST, manifest)
     except OSError as error:
         raise CheckpointError(
             f"cannot write the checkpoint of step {checkpoint.step} to {folder}: {error.strerror}",
@@ -137,28 +127,6 @@ def has_checkpoint(folder: Path) -> bool:
     return True
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader finds the old content or the new, never a part.
-
-    The content reaches the disk before the name does; on failure nothing is left behind.
-    """
-    with written_whole(path) as file:
-        file.write(content)
-    _sync_folder(path.parent)
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """The object that a JSON file holds; `ValueError` says what the file is instead."""
-    text = path.read_bytes()
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"it is not JSON: {error}" if text.strip() else "it is empty") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"it holds {reprlib.repr(content)}, where an object belongs")
-    return content
-
-
 def cannot_read(path: Path, error: OSError, if_gone: str | None = None) -> CheckpointError:
     """What to raise for a file that the system does not give: only of one that is gone, a remedy.
 
@@ -166,29 +134,6 @@ def cannot_read(path: Path, error: OSError, if_gone: str | None = None) -> Check
     """
     hint = if_gone if isinstance(error, FileNotFoundError) else None
     return CheckpointError(f"cannot read {path}: {error.strerror}", hint=hint)
-
-
-def value_of(content: dict[str, Any], key: str, kind: type[Value]) -> Value:
-    """What an object has under `key`; `ValueError` where that is missing or of another kind."""
-    if key not in content:
-        raise ValueError(f"it lacks {key!r}")
-    value = content[key]
-    if kind is float and type(value) is int and value.bit_length() < 1024:  # what a float holds
-        value = float(value)
-    # By type, as true and false would be whole numbers too.
-    if type(value) is not kind:
-        raise ValueError(f"{key!r} is {reprlib.repr(value)}, where {_KINDS[kind]} belongs")
-    return value
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename survive a power failure, where the system lets folders be opened."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _write_tensors(folder: Path, kind: str, step: int, tensors: dict[str, Tensor]) -> _File:
@@ -244,7 +189,7 @@ def _parsed(content: dict[str, Any]) -> _Manifest:
     """The manifest; `ValueError` where it is not one."""
     step, files = value_of(content, "step", int), value_of(content, "files", dict)
     if step < 0:
-        raise ValueError(f"'step' is {step}, where a number of steps belongs")
+        raise ValueError(f"'step' is {step}, not a number of steps")
     is_unset = content.get("best_score", "missing") is None
     return _Manifest(
         step=step,
@@ -258,7 +203,7 @@ def _parsed(content: dict[str, Any]) -> _Manifest:
 def _file(content: dict[str, Any]) -> _File:
     name = value_of(content, "name", str)
     if Path(name).name != name or "\0" in name:
-        raise ValueError(f"'name' is {reprlib.repr(name)}, where the name of a file belongs")
+        raise ValueError(f"'name' is {reprlib.repr(name)}, not the name of a file")
     return _File(name, value_of(content, "size", int), value_of(content, "sha256", str))
 
 

@@ -7,7 +7,6 @@ calibration) put their file beside these.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Mapping, MutableMapping
@@ -20,8 +19,10 @@ from weakref import WeakValueDictionary
 import torch
 
 from conekg.errors import CheckpointError, ConfigError, DataError
+from conekg.graph.json_file import read_object, value_of, write_object
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.place import as_path, check_place, place_of
+from conekg.graph.source import RUN_FILE
 from conekg.graph.store import load_graph, save_graph
 from conekg.model.catalog import build_model
 from conekg.model.interface import QueryModel
@@ -32,16 +33,12 @@ from conekg.training.checkpoint import (
     checkpoint_step,
     has_checkpoint,
     load_parameters,
-    read_object,
-    value_of,
-    write_atomically,
 )
 from conekg.training.recipe import Recipe
 from conekg.training.recipe_file import dump_recipe, parse_recipe
 from conekg.version import VERSION
 
 FORMAT_VERSION = 1
-_INFO = "run.json"
 _RECIPE = "recipe.toml"
 _INFO_KINDS: dict[str, type] = {
     "conekg": str,
@@ -173,7 +170,7 @@ class Run:
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Put a JSON file beside the others, replacing it as a whole."""
-        write_atomically(self.folder / name, json.dumps(content, indent=2).encode())
+        write_object(self.folder / name, content)
 
 
 def create_run(
@@ -206,7 +203,7 @@ def create_run(
             "seed": recipe.training.seed,
             "graph": {"name": graph.name, "fingerprint": graph.fingerprint},
         }
-        (part / _INFO).write_text(json.dumps(info, indent=2), encoding="utf-8")
+        write_object(part / RUN_FILE, info)
         part.replace(place)  # an empty folder may be replaced
     except OSError as error:
         raise CheckpointError(f"cannot create the run {folder}: {error.strerror}") from error
@@ -229,7 +226,7 @@ def check_vacant(folder: Path) -> None:
         raise CheckpointError(
             f"{folder} already exists and is not empty",
             hint="give another --out, or continue the run that is there with --resume"
-            if (folder / _INFO).exists()
+            if (folder / RUN_FILE).exists()
             else "give another --out",
         )
 
@@ -256,18 +253,18 @@ def check_weights(model: QueryModel, checkpoint: Path) -> None:
 
 def is_run(folder: Path) -> bool:
     """Whether `folder` holds a run."""
-    return (folder / _INFO).is_file()
+    return (folder / RUN_FILE).is_file()
 
 
 def _read_info(folder: Path) -> dict[str, Any]:
-    path = folder / _INFO
+    path = folder / RUN_FILE
     try:
         info = read_object(path)
         version = value_of(info, "format", int)
         if version == FORMAT_VERSION:
             _check_info(info)
     except (FileNotFoundError, NotADirectoryError) as error:
-        what = "does not exist" if not folder.exists() else f"is not a run: it has no {_INFO}"
+        what = "does not exist" if not folder.exists() else f"is not a run: it has no {RUN_FILE}"
         if folder.is_file():
             what = "is a file; a run is a folder"
         raise CheckpointError(

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conekg.errors import CheckpointError
-from conekg.training.checkpoint import cannot_read, write_atomically
+from conekg.graph.place import write_atomically
+from conekg.training.checkpoint import cannot_read
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter

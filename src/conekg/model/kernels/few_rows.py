@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from conekg.model.kernels.processor import has_feature
 from conekg.model.kernels.scoring import in_ranges
 from conekg.model.kernels.tile import (
     LINE,
@@ -54,8 +54,7 @@ fast."""
 
 def has_wide_vectors() -> bool:
     """Whether the processor that functions are compiled for has vectors of 512 bits."""
-    _, _, features = cpu_target.target_context.codegen().magic_tuple()
-    return "+avx512f" in features.split(",")
+    return has_feature("avx512f")
 
 
 def lay_out_for_few_rows(model: nn.Module) -> None:

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from conekg.model.kernels.processor import has_feature
 from conekg.model.kernels.tile import LINE_BYTES, compiled
 
 ByteArray: TypeAlias = NDArray[np.uint8]
@@ -35,8 +35,7 @@ _DIMENSIONS = 256
 
 def has_wide_lookup() -> bool:
     """Whether the processor that functions are compiled for looks up 64 bytes at once."""
-    _, _, features = cpu_target.target_context.codegen().magic_tuple()
-    return "+avx512vbmi" in features.split(",")
+    return has_feature("avx512vbmi")
 
 
 def place_of(entity: int) -> tuple[int, int]:

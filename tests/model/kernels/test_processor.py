@@ -1,0 +1,27 @@
+"""What the processor can do, compared with what the system and the compiler say of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from numba.core.registry import cpu_target
+
+from conekg.model.kernels.processor import has_feature
+
+CPUINFO = Path("/proc/cpuinfo")
+
+
+@pytest.mark.skipif(not CPUINFO.is_file(), reason="the system does not say")
+@pytest.mark.parametrize("name", ["avx2", "avx512f", "avx512vbmi"])
+def test_what_is_found_is_there(name: str) -> None:
+    """The reverse need not hold: NUMBA_CPU_FEATURES can leave out what there is."""
+    assert name in CPUINFO.read_text().split() or not has_feature(name)
+
+
+def test_every_feature_counts_that_the_compiler_lists_with_a_plus() -> None:
+    _, _, features = cpu_target.target_context.codegen().magic_tuple()
+    for word in filter(None, features.split(",")):
+        assert has_feature(word[1:]) == word.startswith("+")
+    assert not has_feature("")
+    assert not has_feature("no such feature")
