@@ -19,7 +19,7 @@ import small_models
 import strategies
 from conekg.answering.answer import Answer, Only, Question
 from conekg.answering.calibration import (
-    FILE_NAME,
+    FILE_NAMES,
     Calibration,
     CountCurve,
     ScoreCurve,
@@ -486,7 +486,9 @@ def test_asking_a_run(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
 
 def test_a_calibration_is_of_one_checkpoint(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
     run = open_run(untrained_run(tmp_path / "run", film_graph))
-    save_calibration(replace(CALIBRATION, weights=run.weights_name()), run.folder / FILE_NAME)
+    save_calibration(
+        replace(CALIBRATION, weights=run.weights_name()), run.folder / FILE_NAMES["best"]
+    )
     assert Answerer.open(run.folder).calibration is not None
     changed = run.load_model()
     with torch.no_grad():
@@ -497,10 +499,15 @@ def test_a_calibration_is_of_one_checkpoint(tmp_path: Path, film_graph: Knowledg
     save_checkpoint(run.checkpoint_folder("last"), other)
     assert Answerer.open(run.folder).calibration is not None
     assert Answerer.open(run.folder, which="last").calibration is None
+    own = replace(CALIBRATION, weights=run.weights_name("last"))
+    save_calibration(own, run.folder / FILE_NAMES["last"])
+    assert Answerer.open(run.folder, which="last").calibration == own
+    assert Answerer.open(run.folder).calibration is not None, "each checkpoint keeps its own"
+    (run.folder / FILE_NAMES["last"]).unlink()
     # What older versions fitted does not say for which weights; it was for the best.
-    save_calibration(CALIBRATION, run.folder / FILE_NAME)
+    save_calibration(CALIBRATION, run.folder / FILE_NAMES["best"])
     assert Answerer.open(run.folder).calibration is not None
     assert Answerer.open(run.folder, which="last").calibration is None
     save_checkpoint(run.checkpoint_folder("best"), other)
-    save_calibration(replace(CALIBRATION, weights="older"), run.folder / FILE_NAME)
+    save_calibration(replace(CALIBRATION, weights="older"), run.folder / FILE_NAMES["best"])
     assert Answerer.open(run.folder).calibration is None

@@ -200,10 +200,18 @@ def test_entities_are_named_or_numbered(film_graph: KnowledgeGraph) -> None:
         explain(answerer, "a1.won_by.directed_by", candidates=0)
     with pytest.raises(ConfigError, match="candidates is '3'; it must be a whole number"):
         explain(answerer, "a1.won_by", candidates="3")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="entities is 3; it must be a list"):
+        explain(answerer, "a1.won_by", entities=3)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="entities is 'Alien'; it must be a list"):
         explain(answerer, "a1.won_by", entities="Alien")
     with pytest.raises(ConfigError, match="exclude is 'Alien'"):
         answerer.ask("a1.won_by", exclude="Alien")
+
+
+@pytest.mark.parametrize("branches", [0, 1.5, True])
+def test_an_answerer_needs_a_branch_at_least(film_graph: KnowledgeGraph, branches: int) -> None:
+    with pytest.raises(ConfigError, match="max_branches is"):
+        make(film_graph, branches)
 
 
 def test_queries_of_more_branches_than_usual(film_graph: KnowledgeGraph) -> None:

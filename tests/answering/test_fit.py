@@ -285,6 +285,29 @@ def test_a_place_that_is_no_path_is_told():
         fit(tiny_graph(), None, device=CPU)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("device", "gpu", "unknown device 'gpu'"),
+        ("max_minutes", "1", "a number of minutes is needed"),
+        ("config", "x.toml", "config is 'x.toml'; it must be a Mapping"),
+        ("protocol", "small", "protocol is 'small'; it must be a SamplingProtocol"),
+        ("events", "x", "events is 'x'; it must be a FitEvents"),
+        ("model", 3, "model is 3; it must be a str"),
+        ("settings", "training.steps=5", r"must be a list, as \['training\.steps=5'\]"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused_before_any_work(tmp_path, key, value, told):
+    with pytest.raises(ConfigError, match=told):
+        fit("geography", tmp_path / "run", **{key: value})
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_device_can_be_named(tmp_path):
+    result = fit(tiny_graph(), tmp_path / "run", settings=SETTINGS, protocol=FEW, device="cpu")
+    assert result.outcome.finished
+
+
 def test_a_bad_setting_fails_before_any_work(tmp_path):
     with pytest.raises(ConfigError, match="unknown key"):
         fit(tiny_graph(), tmp_path / "run", settings=["training.stpes=3"], device=CPU)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conekg.errors import DataError
+from conekg.errors import ConfigError, DataError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, with_inverses
 from conekg.graph.vocabulary import NameTable, Vocabulary
 
@@ -50,6 +50,12 @@ def test_nested_graphs_hold_the_splits_before_them(
 def test_triples_are_the_forward_edges(train: list[tuple[int, int, int]]) -> None:
     forward = [(h, r >> 1, t) for h, r, t in make(train).triples("train").tolist()]
     assert forward == train
+
+
+@pytest.mark.parametrize("of", ["adjacency", "edges", "triples"])
+def test_a_split_that_is_none_is_told(film_graph: KnowledgeGraph, of: str) -> None:
+    with pytest.raises(ConfigError, match="'all' is no split; there are train, valid, test"):
+        getattr(film_graph, of)("all")
 
 
 def test_edges_cannot_be_changed() -> None:

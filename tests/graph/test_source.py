@@ -93,6 +93,11 @@ def test_what_is_no_source_is_told(source: Any, told: str) -> None:
         open_graph(source)
 
 
+def test_options_of_another_kind_are_told() -> None:
+    with pytest.raises(ConfigError, match="options is 'x'; it must be ReadOptions"):
+        open_graph("geography", "x")  # type: ignore[arg-type]
+
+
 def test_a_graph_need_not_be_opened(film_graph: KnowledgeGraph) -> None:
     with pytest.raises(ConfigError, match=r"is of type KnowledgeGraph; .* it is a graph already"):
         open_graph(film_graph)  # type: ignore[arg-type]

@@ -21,9 +21,11 @@ from conekg.sampling.protocol import PRESETS
 from conekg.sampling.sample import sample_query_set
 from conekg.training import loop
 from conekg.training.checkpoint import load_checkpoint, save_checkpoint
-from conekg.training.loop import LossWatch, pick_device, train
+from conekg.training.loop import pick_device, train
+from conekg.training.loss_watch import LossWatch
 from conekg.training.recipe import Pool
 from conekg.training.run import create_run
+from conekg.training.run_lock import held_for_training
 from conekg.training.tracking import read_metrics
 from conekg.training.updater import EagerUpdater
 from tiny import tiny_recipe, tiny_run
@@ -316,29 +318,6 @@ def test_a_checkpoint_of_weights_that_are_not_finite_is_not_continued(tmp_path):
     assert str(folder) in error.value.message
 
 
-def test_a_collapsed_loss_is_told_from_a_bad_moment_and_from_a_slow_start():
-    slow = LossWatch(0.69)
-    for step in range(20):
-        slow.check({"path": 0.9}, step, 0.1)
-        slow.check({"path": 0.93 * 0.69}, step, 0.1)
-        slow.check({"path": 0.9}, step, 0.1)
-    barely = LossWatch(0.69)
-    barely.check({"path": 0.88 * 0.69}, 0, 0.1)
-    for step in range(4):
-        barely.check({"path": 0.995 * 0.69}, step, 0.1)
-    with pytest.raises(TrainingDivergedError, match="collapsed"):
-        barely.check({"path": 0.995 * 0.69}, 4, 0.1)
-    watch = LossWatch(0.69)
-    watch.check({"path": 0.3}, 0, 0.1)
-    for step in range(4):
-        watch.check({"path": 0.7}, step, 0.1)
-    watch.check({"path": 0.3}, 5, 0.1)
-    for step in range(4):
-        watch.check({"path": 0.7, "other": 0.69}, step, 0.1)
-    with pytest.raises(TrainingDivergedError, match="collapsed"):
-        watch.check({"path": 0.7, "other": 0.69}, 4, 0.1)
-
-
 def train_with_losses(run, losses, monkeypatch, **options):
     """Train a run whose reports are the given losses, one after the other."""
     real, reports = loop.make_updater, iter(losses)
@@ -354,6 +333,7 @@ def train_with_losses(run, losses, monkeypatch, **options):
 
 
 def test_a_resumed_run_remembers_that_it_had_learnt_and_how_long_it_has_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(LossWatch, "span", 1)
     run = tiny_run(tmp_path / "run", steps=9, log_every=1, checkpoint_every=1)
     for losses in ([0.3], [0.3], [0.7], [0.7], [0.7], [0.7]):  # stopped after each step
         assert not train_with_losses(run, losses, monkeypatch, max_minutes=0).finished
@@ -362,6 +342,23 @@ def test_a_resumed_run_remembers_that_it_had_learnt_and_how_long_it_has_not(tmp_
     slow = tiny_run(tmp_path / "slow", steps=9, log_every=1, checkpoint_every=1)
     assert not train_with_losses(slow, [0.7], monkeypatch, max_minutes=0).finished
     assert train_with_losses(slow, [0.7] * 8, monkeypatch).finished
+
+
+def test_a_run_is_trained_by_one_process_at_a_time(tmp_path):
+    run = tiny_run(tmp_path / "run", steps=4)
+    with (
+        held_for_training(run.folder),
+        pytest.raises(CheckpointError, match="is being trained by another process"),
+    ):
+        train(run, device=CPU)
+    assert train(run, device=CPU).finished, "what is no longer held is free"
+
+
+@pytest.mark.parametrize("minutes", [-1, float("nan"), "1", True])
+def test_what_is_no_number_of_minutes_is_refused(tmp_path, minutes):
+    run = tiny_run(tmp_path / "run", steps=4)
+    with pytest.raises(ConfigError, match="a number of minutes is needed"):
+        train(run, device=CPU, max_minutes=minutes)
 
 
 @pytest.mark.parametrize(

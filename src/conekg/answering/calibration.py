@@ -25,7 +25,8 @@ from conekg.query.rewrite import UnionForm
 from conekg.query.shape import Shape, outline, shape_of
 from conekg.training.run import Run, Which
 
-FILE_NAME = "calibration.json"
+FILE_NAMES: dict[Which, str] = {"best": "calibration.json", "last": "calibration-last.json"}
+"""What the calibration of a checkpoint is called in the folder of its run."""
 FORMAT_VERSION = 2
 
 
@@ -152,12 +153,14 @@ def calibration_of(run: Run, which: Which = "best") -> Calibration | None:
 
     What does not say which weights it is of was fitted at the end of `fit`, for the best.
     """
-    path = run.folder / FILE_NAME
-    if not path.exists():
-        return None
-    calibration = load_calibration(path)
     wanted = run.weights_name(which)
-    return calibration if (calibration.weights or run.weights_name("best")) == wanted else None
+    for name in sorted(FILE_NAMES.values(), key=lambda name: name != FILE_NAMES[which]):
+        path = run.folder / name
+        if path.exists():  # the last weights may be the best as well
+            calibration = load_calibration(path)
+            if (calibration.weights or run.weights_name("best")) == wanted:
+                return calibration
+    return None
 
 
 def _as_second_format(content: dict[str, Any]) -> dict[str, Any]:

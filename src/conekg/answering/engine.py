@@ -51,6 +51,11 @@ class Answerer:
         *,
         max_branches: int = DEFAULT_BRANCH_CAP,
     ) -> None:
+        if not is_whole(max_branches) or max_branches < 1:
+            raise ConfigError(
+                f"max_branches is {max_branches!r}; it must be a whole number, 1 or more",
+                key="max_branches",
+            )
         self.graph = graph
         self.model = deepcopy(model).eval()
         self.calibration = calibration

@@ -68,7 +68,7 @@ def explain(
             f"candidates is {candidates!r}; it must be a whole number, 1 or more", key="candidates"
         )
     # A text is a sequence of names too, of one letter each.
-    if isinstance(entities, str):
+    if isinstance(entities, str) or not isinstance(entities, Sequence | None):
         raise ConfigError(
             f"entities is {entities!r}; it must be a list of names and ids", key="entities"
         )

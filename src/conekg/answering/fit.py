@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from conekg.answering.calibrate import fit_calibration
-from conekg.answering.calibration import FILE_NAME, Calibration, save_calibration
+from conekg.answering.calibration import FILE_NAMES, Calibration, save_calibration
 from conekg.errors import ConfigError, QueryError
 from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.frequency import FrequencyScorer
@@ -30,7 +30,7 @@ from conekg.sampling.protocol import PRESETS, SamplingProtocol
 from conekg.sampling.query_set import QuerySet
 from conekg.sampling.sample import sample_query_set
 from conekg.training.batches import usable_shapes
-from conekg.training.loop import Outcome, Progress, pick_device, train
+from conekg.training.loop import Outcome, Progress, check_max_minutes, pick_device, train
 from conekg.training.recipe import Recipe
 from conekg.training.recipe_file import change_recipe
 from conekg.training.recipes import data_set_of, find_recipe
@@ -120,7 +120,7 @@ def fit(
     config: Mapping[str, Any] | None = None,
     settings: Sequence[str] = (),
     protocol: SamplingProtocol | None = None,
-    device: torch.device | None = None,
+    device: torch.device | str | None = None,
     max_minutes: float | None = None,
     resume: bool = False,
     events: FitEvents | None = None,
@@ -132,9 +132,22 @@ def fit(
     `resume`, a run that is already in `out` is continued as it was started: its own graph is
     taken, and another model, recipe or sampling protocol is refused.
     """
+    for key, value, kind in (
+        ("model", model, str),
+        ("recipe", recipe, str),
+        ("config", config, Mapping),
+        ("protocol", protocol, SamplingProtocol),
+        ("events", events, FitEvents),
+    ):
+        _check_kind(key, value, kind)
+    if isinstance(settings, str):
+        raise ConfigError(
+            f"settings is {settings!r}; it must be a list, as [{settings!r}]", key="settings"
+        )
+    check_max_minutes(max_minutes)
     events = events or FitEvents()
     folder = as_path(out, "out")
-    device = device or pick_device()
+    device = device if isinstance(device, torch.device) else pick_device(device or "auto")
     if resume and is_run(folder):
         run = open_run(folder)
         _refuse_another_recipe(run, model, recipe, config or {}, settings)
@@ -162,6 +175,12 @@ def fit(
         events.chose("to give answers no probabilities", error.message)
         calibration = None
     return FitResult(run, outcome, report, baseline, calibration)
+
+
+def _check_kind(key: str, value: object, kind: type) -> None:
+    """Refuse an argument of another kind before the work, which would end in a traceback."""
+    if value is not None and not isinstance(value, kind):
+        raise ConfigError(f"{key} is {value!r}; it must be a {kind.__name__}, or left out", key=key)
 
 
 def read_graph(source: str | Path, events: FitEvents) -> KnowledgeGraph:
@@ -442,5 +461,5 @@ def calibrate_run(
     calibration = replace(
         fit_calibration(model, run.graph, run.queries("valid")), weights=run.weights_name(which)
     )
-    save_calibration(calibration, run.folder / FILE_NAME)
+    save_calibration(calibration, run.folder / FILE_NAMES[which])
     return calibration

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -76,6 +77,9 @@ def ask(
     as_csv: Annotated[
         bool, typer.Option("--csv", help="CSV in UTF-8: a header, then one row an answer.")
     ] = False,
+    checkpoint: Annotated[
+        Literal["best", "last"], typer.Option("--checkpoint", help="Which checkpoint answers.")
+    ] = "best",
     device: Annotated[str, typer.Option("--device", help="cpu, cuda, or auto.")] = "auto",
 ) -> None:
     """Ask a trained run: ranked answers, known or predicted, with probabilities.
@@ -93,9 +97,10 @@ def ask(
     lines = [(1, question or "")] if file is None else list(_read_lines(file))
     if not lines:
         raise DataError("holds no question", path=str(file), hint="write one a line")
-    answerer = Answerer.open(run, device=device)
+    answerer = Answerer.open(run, which=checkpoint, device=device)
     settings = Question("", top_k, only, tuple(exclude or ()), known, union, keep_contradicted)
-    session = _Session(run, answerer, settings, explain, form, file)
+    no_odds = partial(why_no_probabilities, run, checkpoint)
+    session = _Session(no_odds, answerer, settings, explain, form, file)
     for start in range(0, len(lines), _BATCH):
         session.answer(lines[start : start + _BATCH])
     if session.failures:
@@ -124,14 +129,14 @@ class _Session:
 
     def __init__(
         self,
-        run: Path,
+        no_odds: Callable[[], str],
         answerer: Answerer,
         settings: Question,
         explain: bool,
         form: Form,
         file: Path | None,
     ) -> None:
-        self._run = run
+        self._no_odds = no_odds
         self._answerer = answerer
         self._settings = settings
         self._explain = explain
@@ -187,7 +192,7 @@ class _Session:
             vocabulary = self._answerer.graph.vocabulary
             asked = render_query(item.query, vocabulary, labels=True)
             _print_answer(answer, asked, vocabulary.entities.title)
-            print_text(_summary(answer, self._run))
+            print_text(_summary(answer, self._no_odds))
             for note in wrong_way_notes(item.query, self._answerer.graph, answer.known_graph):
                 say(note)
             if explanation is not None:
@@ -260,7 +265,7 @@ def _within(factor: float) -> str:
     return f"within {factor:.1f}x" if factor >= 1.05 else "within 5%"
 
 
-def _summary(answer: Answer, run: Path) -> str:
+def _summary(answer: Answer, no_odds: Callable[[], str]) -> str:
     parts = [f"{answer.num_known:,} known from {_KNOWN_FACTS[answer.known_graph]}"]
     if answer.num_contradicted:
         parts.append(f"{answer.num_contradicted:,} ruled out by them")
@@ -273,7 +278,7 @@ def _summary(answer: Answer, run: Path) -> str:
     if answer.calibration_error is not None:
         parts.append(f"probabilities off by {100 * answer.calibration_error:.1f} points on average")
     else:
-        parts.append(why_no_probabilities(run))
+        parts.append(no_odds())
     if answer.recall < 1:
         parts.append(f"approximate search, recall {answer.recall:.3f}")
     parts.append(f"{1000 * answer.seconds:.0f} ms")

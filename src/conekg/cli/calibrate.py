@@ -25,7 +25,7 @@ def calibrate(
     """Fit a run's probabilities and numbers of answers on its validation queries.
 
     `conekg fit` has done so already; a run of `conekg train` answers without probabilities
-    until it is calibrated. What was fitted for one checkpoint is not used for another.
+    until it is calibrated. Each checkpoint keeps what was fitted for it.
     """
     from conekg.answering.fit import calibrate_run
     from conekg.training.run import open_run

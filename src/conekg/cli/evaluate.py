@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from conekg.cli.console import JsonOption, print_json, print_text, print_whole, progress
-from conekg.cli.output_file import check_file, write_file
+from conekg.cli.output_file import check_files, write_file
 from conekg.errors import ConfigError
 from conekg.version import VERSION
 
@@ -65,7 +65,7 @@ def evaluate(
     from conekg.training.loop import pick_device
     from conekg.training.run import open_run
 
-    check_file(markdown)
+    check_files([markdown], [] if queries is None else [queries])
     opened = open_run(run)
     if queries is not None:
         query_set = open_queries(queries, split, opened.graph, recompute=recompute)

@@ -2,40 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from conekg.cli.console import say
 from conekg.errors import ConfigError
-from conekg.graph.place import place_of
+from conekg.graph.place import place_of, written_whole
 from conekg.graph.source import RUN_FILE
 
+_RUN_FOLDERS = ("graph", "queries", "checkpoints")
+_RUN_FILES = (RUN_FILE, "recipe.toml", "metrics.jsonl", "calibration.json", "calibration-last.json")
 
-def check_file(path: Path | None) -> None:
-    """Refuse a file that cannot be written, before minutes are spent on what goes into it."""
-    if path is None:
-        return
+
+def check_files(paths: Sequence[Path | None], sources: Sequence[str | Path] = ()) -> None:
+    """Refuse files that cannot be written, before minutes are spent on what goes into them.
+
+    Nor may two results go to one file, or one to a file of `sources`, which the command reads,
+    or to a file that a run consists of.
+    """
+    given = [path for path in paths if path is not None]
+    read = {place_of(Path(source)): source for source in sources}
+    for number, path in enumerate(given):
+        place = place_of(path)
+        if place in read:
+            raise ConfigError(f"cannot write {path}: it is what is read; choose another place")
+        if place in map(place_of, given[:number]):
+            raise ConfigError(f"cannot write {path}: another result goes there; choose two files")
+        refuse_part_of_run(path)
+        _check_writable(path)
+
+
+def _check_writable(path: Path) -> None:
     if not path.parent.is_dir():
         raise ConfigError(f"cannot write {path}: there is no folder {path.parent}")
     if path.is_dir():
         raise ConfigError(f"cannot write {path}: it is a folder")
+    is_new = not path.exists()
+    if not is_new and not path.is_file():
+        return  # a pipe, which waits for its reader when it is opened
+    try:
+        with path.open("ab"):  # tried, as permission bits do not tell of every file system
+            pass
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from error
 
 
 def refuse_part_of_run(path: Path) -> None:
-    """Refuse to write over the graph or the queries of a run, which belong to its model."""
+    """Refuse to write over what a run consists of; other files may lie in its folder."""
     place = place_of(path)
-    for part in (place, place.parent):
-        if part.name in ("graph", "queries") and (part.parent / RUN_FILE).is_file():
-            raise ConfigError(
-                f"cannot write {path}: it is a part of the run {part.parent}, which keeps the "
-                "graph and the queries it was started with; choose another place",
-                key="out",
-            )
+    if place.name in _RUN_FILES and (place.parent / RUN_FILE).is_file():
+        raise _part_of_run(path, place.parent)
+    for part in (place, *place.parents):
+        if part.name in _RUN_FOLDERS and (part.parent / RUN_FILE).is_file():
+            raise _part_of_run(path, part.parent)
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write a result and say so."""
+def _part_of_run(path: Path, run: Path) -> ConfigError:
+    return ConfigError(
+        f"cannot write {path}: it is a part of the run {run}, which keeps the graph, the queries "
+        "and the model it was made with; choose another place",
+        key="out",
+    )
+
+
+def write_file(path: Path, text: str, done: str = "wrote") -> None:
+    """Write a result, whole or not at all, and say so."""
     try:
-        path.write_text(text, encoding="utf-8")
+        if path.exists() and not path.is_file():  # a pipe or a terminal has no whole
+            path.write_text(text, encoding="utf-8")
+        else:
+            with written_whole(path) as file:
+                file.write(text.encode())
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from error
-    say(f"wrote {path}")
+    say(f"{done} {path}")

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from conekg.cli.console import JsonOption, print_json, print_text, say
+from conekg.cli.console import JsonOption, print_json, print_text
+from conekg.cli.output_file import check_files, write_file
 from conekg.cli.told_graph import open_told
-from conekg.errors import ConfigError, QueryError, QueryTooLargeError
+from conekg.errors import QueryError, QueryTooLargeError
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.parse import parse_query
 from conekg.query.picture import draw_svg, draw_tree
@@ -48,11 +49,12 @@ def explain_query(
     as_json: JsonOption = False,
 ) -> None:
     """Show how a question is understood: its tree, other notations, normal form and plan."""
+    check_files([svg], [graph])
     vocabulary = open_told(graph).vocabulary
     tree = parse_query(query, vocabulary)
     explained = explain(tree, vocabulary, cap)
     if svg is not None:
-        _write(svg, draw_svg(tree, vocabulary))
+        write_file(svg, draw_svg(tree, vocabulary), "drew")
     if as_json:
         print_json(explained)
         return
@@ -101,11 +103,3 @@ def _within_cap(compute: Callable[[], Any]) -> Any:
         return compute()
     except QueryTooLargeError as error:
         return f"({error.message})"
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {str(path)!r}: {error.strerror}", key="svg") from error
-    say(f"drew {path}")

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from conekg.cli.console import print_fitting, progress, say
-from conekg.cli.output_file import check_file, write_file
+from conekg.cli.output_file import check_files, write_file
 from conekg.cli.paper_tables import print_tables
 from conekg.errors import ConfigError
 from conekg.version import VERSION
@@ -100,8 +100,7 @@ def reproduce(
     }
     given = {key: value for key, value in given.items() if value is not None}
     _refuse_without_effect(experiment, given)
-    for file in (json_file, markdown, picture):
-        check_file(file)
+    check_files([json_file, markdown, picture], [] if queries is None else [queries])
     if picture is not None:
         check_picture(picture)
     opened = [open_run(folder) for folder in runs or []]

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from conekg.errors import DataError
+from conekg.errors import ConfigError, DataError
 from conekg.graph.adjacency import Adjacency, IntArray, build_adjacency
 from conekg.graph.edge_keys import check_size, edge_keys
 from conekg.graph.text_array import flat_bytes
@@ -22,6 +22,11 @@ from conekg.graph.vocabulary import NameTable, Vocabulary
 
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
+
+
+def _check_split(split: str) -> None:
+    if split not in SPLITS:
+        raise ConfigError(f"{split!r} is no split; there are {', '.join(SPLITS)}", key="split")
 
 
 class KnowledgeGraph:
@@ -70,16 +75,18 @@ class KnowledgeGraph:
 
     def edges(self, split: Split) -> IntArray:
         """[n, 3] the edges (head, relation, tail) that belong to this split alone; read-only."""
+        _check_split(split)
         return self._edges[split]
 
     def triples(self, split: Split) -> IntArray:
         """[n, 3] the edges of this split that walk forward, as they were told."""
-        edges = self._edges[split]
+        edges = self.edges(split)
         forward: IntArray = edges[(edges[:, 1] & 1) == 0]
         return forward
 
     def adjacency(self, split: Split) -> Adjacency:
         """The nested graph of a split: its own edges and those of the splits before it."""
+        _check_split(split)
         if split not in self._adjacency:
             parts = [self._edges[part] for part in SPLITS[: SPLITS.index(split) + 1]]
             self._adjacency[split] = build_adjacency(

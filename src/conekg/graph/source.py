@@ -83,6 +83,10 @@ def read_source(
     progress: Progress | None = None,
 ) -> Assembled:
     """The same as `open_graph`, with notes on what was merged or left out."""
+    if not isinstance(options, ReadOptions | None):
+        raise ConfigError(
+            f"options is {options!r}; it must be ReadOptions, or left out", key="options"
+        )
     options = options or ReadOptions()
     _check_kind(source)
     if benchmark_folder is not None and source not in BENCHMARKS:

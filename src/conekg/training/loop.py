@@ -27,7 +27,9 @@ from conekg.training.checkpoint import (
 )
 from conekg.training.interrupt import StopRequest
 from conekg.training.loss import UNINFORMED_LOSS
+from conekg.training.loss_watch import LossWatch
 from conekg.training.run import Run, check_weights
+from conekg.training.run_lock import held_for_training
 from conekg.training.schedule import forgets_moments_at, learning_rate_at
 from conekg.training.tracking import Tracker, read_metrics
 from conekg.training.updater import Updater, make_updater
@@ -64,6 +66,15 @@ class Outcome:
     best_score: float | None
 
 
+def check_max_minutes(value: float | None) -> None:
+    """Refuse what is no number of minutes, before any work is done for it."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (is_number and value >= 0):  # refuses NaN as well
+        raise ConfigError(
+            f"max_minutes = {value!r}: a number of minutes is needed, 0 or more", key="max_minutes"
+        )
+
+
 @contextmanager
 def _lack_of_memory_told() -> Iterator[None]:
     """Say what takes the memory that there was too little of."""
@@ -95,13 +106,20 @@ def train(
     Checkpoints, metrics and the best model go to the run's folder. Ctrl-C and `max_minutes`
     end it early, saved and ready to be resumed.
     """
-    if max_minutes is not None and not max_minutes >= 0:  # refuses NaN as well
-        raise ConfigError(
-            f"max_minutes = {max_minutes}: a number of minutes is needed, 0 or more",
-            key="max_minutes",
-        )
-    recipe = run.recipe.training
+    check_max_minutes(max_minutes)
     device = device or pick_device()
+    with held_for_training(run.folder):
+        return _train(run, device, validate, max_minutes, report)
+
+
+def _train(
+    run: Run,
+    device: torch.device,
+    validate: Validate | None,
+    max_minutes: float | None,
+    report: Callable[[Progress], None],
+) -> Outcome:
+    recipe = run.recipe.training
     data = load_training_data(run.graph, run.queries("train"), recipe, device)
     model = run.new_model().to(device)
     updater = make_updater(model, data, recipe, device)
@@ -179,51 +197,6 @@ def pick_device(name: str = "auto") -> torch.device:
     return device
 
 
-class LossWatch:
-    """Stops a run whose loss says that nothing is being learnt any more."""
-
-    patience = 5
-    """Reports in a row that must look collapsed; one bad batch is no reason to stop."""
-
-    def __init__(self, uninformed_loss: float | None) -> None:
-        """`uninformed_loss` is what a model that knows nothing pays; None: not known."""
-        self._uninformed_loss = uninformed_loss
-        self._has_learnt = False
-        self._collapsed = 0
-
-    def check(self, losses: Mapping[str, float], step: int, learning_rate: float) -> None:
-        """Raise TrainingDivergedError when the loss is not finite or has collapsed."""
-        advice = (
-            f"lower the learning rate, now {learning_rate:g} (--set training.learning_rate=...), "
-            "or raise the margin (--set model.gamma=...)"
-        )
-        for pool, loss in losses.items():
-            if not math.isfinite(loss):
-                raise TrainingDivergedError(
-                    f"the loss of pool {pool!r} is {loss} at step {step}",
-                    hint=f"{advice}; the last checkpoint is from before this",
-                )
-        self.see(losses)
-        if self._uninformed_loss is not None and losses and self._collapsed >= self.patience:
-            mean = sum(losses.values()) / len(losses)
-            raise TrainingDivergedError(
-                f"the loss has collapsed: {mean:.4f} at step {step}, after it had been lower; "
-                f"log 2 = {self._uninformed_loss:.4f} is what a model pays that tells no answer "
-                "from any other entity",
-                hint=f"{advice}; the last checkpoint may be of the collapsed model, the best by "
-                "validation is not",
-            )
-
-    def see(self, losses: Mapping[str, float]) -> None:
-        """Count a report without judging it, such as one of before a run was resumed."""
-        if self._uninformed_loss is None or not losses:
-            return
-        mean = sum(losses.values()) / len(losses)
-        self._has_learnt |= mean < 0.9 * self._uninformed_loss
-        is_collapsed = self._has_learnt and mean > 0.99 * self._uninformed_loss
-        self._collapsed = self._collapsed + 1 if is_collapsed else 0
-
-
 def _check_weights(model: QueryModel, step: int) -> None:
     """Raise TrainingDivergedError where weights are not all finite numbers.
 
@@ -243,7 +216,8 @@ def _show_logged_losses(watch: LossWatch, run: Run, until: int) -> None:
     for line in read_metrics(run.folder):
         if line["kind"] == "train" and int(line["step"]) <= until:
             watch.see(
-                {pool: float(line[pool]) for pool in run.recipe.training.cycle if pool in line}
+                {pool: float(line[pool]) for pool in run.recipe.training.cycle if pool in line},
+                int(line["step"]),
             )
 
 

@@ -1,0 +1,69 @@
+"""The loss watch: stops a run whose loss says that nothing is being learnt any more.
+
+It looks at means over stretches of steps, so that what it finds does not depend on how often
+a run reports its loss.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from conekg.errors import TrainingDivergedError
+
+
+class LossWatch:
+    """Sees the losses that a run reports, in the order of its steps."""
+
+    span = 50
+    """Steps whose losses are averaged before they are judged; single batches tell little."""
+    patience = 5
+    """Such means in a row that must look collapsed; one bad moment is no reason to stop."""
+
+    def __init__(self, uninformed_loss: float | None) -> None:
+        """`uninformed_loss` is what a model that knows nothing pays; None: not known."""
+        self._uninformed_loss = uninformed_loss
+        self._has_learnt = False
+        self._collapsed = 0
+        self._last_step = 0
+        self._total = 0.0
+        self._steps = 0
+
+    def check(self, losses: Mapping[str, float], step: int, learning_rate: float) -> None:
+        """Raise TrainingDivergedError when the loss is not finite or has collapsed."""
+        advice = (
+            f"lower the learning rate, now {learning_rate:g} (--set training.learning_rate=...), "
+            "or raise the margin (--set model.gamma=...)"
+        )
+        for pool, loss in losses.items():
+            if not math.isfinite(loss):
+                raise TrainingDivergedError(
+                    f"the loss of pool {pool!r} is {loss} at step {step}",
+                    hint=f"{advice}; the last checkpoint is from before this",
+                )
+        self.see(losses, step)
+        if self._uninformed_loss is not None and losses and self._collapsed >= self.patience:
+            mean = sum(losses.values()) / len(losses)
+            raise TrainingDivergedError(
+                f"the loss has collapsed: {mean:.4f} at step {step}, after it had been lower; "
+                f"log 2 = {self._uninformed_loss:.4f} is what a model pays that tells no answer "
+                "from any other entity",
+                hint=f"{advice}; the last checkpoint may be of the collapsed model, the best by "
+                "validation, if there is one, is not",
+            )
+
+    def see(self, losses: Mapping[str, float], step: int) -> None:
+        """Count a report without judging it, such as one of before a run was resumed."""
+        if self._uninformed_loss is None or not losses:
+            return
+        steps = step - self._last_step
+        self._last_step = step
+        self._total += steps * sum(losses.values()) / len(losses)
+        self._steps += steps
+        if self._steps < self.span:
+            return
+        mean = self._total / self._steps
+        self._total, self._steps = 0.0, 0
+        self._has_learnt |= mean < 0.9 * self._uninformed_loss
+        is_collapsed = self._has_learnt and mean > 0.99 * self._uninformed_loss
+        self._collapsed = self._collapsed + 1 if is_collapsed else 0

@@ -1,0 +1,65 @@
+"""What counts as a collapse, at whatever steps losses are reported."""
+
+import math
+
+import pytest
+
+from conekg.errors import TrainingDivergedError
+from conekg.training.loss_watch import LossWatch
+
+NOTHING = 0.69
+
+
+def steps(watch, first, every=50):
+    """A function that shows the watch the next losses, from a step on."""
+    step = first
+
+    def show(*losses):
+        nonlocal step
+        for loss in losses:
+            step += every
+            watch.check(loss if isinstance(loss, dict) else {"path": loss}, step, 0.1)
+
+    return show
+
+
+def test_a_collapse_is_told_from_a_bad_moment_and_from_a_slow_start():
+    slow = steps(LossWatch(NOTHING), 0)
+    slow(*[0.9, 0.93 * NOTHING, 0.9] * 20)
+    barely = steps(LossWatch(NOTHING), 0)
+    barely(0.88 * NOTHING, *[0.995 * NOTHING] * 4)
+    with pytest.raises(TrainingDivergedError, match="collapsed"):
+        barely(0.995 * NOTHING)
+    watch = steps(LossWatch(NOTHING), 0)
+    watch(0.3, *[0.7] * 4, 0.3, *[{"path": 0.7, "other": 0.69}] * 4)
+    with pytest.raises(TrainingDivergedError, match=r"collapsed: 0\.6950 at step 550"):
+        watch({"path": 0.7, "other": 0.69})
+
+
+@pytest.mark.parametrize("every", [1, 7, 50, 500])
+def test_how_often_losses_are_reported_plays_no_part(every):
+    """Batches that pay between 0.55 and 0.8 by chance: nothing was learnt, nothing lost."""
+    noisy = [0.55, 0.8, 0.75, 0.7, 0.72, 0.71, 0.69, 0.74, 0.7, 0.6]
+    means = [
+        sum(noisy[(start + k) % 10] for k in range(every)) / every
+        for start in range(0, 2000, every)
+    ]
+    show = steps(LossWatch(NOTHING), 0, every=every)
+    show(*means)
+
+
+@pytest.mark.parametrize("every", [1, 7, 50, 500])
+def test_a_collapse_is_seen_however_often_losses_are_reported(every):
+    show = steps(LossWatch(NOTHING), 0, every=every)
+    show(*[0.3] * math.ceil(60 / every))
+    with pytest.raises(TrainingDivergedError, match="collapsed"):
+        show(*[0.7] * max(6, math.ceil(400 / every)))
+
+
+def test_what_is_not_finite_is_told_at_once():
+    with pytest.raises(TrainingDivergedError, match="the loss of pool 'path' is nan at step 1"):
+        steps(LossWatch(None), 0, every=1)(math.nan)
+
+
+def test_a_loss_of_which_nothing_is_known_does_not_collapse():
+    steps(LossWatch(None), 0)(0.1, *[5.0] * 20)

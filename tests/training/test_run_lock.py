@@ -1,0 +1,57 @@
+"""A run is held by one process, and by none that has ended."""
+
+import subprocess
+import sys
+
+import pytest
+
+from conekg.errors import CheckpointError
+from conekg.training import run_lock
+from conekg.training.run_lock import held_for_training
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from conekg.training.run_lock import held_for_training
+with held_for_training(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "run.json").write_text("{}")
+    return tmp_path
+
+
+def test_what_another_process_holds_is_refused_until_it_is_killed(folder):
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(CheckpointError, match="is being trained by another") as caught:
+            held_for_training(folder).__enter__()
+        assert str(folder) in caught.value.message
+        assert "another folder" in caught.value.hint
+        other.kill()
+    with held_for_training(folder):
+        pass
+    assert [path.name for path in folder.iterdir()] == ["run.json"], "nothing is left behind"
+
+
+def test_errors_of_what_is_done_meanwhile_are_not_swallowed(folder):
+    with pytest.raises(OSError, match="disk"), held_for_training(folder):
+        raise OSError("disk")
+
+
+def test_where_there_are_no_locks_nothing_is_held(folder, monkeypatch):
+    def refuse(*_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(run_lock.fcntl, "flock", refuse)
+    with held_for_training(folder), held_for_training(folder):
+        pass
+    monkeypatch.setattr(run_lock, "fcntl", None)
+    with held_for_training(folder), held_for_training(folder):
+        pass
