@@ -69,6 +69,25 @@ def test_a_table_of_rdf_says_what_it_left_out(turtle: Path) -> None:
     assert note.startswith(f"{turtle}: 1 triple with a literal left out, of {FILM}")
 
 
+@pytest.mark.parametrize(
+    ("text", "edges", "left_out"),
+    [
+        ("ex:a ex:p ex:b ~ ex:r {| ex:since ex:now |} . ex:a ex:q ex:c .", ["p", "q"], 2),
+        ("ex:a ex:p ex:b {| ex:since ex:now ; ex:source 'x' |} .", ["p"], 2),
+        ("<< ex:a ex:p ex:b >> ex:since ex:now . ex:c ex:p ex:d .", ["p"], 2),
+        ("ex:s ex:says << ex:a ex:p ex:b >> . ex:c ex:p ex:d .", ["p"], 2),
+    ],
+)
+def test_what_is_said_of_triples_is_left_out_and_told(
+    tmp_path: Path, text: str, edges: list[str], left_out: int
+) -> None:
+    path = tmp_path / "annotated.ttl"
+    path.write_text(f"@prefix ex: <http://e/> . {text}\n")
+    table = read_triples(path)
+    assert read_rdf(path).columns[1] == [f"http://e/{name}" for name in edges]
+    assert f"{path}: {left_out} triples that speak of other triples left out" in table.notes
+
+
 def test_the_relations_of_most_literals_are_named(tmp_path: Path) -> None:
     path = tmp_path / "ages.nt"
     lines = [f'<http://a> <http://r{number % 5}> "{number}" .' for number in range(12)]

@@ -9,7 +9,7 @@ import typer
 
 from conekg.cli.console import JsonOption, print_json, print_text, print_whole, progress
 from conekg.cli.output_file import check_files, write_file
-from conekg.errors import ConfigError
+from conekg.errors import ConfigError, DataError
 from conekg.version import VERSION
 
 RunArgument = Annotated[Path, typer.Argument(help="A run folder of `conekg fit` or `train`.")]
@@ -73,6 +73,13 @@ def evaluate(
         raise ConfigError("--recompute needs --queries: the run's own queries have their answers")
     else:
         query_set = opened.queries(split or "test")
+    if not len(query_set):
+        raise DataError(
+            f"there are no {query_set.split} queries to rank",
+            path=str(queries or run),
+            hint="a graph needs held-out facts that queries can ask for; `conekg graph build "
+            "--test-share` holds some out, --split chooses other queries",
+        )
     model = opened.load_model(which, pick_device())
     num_entities = opened.graph.num_entities
     with progress("evaluating", len(query_set), unit="queries") as bar:

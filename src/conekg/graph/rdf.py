@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,10 @@ class RdfColumns:
     end of the IRI."""
     literals: Counter[str] = field(default_factory=Counter)
     """How many triples of each relation were left out because their object is a literal."""
+    statements: set[str] = field(default_factory=set)
+    """Names of triples that others speak of, as annotations do (RDF-star)."""
+    num_about_statements: int = 0
+    """How many triples were left out because they speak of others."""
 
 
 def read_rdf(path: Path) -> RdfColumns:
@@ -86,6 +91,8 @@ def read_rdf(path: Path) -> RdfColumns:
         ) from error
     except ValueError as error:
         raise DataError(f"cannot be read as RDF: {error}", path=str(path)) from error
+    if found.statements:
+        _drop_statements(found)
     if ending not in (".nt", ".nq"):  # there every node has a name
         found = _numbered(found)
     for names in found.columns:
@@ -93,6 +100,18 @@ def read_rdf(path: Path) -> RdfColumns:
             if name not in found.labels and (local := local_part(name)) != name:
                 found.labels[name] = local
     return found
+
+
+def _drop_statements(found: RdfColumns) -> None:
+    """Leave out what is said of triples, which are no entities."""
+    kept = [head not in found.statements for head in found.columns[0]]
+    kept = [
+        keep and tail not in found.statements
+        for keep, tail in zip(kept, found.columns[2], strict=True)
+    ]
+    found.num_about_statements += kept.count(False)
+    for column in found.columns:
+        column[:] = compress(column, kept)
 
 
 def local_part(iri: str) -> str:
@@ -124,12 +143,16 @@ def _numbered(found: RdfColumns) -> RdfColumns:
         [numbers.get(name, name) for name in column] for column in found.columns
     )
     labels = {numbers.get(name, name): label for name, label in found.labels.items()}
-    return RdfColumns((heads, relations, tails), labels, found.literals)
+    return replace(found, columns=(heads, relations, tails), labels=labels)
 
 
 def _take(triple: Any, found: RdfColumns, ranks: dict[str, tuple[int, int]], oxigraph: Any) -> None:
     """Sort one triple into edges, labels and the count of literals."""
     head = _name(triple.subject)
+    if isinstance(triple.object, oxigraph.Triple):
+        found.statements.add(head)
+        found.num_about_statements += 1
+        return
     if not isinstance(triple.object, oxigraph.Literal):
         for column, name in zip(
             found.columns, (head, triple.predicate.value, _name(triple.object)), strict=True
@@ -149,10 +172,7 @@ def _take(triple: Any, found: RdfColumns, ranks: dict[str, tuple[int, int]], oxi
 
 
 def _name(term: Any) -> str:
-    value = getattr(term, "value", None)
-    if value is None:
-        raise ValueError(f"quoted triples are not supported: {term}")
-    return f"_:{value}" if type(term).__name__ == "BlankNode" else str(value)
+    return f"_:{term.value}" if type(term).__name__ == "BlankNode" else str(term.value)
 
 
 def _oxigraph() -> Any:

@@ -91,6 +91,10 @@ def read_triples(path: str | Path) -> TripleTable:
             pa.array(names, pa.large_string()).dictionary_encode() for names in rdf.columns
         )
         notes = _literal_notes(path, rdf.literals)
+        if rdf.num_about_statements:
+            number = rdf.num_about_statements
+            what = "triple that speaks" if number == 1 else "triples that speak"
+            notes += (f"{path}: {number:,} {what} of other triples left out",)
         return _checked(TripleTable(path, columns, labels=rdf.labels, notes=notes))
     raise DataError(
         f"files ending in {suffix!r} are not read" if suffix else "its name has no ending",
