@@ -26,6 +26,7 @@ from conekg.answering.index import EntityIndex, all_points, best, measure_recall
 from conekg.answering.shortlist import HarmonicShortlist
 from conekg.model.catalog import build_model
 from conekg.model.cone import Cone, ConeConfig
+from conekg.model.geometry import Geometry
 from conekg.model.interface import Region
 from conekg.model.scoring import DeviceTable, scoring_table
 from conekg.training.run import open_run
@@ -130,7 +131,7 @@ def compare(name: str, model: Cone, region: Region, repeats: int) -> None:
 def share_looked_at(model: Cone, region: Region) -> float:
     """The share of all terms of all distances that the compiled scan computed."""
     rows = len(region[0])
-    scan = ScanTable(all_points(model).numpy(), "cone", model.config.center_weight)
+    scan = ScanTable(all_points(model).numpy(), Geometry.CONE, model.config.center_weight)
     found = scan.nearest(region[0].numpy(), region[1].numpy(), [10] * rows, [NOBODY] * rows)
     return float(np.mean([nearest.looked_at for nearest in found]))
 

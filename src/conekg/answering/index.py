@@ -17,14 +17,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from conekg.answering.abandon import Geometry, ScanTable
+from conekg.answering.abandon import ScanTable
 from conekg.answering.device_search import nearest_on_device
 from conekg.answering.shortlist import HarmonicShortlist
 from conekg.graph.adjacency import IntArray, LongArray
-from conekg.model.box import Box
 from conekg.model.cone import Cone
-from conekg.model.gqe import Gqe
-from conekg.model.interface import QueryModel, Region, measures_as
+from conekg.model.geometry import Geometry
+from conekg.model.interface import QueryModel, Region
+from conekg.model.measure import measure_of, scale_of
 from conekg.model.scoring import DeviceTable, ScoringTable, scoring_table
 
 SHORTLIST_FROM = 1_000_000
@@ -69,14 +69,18 @@ class EntityIndex:
         self._device_table: DeviceTable | None = None
         self.recall = 1.0
         """The share of true top-10 entities that a search finds; below 1 only by shortlist."""
+        measure = measure_of(model)
+        is_cone = measure is not None and measure.geometry is Geometry.CONE
         large = model.num_entities >= SHORTLIST_FROM
-        if measures_as(model, Cone) and (large if shortlist is None else shortlist):
+        if is_cone and (large if shortlist is None else shortlist):
+            assert isinstance(model, Cone)
             self._shortlist = HarmonicShortlist(model)
             self.recall = measure_recall(model, self._shortlist)
-        elif geometry := _geometry(model):
+        elif measure is not None and measure.geometry.is_sum and not scale_of(model) <= 0:
+            # A learnt scale below zero would make the farthest entity the best.
             points = all_points(model)
             if points.device.type == "cpu" and points.dtype == torch.float32:
-                self._scan = ScanTable(points.numpy(), geometry, _center_weight(model))
+                self._scan = ScanTable(points.numpy(), measure.geometry, measure.center_weight)
             elif points.is_cuda and isinstance(table := self.table, DeviceTable):
                 self._device_table = table
             else:
@@ -146,7 +150,7 @@ class EntityIndex:
             skip,
             threads=torch.get_num_threads(),
         )
-        gamma, scale = self._model.gamma, _scale(self._model)
+        gamma, scale = self._model.gamma, scale_of(self._model)
         return [
             Ranking(nearest.entity_ids, gamma - scale * nearest.distances.astype(float))
             for nearest in found
@@ -284,22 +288,3 @@ def _ranking(ids: Tensor, scores: Tensor, count: int) -> Ranking:
     all_ids, all_scores = ids.cpu().numpy(), scores.double().cpu().numpy()
     order = np.lexsort((all_ids, -all_scores))[:count]
     return Ranking(all_ids[order], all_scores[order])
-
-
-def _geometry(model: QueryModel) -> Geometry | None:
-    """How the model measures distance, where abandoning is possible."""
-    if _scale(model) <= 0:
-        return None  # a learnt scale below zero would make the farthest entity the best
-    if measures_as(model, Cone):
-        return "cone"
-    if measures_as(model, Box):
-        return "box"
-    return "point" if measures_as(model, Gqe) else None
-
-
-def _scale(model: QueryModel) -> float:
-    return float(torch.as_tensor(model.distance_scale).detach())
-
-
-def _center_weight(model: QueryModel) -> float:
-    return model.config.center_weight if isinstance(model, Cone | Box) else 0.0
