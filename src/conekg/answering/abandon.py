@@ -16,14 +16,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from conekg.answering.abandon_loops import FloatArray, Heaps, scan, scan_by_bound
 from conekg.answering.bound import CellTable, LowerBounds
+from conekg.answering.ranking import Ranking
 from conekg.graph.adjacency import IntArray, LongArray
 from conekg.model.geometry import Geometry
+from conekg.model.interface import QueryModel, Region
 from conekg.model.kernels.lookup import has_wide_lookup
 from conekg.model.kernels.scoring import cone_table, in_ranges, pack_cones, pack_one_cone
 from conekg.model.kernels.tile import CONE, LINE, on_cache_lines
+from conekg.model.measure import Measure, scale_of
 
 LOOKS = 4
 """How often a tile is looked at on its way through the dimensions, about."""
@@ -37,6 +42,34 @@ _BOUNDED_FROM = 1_024
 """Entities from which on a table is worth bounds: below, their tables cost more than they save."""
 _WANTED_FEW = 32
 """Bounds leave few to look at where no more than one entity of so many is wanted."""
+
+
+class ScanSearch:
+    """A search by the scan, of a model in float32 on a CPU; see `search.Search`.
+
+    `points` [num_entities, dim] are the model's, and `measure` says how far they are from regions.
+    """
+
+    recall = 1.0
+
+    def __init__(self, model: QueryModel, measure: Measure, points: Tensor) -> None:
+        self._model = model
+        self._table = ScanTable(points.numpy(), measure.geometry, measure.center_weight)
+
+    def top(self, region: Region, counts: Sequence[int], skip: Sequence[IntArray]) -> list[Ranking]:
+        """See `search.Search`."""
+        found = self._table.nearest(
+            region[0].numpy(),
+            region[-1].numpy(),
+            counts,
+            skip,
+            threads=torch.get_num_threads(),
+        )
+        gamma, scale = self._model.gamma, scale_of(self._model)
+        return [
+            Ranking(nearest.entity_ids, gamma - scale * nearest.distances.astype(float))
+            for nearest in found
+        ]
 
 
 @dataclass(frozen=True)
