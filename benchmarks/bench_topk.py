@@ -22,10 +22,13 @@ import torch
 
 from conekg.answering.abandon import ScanTable
 from conekg.answering.device_search import nearest_on_device
-from conekg.answering.index import EntityIndex, all_points, best, measure_recall
-from conekg.answering.shortlist import HarmonicShortlist
+from conekg.answering.index import EntityIndex
+from conekg.answering.ranking import best
+from conekg.answering.search import all_points
+from conekg.answering.shortlist import HarmonicShortlist, measure_recall
 from conekg.model.catalog import build_model
 from conekg.model.cone import Cone, ConeConfig
+from conekg.model.geometry import Geometry
 from conekg.model.interface import Region
 from conekg.model.scoring import DeviceTable, scoring_table
 from conekg.training.run import open_run
@@ -113,7 +116,7 @@ def compare(name: str, model: Cone, region: Region, repeats: int) -> None:
     def early() -> list[list[int]]:
         if isinstance(table, DeviceTable):  # which the index leaves alone in small tables
             found = nearest_on_device(model, table, region, counts, skip, abandon=True)
-            return [ids.tolist() for ids, _ in found]
+            return [ranking.entity_ids.tolist() for ranking in found]
         return [ranking.entity_ids.tolist() for ranking in index.top(region, counts, skip)]
 
     with torch.inference_mode():
@@ -130,7 +133,7 @@ def compare(name: str, model: Cone, region: Region, repeats: int) -> None:
 def share_looked_at(model: Cone, region: Region) -> float:
     """The share of all terms of all distances that the compiled scan computed."""
     rows = len(region[0])
-    scan = ScanTable(all_points(model).numpy(), "cone", model.config.center_weight)
+    scan = ScanTable(all_points(model).numpy(), Geometry.CONE, model.config.center_weight)
     found = scan.nearest(region[0].numpy(), region[1].numpy(), [10] * rows, [NOBODY] * rows)
     return float(np.mean([nearest.looked_at for nearest in found]))
 

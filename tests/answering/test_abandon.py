@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conekg.answering.abandon import FloatArray, Geometry, Nearest, ScanTable, spread
+from conekg.answering.abandon import FloatArray, Nearest, ScanTable, spread
+from conekg.model.geometry import Geometry
 
-GEOMETRIES: tuple[Geometry, ...] = ("cone", "box", "point")
+GEOMETRIES = (Geometry.CONE, Geometry.BOX, Geometry.POINT)
 NOBODY = np.empty(0, dtype=np.int32)
 
 
@@ -18,7 +19,7 @@ def plain_distance(
 ) -> np.ndarray:
     """[num_entities] the published formulas in float64, one region."""
     points, first, second = (array.astype(np.float64) for array in (points, first, second))
-    if geometry == "cone":
+    if geometry is Geometry.CONE:
         delta = points - first
         apart = np.minimum(
             np.abs(np.sin((delta + second) / 2)), np.abs(np.sin((delta - second) / 2))
@@ -27,7 +28,7 @@ def plain_distance(
         within = np.minimum(np.abs(np.sin(delta / 2)), np.abs(np.sin(second / 2)))
         return (np.where(inside, 0, apart) + 0.02 * within).sum(axis=1)
     delta = np.abs(points - first)
-    if geometry == "box":
+    if geometry is Geometry.BOX:
         outside = np.maximum(0, delta - second)
         return (outside + 0.02 * np.abs(np.minimum(delta, second))).sum(axis=1)
     return delta.sum(axis=1)
@@ -45,7 +46,7 @@ def make(
         points = centers[generator.integers(clusters, size=num_entities)]
         points = np.clip(points + generator.normal(0, 0.3, points.shape), -np.pi, np.pi)
         first = centers[generator.integers(clusters, size=rows)]
-    second = generator.uniform(0, np.pi if geometry == "cone" else 0.5, (rows, dim))
+    second = generator.uniform(0, np.pi if geometry is Geometry.CONE else 0.5, (rows, dim))
     return points.astype(np.float32), first.astype(np.float32), second.astype(np.float32)
 
 
@@ -55,7 +56,7 @@ def same(left: Nearest, right: Nearest) -> bool:
     )
 
 
-@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda kind: kind.name)
 @given(data=st.data())
 def test_abandoning_finds_what_the_full_scan_finds(geometry: Geometry, data: st.DataObject) -> None:
     num_entities = data.draw(st.integers(1, 60), label="entities")
@@ -101,7 +102,7 @@ def check_row(
     np.testing.assert_allclose(found.distances, true[found.entity_ids], rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda kind: kind.name)
 def test_equal_entities_come_by_id(geometry: Geometry) -> None:
     # 43: copies of an entity stand at different places of their tiles.
     points, first, second = make(geometry, 43, 300, 2, seed=3, clusters=3)
@@ -121,7 +122,7 @@ def test_bounds_find_what_the_full_scan_finds(data: st.DataObject) -> None:
     rows = data.draw(st.integers(1, 4), label="rows")
     clusters = data.draw(st.sampled_from([0, 1, 7]), label="clusters")
     seed = data.draw(st.integers(0, 2**16), label="seed")
-    points, first, second = make("cone", num_entities, dim, rows, seed, clusters)
+    points, first, second = make(Geometry.CONE, num_entities, dim, rows, seed, clusters)
     copied = data.draw(st.booleans(), label="every entity three times")
     if copied:
         points = np.tile(points, (3, 1))
@@ -132,7 +133,7 @@ def test_bounds_find_what_the_full_scan_finds(data: st.DataObject) -> None:
     share = data.draw(st.sampled_from([0.0, 0.01, 0.5, 0.9, 1.0]), label="skipped")
     skip = [np.flatnonzero(generator.random(len(points)) < share).astype(np.int32)] * rows
     counts = [data.draw(st.integers(1, len(points) // 20 + 2)) for _ in range(rows)]
-    bounded = ScanTable(points, "cone", 0.02, bounded=True)
+    bounded = ScanTable(points, Geometry.CONE, 0.02, bounded=True)
     found = bounded.nearest(first, second, counts, skip, threads=data.draw(st.integers(1, 2)))
     for row in range(rows):
         one = slice(row, row + 1)
@@ -141,12 +142,14 @@ def test_bounds_find_what_the_full_scan_finds(data: st.DataObject) -> None:
                 first[one], second[one], counts[one], skip[one], abandon=False
             )
             assert same(found[row], full)
-        check_row("cone", points, first[row], second[row], counts[row], skip[row], found[row])
+        check_row(
+            Geometry.CONE, points, first[row], second[row], counts[row], skip[row], found[row]
+        )
 
 
 def test_bounds_leave_little_to_look_at() -> None:
-    points, first, second = make("cone", 6000, 400, 3, seed=1)
-    table = ScanTable(points, "cone", 0.02, bounded=True)
+    points, first, second = make(Geometry.CONE, 6000, 400, 3, seed=1)
+    table = ScanTable(points, Geometry.CONE, 0.02, bounded=True)
     found = table.nearest(first, second, [10] * 3, [NOBODY] * 3)
     # Those of the ten smallest bounds are looked at, and then the nearest at least.
     assert all(20 / 6000 <= nearest.looked_at < 0.2 for nearest in found)
@@ -154,7 +157,7 @@ def test_bounds_leave_little_to_look_at() -> None:
     assert all(nearest.looked_at > 0.5 for nearest in many)
 
 
-@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda kind: kind.name)
 def test_most_terms_are_never_computed(geometry: Geometry) -> None:
     points, first, second = make(geometry, 2000, 640, 2, seed=5, clusters=40)
     second *= 0.2
@@ -167,8 +170,8 @@ def test_most_terms_are_never_computed(geometry: Geometry) -> None:
 
 
 def test_threads_change_nothing() -> None:
-    points, first, second = make("cone", 1000, 256, 4, seed=2, clusters=10)
-    table = ScanTable(points, "cone", 0.02)
+    points, first, second = make(Geometry.CONE, 1000, 256, 4, seed=2, clusters=10)
+    table = ScanTable(points, Geometry.CONE, 0.02)
     one, two = (
         table.nearest(first, second, [7] * 4, [NOBODY] * 4, threads=threads) for threads in (1, 2)
     )
@@ -185,5 +188,5 @@ def test_spread_orders_dimensions() -> None:
 def test_spread_of_cones_is_how_far_two_entities_are_apart_in_the_mean() -> None:
     angles = np.random.default_rng(1).uniform(0, (1.0, 3.0), (40, 2))
     apart = 1 - np.cos(angles[:, None] - angles[None])
-    found = spread(angles.astype(np.float32), "cone")
+    found = spread(angles.astype(np.float32), Geometry.CONE)
     np.testing.assert_allclose(found, apart.mean(axis=(0, 1)), rtol=1e-4)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conekg.answering import device_search
-from conekg.answering.device_search import nearest_on_device
+from conekg.answering.device_search import DeviceSearch, nearest_on_device
 from conekg.model.catalog import build_model
 from conekg.model.interface import QueryModel, Region
 from conekg.model.scoring import DeviceTable
@@ -73,9 +73,36 @@ def test_the_same_as_a_full_scan(
         patched.setattr(device_search, "_SEED_DIMS", seed_dims)
         found = nearest_on_device(model, table, region, counts, skip, abandon=abandon)
         logits = table.logits(region).cpu().double().numpy()
-    for row, ((ids, scores), count) in enumerate(zip(found, counts, strict=True)):
+    for row, (ranking, count) in enumerate(zip(found, counts, strict=True)):
+        ids = ranking.entity_ids
         assert ids.tolist() == expected(logits[row], count, skip[row].tolist())
-        assert scores.tolist() == logits[row][ids].tolist()
+        assert ranking.scores.tolist() == logits[row][ids].tolist()
+
+
+def test_the_search_leaves_the_choice_to_the_number_of_entities(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, table = MODELS["cone"], TABLES["cone"]
+    region, counts = regions(model, 2), [3, 50]
+    skip = [np.array([0], dtype=np.int32), np.arange(7, dtype=np.int32)]
+    bounded: list[int] = []
+    within = table.logits_within
+
+    def remember(part: Region, bounds: torch.Tensor) -> torch.Tensor:
+        bounded.append(len(bounds))
+        return within(part, bounds)
+
+    monkeypatch.setattr(table, "logits_within", remember)
+    for least, calls in ((NUM_ENTITIES + 1, []), (NUM_ENTITIES, [2])):
+        monkeypatch.setattr(device_search, "ABANDON_FROM", least)
+        with torch.inference_mode():
+            found = DeviceSearch(model, table).top(region, counts, skip)
+            logits = table.logits(region).cpu().double().numpy()
+        assert bounded == calls
+        for row, ranking in enumerate(found):
+            wanted = expected(logits[row], counts[row], skip[row].tolist())
+            assert ranking.entity_ids.tolist() == wanted
+            assert ranking.scores.tolist() == logits[row][wanted].tolist()
 
 
 def test_far_entities_score_nothing() -> None:

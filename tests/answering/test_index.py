@@ -5,21 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 import small_models
-from conekg.answering import index as index_module
-from conekg.answering.index import (
-    EntityIndex,
-    Ranking,
-    all_points,
-    best,
-    measure_recall,
-    merge_rankings,
-    nearest_by_blocks,
-)
-from conekg.answering.shortlist import HarmonicShortlist
+from conekg.answering import search, shortlist
+from conekg.answering.index import EntityIndex
+from conekg.answering.shortlist import HarmonicShortlist, measure_recall
 from conekg.model.catalog import build_model
 from conekg.model.cone import Cone, ConeConfig
 from conekg.model.interface import QueryModel, Region
@@ -57,9 +47,9 @@ def test_every_model_is_searched(name: str, dtype: torch.dtype) -> None:
     check(model, one_hop(model, 4), [1, 3, 5, 20], skip)
 
 
-@pytest.mark.parametrize("shortlist", [None, True])
+@pytest.mark.parametrize("wanted", [None, True])
 @pytest.mark.parametrize("name", ["cone", "gqe", "box", "beta"])
-def test_a_derived_model_is_searched_by_its_own_distance(name: str, shortlist: bool | None) -> None:
+def test_a_derived_model_is_searched_by_its_own_distance(name: str, wanted: bool | None) -> None:
     model = small_models.small_model(name).float()
     kind = type(model)
 
@@ -67,7 +57,7 @@ def test_a_derived_model_is_searched_by_its_own_distance(name: str, shortlist: b
         return 9.0 - kind.distance_to_points(self, region, points)
 
     model.__class__ = type("Derived", (kind,), {"distance_to_points": opposite})
-    assert EntityIndex(model, shortlist=shortlist).recall == 1.0
+    assert EntityIndex(model, shortlist=wanted).recall == 1.0
     check(model, one_hop(model, 3), [1, 3, 5], [NOBODY] * 3)
 
 
@@ -91,80 +81,6 @@ def test_many_rows_are_taken_in_chunks() -> None:
     counts = [row % 11 for row in range(70)]
     skip = [np.arange(row % 13, dtype=np.int32) for row in range(70)]
     check(model, one_hop(model, 70), counts, skip)
-
-
-@given(data=st.data())
-def test_tensor_blocks_hold_the_nearest(data: st.DataObject) -> None:
-    num_entities = data.draw(st.integers(1, 30))
-    dim = data.draw(st.sampled_from([1, 64, 150]))
-    model = build_model("cone", num_entities, 2, ConeConfig(dim=dim, hidden=4), 1).double().eval()
-    copies = data.draw(st.lists(st.integers(0, num_entities - 1), max_size=10))
-    points = all_points(model)
-    points = torch.cat([points, points[copies]])
-    count = data.draw(st.integers(1, len(points)))
-    skip = np.array(sorted(data.draw(st.sets(st.integers(0, len(points) - 1)))), dtype=np.int32)
-    with torch.inference_mode():
-        region = model.anchor(torch.tensor([0]))  # which an entity and its copies are no way from
-        if data.draw(st.booleans(), label="projected"):
-            region = model.project(region, torch.tensor([1]))
-        ids = nearest_by_blocks(model, points, region, count, skip).numpy()
-        distances = model.distance_to_points(region, points[None])[0].numpy()
-    assert (np.diff(ids) > 0).all()
-    assert not set(ids.tolist()) & set(skip.tolist())
-    allowed = np.setdiff1d(np.arange(len(points)), skip)
-    wanted = np.sort(distances[allowed])[:count]
-    np.testing.assert_allclose(np.sort(distances[ids])[: len(wanted)], wanted, rtol=1e-12)
-
-
-def test_tensor_blocks_lose_nobody_to_rounding() -> None:
-    """Sums by blocks differ in the last bits from whole ones, which say how far is too far."""
-    model = build_model("cone", 3, 2, ConeConfig(dim=150, hidden=4), 1).double().eval()
-    points, heads = all_points(model), torch.arange(6) % 3
-    with torch.inference_mode():
-        regions = model.project(model.anchor(heads), torch.arange(6) // 3)
-        distances = model.distance_to_points(regions, points[None])
-        for row, by_distance in enumerate(distances.argsort(dim=1).tolist()):
-            region = tuple(part[row : row + 1] for part in regions)
-            for count in (1, 2):
-                ids = nearest_by_blocks(model, points, region, count, NOBODY).tolist()
-                assert set(by_distance[:count]) <= set(ids)
-
-
-@given(
-    scores=st.lists(st.sampled_from([-1.0, 0.0, 0.5, 2.0]), min_size=1, max_size=12),
-    count=st.integers(1, 14),
-    skip=st.sets(st.integers(0, 11)),
-)
-def test_best_breaks_ties_by_id(scores: list[float], count: int, skip: set[int]) -> None:
-    skipped = np.array(sorted(i for i in skip if i < len(scores)), dtype=np.int32)
-    given_scores = torch.tensor(scores)
-    ranking = best(given_scores, count, skipped)
-    assert given_scores.tolist() == scores, "arguments are never changed"
-    allowed = [i for i in range(len(scores)) if i not in skip]
-    assert ranking.entity_ids.tolist() == sorted(allowed, key=lambda i: (-scores[i], i))[:count]
-
-
-@given(
-    rows=st.lists(
-        st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=6, max_size=6), min_size=1, max_size=4
-    ),
-    count=st.integers(1, 8),
-    more=st.integers(0, 2),
-)
-def test_a_union_ranks_by_the_best_branch(rows: list[list[float]], count: int, more: int) -> None:
-    parts = [best(torch.tensor(row), count + more, NOBODY) for row in rows]
-    merged, origin = merge_rankings(parts, count)
-    scores = np.max(rows, axis=0)
-    assert merged.entity_ids.tolist() == sorted(range(6), key=lambda i: (-scores[i], i))[:count]
-    np.testing.assert_array_equal(merged.scores, scores[merged.entity_ids])
-    for branch, entity_id in zip(origin, merged.entity_ids, strict=True):
-        assert rows[branch][entity_id] == scores[entity_id]
-
-
-def test_merging_nothing_gives_nothing() -> None:
-    empty = Ranking(np.empty(0, dtype=np.int64), np.empty(0))
-    merged, _ = merge_rankings([empty, empty], 3)
-    assert len(merged.entity_ids) == 0
 
 
 def test_a_negative_scale_turns_the_order_around() -> None:
@@ -192,7 +108,7 @@ def test_a_large_table_is_searched_by_shortlist_and_its_recall_told(
     """Of sixteen links spread over entities and relations: which of their ten best it holds."""
     model = build_model("cone", 60, 4, ConeConfig(dim=32, hidden=16), 0).eval()
     assert isinstance(model, Cone)
-    monkeypatch.setattr(index_module, "SHORTLIST_SIZE", 10)
+    monkeypatch.setattr(shortlist, "SHORTLIST_SIZE", 10)
     held = 0
     for i in range(16):
         head, relation = torch.tensor([59 * i // 15]), torch.tensor([3 * i // 15])
@@ -202,14 +118,14 @@ def test_a_large_table_is_searched_by_shortlist_and_its_recall_told(
             listed = HarmonicShortlist(model).candidates(region, 10)[0].tolist()
         held += len(set(sorted(range(60), key=lambda e: -logits[e])[:10]) & set(listed))
     assert held < 160
-    for least, shortlist, recall in (
+    for least, wanted, recall in (
         (60, None, held / 160),
         (61, None, 1.0),
         (60, False, 1.0),
         (61, True, held / 160),
     ):
-        monkeypatch.setattr(index_module, "SHORTLIST_FROM", least)
-        assert EntityIndex(model, shortlist=shortlist).recall == recall
+        monkeypatch.setattr(search, "SHORTLIST_FROM", least)
+        assert EntityIndex(model, shortlist=wanted).recall == recall
 
 
 def test_a_shortlist_is_rescored_and_its_recall_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,18 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from conekg.answering.abandon_loops import FloatArray, Heaps, scan, scan_by_bound
 from conekg.answering.bound import CellTable, LowerBounds
+from conekg.answering.ranking import Ranking
 from conekg.graph.adjacency import IntArray, LongArray
+from conekg.model.geometry import Geometry
+from conekg.model.interface import QueryModel, Region
 from conekg.model.kernels.lookup import has_wide_lookup
 from conekg.model.kernels.scoring import cone_table, in_ranges, pack_cones, pack_one_cone
-from conekg.model.kernels.tile import BOX, CONE, LINE, POINT, on_cache_lines
-
-Geometry: TypeAlias = Literal["cone", "box", "point"]
+from conekg.model.kernels.tile import CONE, LINE, on_cache_lines
+from conekg.model.measure import Measure, scale_of
 
 LOOKS = 4
 """How often a tile is looked at on its way through the dimensions, about."""
@@ -39,7 +42,34 @@ _BOUNDED_FROM = 1_024
 """Entities from which on a table is worth bounds: below, their tables cost more than they save."""
 _WANTED_FEW = 32
 """Bounds leave few to look at where no more than one entity of so many is wanted."""
-_CODES = {"cone": CONE, "box": BOX, "point": POINT}
+
+
+class ScanSearch:
+    """A search by the scan, of a model in float32 on a CPU; see `search.Search`.
+
+    `points` [num_entities, dim] are the model's, and `measure` says how far they are from regions.
+    """
+
+    recall = 1.0
+
+    def __init__(self, model: QueryModel, measure: Measure, points: Tensor) -> None:
+        self._model = model
+        self._table = ScanTable(points.numpy(), measure.geometry, measure.center_weight)
+
+    def top(self, region: Region, counts: Sequence[int], skip: Sequence[IntArray]) -> list[Ranking]:
+        """See `search.Search`."""
+        found = self._table.nearest(
+            region[0].numpy(),
+            region[-1].numpy(),
+            counts,
+            skip,
+            threads=torch.get_num_threads(),
+        )
+        gamma, scale = self._model.gamma, scale_of(self._model)
+        return [
+            Ranking(nearest.entity_ids, gamma - scale * nearest.distances.astype(float))
+            for nearest in found
+        ]
 
 
 @dataclass(frozen=True)
@@ -69,16 +99,18 @@ class ScanTable:
         *,
         bounded: bool | None = None,
     ) -> None:
+        assert geometry.is_sum, "candidates are abandoned by sums that never fall"
         self.num_entities, self.dim = points.shape
-        self.geometry: Geometry = geometry
+        self.geometry = geometry
         self.center_weight = center_weight
+        is_cone = geometry is Geometry.CONE
         self._order = np.argsort(-spread(points, geometry), kind="stable")
         ordered = np.ascontiguousarray(points[:, self._order])
-        self._table = on_cache_lines(cone_table(ordered) if geometry == "cone" else ordered)
+        self._table = on_cache_lines(cone_table(ordered) if is_cone else ordered)
         self._everybody = np.arange(self.num_entities)
         if bounded is None:
             bounded = self.num_entities >= _BOUNDED_FROM and has_wide_lookup()
-        self._cells = CellTable(ordered) if bounded and geometry == "cone" else None
+        self._cells = CellTable(ordered) if bounded and is_cone else None
         self._most_bounded = 0 if self._cells is None else self.num_entities // _WANTED_FEW
 
     def nearest(
@@ -99,7 +131,7 @@ class ScanTable:
         """
         region, weight = self._pack(first[:, self._order], second[:, self._order])
         asked = _Asked(region, counts, skip)
-        how = _Scan(_CODES[self.geometry], self._table, weight, abandon, threads)
+        how = _Scan(int(self.geometry), self._table, weight, abandon, threads)
         found: dict[int, Nearest] = {}
         scanned: list[int] = []
         bounded: list[int] = []
@@ -127,11 +159,11 @@ class ScanTable:
 
     def _pack(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, float]:
         match self.geometry:
-            case "cone":
+            case Geometry.CONE:
                 return pack_cones(first, second, self.center_weight)
-            case "box":
+            case Geometry.BOX:
                 return np.stack([first, second], axis=1), self.center_weight
-            case "point":
+            case _:
                 return first[:, None], 0.0
 
 
@@ -205,7 +237,7 @@ class _Scan:
 
 def spread(points: FloatArray, geometry: Geometry) -> FloatArray:
     """[dim] how much entities differ in each dimension, and so how much it can tell apart."""
-    if geometry == "cone":
+    if geometry is Geometry.CONE:
         # One minus the squared length of the mean direction: the mean of 1 − cos(v − v').
         differing = 1 - np.cos(points).mean(axis=0) ** 2 - np.sin(points).mean(axis=0) ** 2
     else:

@@ -35,7 +35,8 @@ from conekg.answering.curves import (
     surprise,
 )
 from conekg.answering.facts import facts_of
-from conekg.answering.index import EntityIndex, merge_rankings
+from conekg.answering.index import EntityIndex
+from conekg.answering.ranking import merge_rankings
 from conekg.errors import ConfigError, QueryError
 from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split

@@ -3,7 +3,7 @@
 The first dimensions alone pick as many seeds as answers are wanted; no answer is farther
 than the farthest seed. A kernel then adds dimension after dimension and gives up a tile
 of entities once all of it is beyond that. A small table is scanned whole, which a GPU has
-done before the seeds are found. Called by `index`.
+done before the seeds are found.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conekg.graph.adjacency import IntArray, LongArray
+from conekg.answering.ranking import Ranking, rank_arrays
+from conekg.graph.adjacency import IntArray
 from conekg.model.interface import QueryModel, Region
 from conekg.model.scoring import DeviceTable
 
@@ -27,6 +28,20 @@ _SLACK = 1e-5
 """Sums in another order differ in the last bits; so much farther is still near enough."""
 
 
+class DeviceSearch:
+    """A search by `nearest_on_device`; see `search.Search`."""
+
+    recall = 1.0
+
+    def __init__(self, model: QueryModel, table: DeviceTable) -> None:
+        self._model = model
+        self._table = table
+
+    def top(self, region: Region, counts: Sequence[int], skip: Sequence[IntArray]) -> list[Ranking]:
+        """See `search.Search`."""
+        return nearest_on_device(self._model, self._table, region, counts, skip)
+
+
 def nearest_on_device(
     model: QueryModel,
     table: DeviceTable,
@@ -35,8 +50,8 @@ def nearest_on_device(
     skip: Sequence[IntArray],
     *,
     abandon: bool | None = None,
-) -> list[tuple[LongArray, np.typing.NDArray[np.float64]]]:
-    """For each row the ids and logits of its best `counts[row]` entities not in `skip[row]`.
+) -> list[Ranking]:
+    """For each row its best `counts[row]` entities not in `skip[row]`, by their logits.
 
     Best first, equal logits by id; the same as a full scan by `table` gives. `abandon` asks
     for giving up far entities early or forbids it; by default their number decides.
@@ -51,7 +66,7 @@ def nearest_on_device(
     ]
     most = max(wanted, default=0)
     if most == 0:
-        return [_sorted(np.empty(0, dtype=np.int64), np.empty(0)) for _ in wanted]
+        return [Ranking(np.empty(0, dtype=np.int64), np.empty(0)) for _ in wanted]
     if table.num_entities >= ABANDON_FROM if abandon is None else abandon:
         bounds = _bounds(model, table, region, most, skipped)
         logits = table.logits_within(region, bounds)
@@ -67,10 +82,9 @@ def nearest_on_device(
             tied = (logits[row] >= row_scores[count - 1]).nonzero()[:, 0]
             row_ids = tied.cpu().numpy()
             row_scores = logits[row, tied].double().cpu().numpy()
-            ordered_ids, ordered_scores = _sorted(row_ids, row_scores)
-            found.append((ordered_ids[:count], ordered_scores[:count]))
         else:
-            found.append(_sorted(row_ids[:count], row_scores[:count]))
+            row_ids, row_scores = row_ids[:count], row_scores[:count]
+        found.append(rank_arrays(row_ids, row_scores, count))
     return found
 
 
@@ -87,10 +101,3 @@ def _bounds(
     near, seeds = lower.topk(count, dim=1, largest=False)
     farthest = model.distance(region, seeds).amax(dim=1) * (1.0 + _SLACK)
     return torch.where(near[:, -1].isfinite(), farthest, torch.inf)
-
-
-def _sorted(
-    ids: LongArray, scores: np.typing.NDArray[np.float64]
-) -> tuple[LongArray, np.typing.NDArray[np.float64]]:
-    order = np.lexsort((ids, -scores))
-    return ids[order], scores[order]

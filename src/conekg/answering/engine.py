@@ -22,8 +22,9 @@ from conekg.answering.answer import Answer, Only, Question, RankedAnswer
 from conekg.answering.batch import EmbeddedQueries, embed_grounded
 from conekg.answering.calibration import Calibration, calibration_of, outlines, region_sizes
 from conekg.answering.facts import Facts, contains, facts_of
-from conekg.answering.index import EntityIndex, Ranking, merge_rankings
+from conekg.answering.index import EntityIndex
 from conekg.answering.named import Limit
+from conekg.answering.ranking import Ranking, merge_rankings
 from conekg.answering.understand import Understood, check_entity_id, is_whole, understand
 from conekg.errors import ConfigError
 from conekg.graph.adjacency import IntArray

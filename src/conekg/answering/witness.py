@@ -17,7 +17,8 @@ import torch
 from numpy.typing import NDArray
 
 from conekg.answering.batch import EmbeddedQueries, embed_queries
-from conekg.answering.index import EntityIndex, merge_rankings
+from conekg.answering.index import EntityIndex
+from conekg.answering.ranking import merge_rankings
 from conekg.graph.adjacency import Adjacency, IntArray, LongArray
 from conekg.model.interface import QueryModel, Region
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm, capped

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from conekg.errors import ConeKGError
 from conekg.model.beta import Beta, query_constant
-from conekg.model.box import Box
 from conekg.model.cone import Cone
-from conekg.model.gqe import Gqe
-from conekg.model.interface import QueryModel, Region, measures_as
+from conekg.model.geometry import Geometry
+from conekg.model.interface import QueryModel, Region
 from conekg.model.kernels import scoring
 from conekg.model.kernels.tile import on_cache_lines
+from conekg.model.measure import Measure, measure_of
 
 
 class ScoringTable(ABC):
@@ -55,11 +55,11 @@ def scoring_table(model: QueryModel) -> ScoringTable:
             hint="its training diverged: train again with a lower learning rate",
         )
     weights = model.entity
-    if measures_as(model, Beta):
+    measure = measure_of(model)
+    if measure is not None and measure.geometry is Geometry.INNER:
+        assert isinstance(model, Beta)
         return DivergenceTable(model)
-    has_kernels = measures_as(model, Cone) or measures_as(model, Box) or measures_as(model, Gqe)
-    if has_kernels and weights.dtype == torch.float32:
-        assert isinstance(model, Cone | Box | Gqe)
+    if measure is not None and weights.dtype == torch.float32:
         if weights.device.type == "cpu":
             return CompiledTable(model)
         if weights.device.type == "cuda" and find_spec("triton") is not None:
@@ -86,13 +86,13 @@ class PlainTable(ScoringTable):
 class CompiledTable(ScoringTable):
     """Cones, boxes and points in float32 on a CPU, by compiled loops over a copied table."""
 
-    def __init__(self, model: Cone | Box | Gqe) -> None:
+    def __init__(self, model: QueryModel) -> None:
         super().__init__(model)
-        self._geometry = _geometry(model)
-        self._center_weight = 0.0 if isinstance(model, Gqe) else model.config.center_weight
+        self._measure = _summed(model)
         with torch.no_grad():
             weights = model.entity.detach()
-            if isinstance(model, Cone):
+            if self._measure.geometry is Geometry.CONE:
+                assert isinstance(model, Cone)
                 rows = scoring.cone_table(model.to_angle(weights).numpy())
             else:
                 rows = weights.numpy()
@@ -101,33 +101,31 @@ class CompiledTable(ScoringTable):
     def distances(self, region: Region) -> Tensor:
         """[rows, num_entities] from each region to every entity."""
         first, second = region[0].detach().numpy(), region[-1].detach().numpy()
-        table, weight, threads = self._table, self._center_weight, torch.get_num_threads()
-        if self._geometry is Cone:
-            result = scoring.score_cones(table, first, second, weight, threads)
-        elif self._geometry is Box:
-            result = scoring.score_boxes(table, first, second, weight, threads)
-        else:
-            result = scoring.score_points(table, first, threads)
+        table, weight, threads = self._table, self._measure.center_weight, torch.get_num_threads()
+        match self._measure.geometry:
+            case Geometry.CONE:
+                result = scoring.score_cones(table, first, second, weight, threads)
+            case Geometry.BOX:
+                result = scoring.score_boxes(table, first, second, weight, threads)
+            case _:
+                result = scoring.score_points(table, first, threads)
         return torch.from_numpy(result)
 
 
 class DeviceTable(ScoringTable):
     """Cones, boxes and points in float32 on a GPU, by one Triton kernel."""
 
-    def __init__(self, model: Cone | Box | Gqe) -> None:
+    def __init__(self, model: QueryModel) -> None:
         # Triton is there only where there is a GPU.
-        from conekg.model.kernels import geometry, score_all
+        from conekg.model.kernels import score_all
 
         super().__init__(model)
-        codes: dict[type[QueryModel], int] = {
-            Cone: geometry.CONE,
-            Box: geometry.BOX,
-            Gqe: geometry.POINT,
-        }
-        self._center_weight = 0.0 if isinstance(model, Gqe) else model.config.center_weight
-        inverse_range = 1.0 / model.embedding_range if isinstance(model, Cone) else 1.0
+        measure = _summed(model)
+        self._center_weight = measure.center_weight
         self._columns = score_all.EntityColumns(
-            model.entity.detach(), geometry=codes[_geometry(model)], inverse_range=inverse_range
+            model.entity.detach(),
+            geometry=int(measure.geometry),
+            inverse_range=measure.inverse_range,
         )
 
     def distances(self, region: Region, *, dims: int | None = None) -> Tensor:
@@ -169,6 +167,9 @@ class DivergenceTable(ScoringTable):
         return (distances + query_constant(alpha, beta)[:, None]).to(self._dtype)
 
 
-def _geometry(model: Cone | Box | Gqe) -> type[QueryModel]:
-    """Which of the three a model is, or is derived from."""
-    return next(kind for kind in (Cone, Box, Gqe) if isinstance(model, kind))
+def _summed(model: QueryModel) -> Measure:
+    """How a model measures whose distances are sums over dimensions."""
+    measure = measure_of(model)
+    assert measure is not None, f"no kernels for {model.name}"
+    assert measure.geometry.is_sum, f"no sum over dimensions: {model.name}"
+    return measure

@@ -15,11 +15,8 @@ import torch
 from torch import Tensor
 
 from conekg.model.beta import Beta
-from conekg.model.box import Box
-from conekg.model.cone import Cone
-from conekg.model.gqe import Gqe
-from conekg.model.interface import QueryModel, Region, measures_as
-from conekg.model.kernels import geometry
+from conekg.model.geometry import Geometry
+from conekg.model.interface import QueryModel, Region
 from conekg.model.kernels.contrast import Contrast, contrast
 from conekg.model.kernels.divergence import (
     divergence_features,
@@ -28,6 +25,7 @@ from conekg.model.kernels.divergence import (
 )
 from conekg.model.kernels.draw import Drawn
 from conekg.model.kernels.entity_update import Occurrences, update_entities
+from conekg.model.measure import Measure, measure_of
 
 
 @dataclass(frozen=True)
@@ -75,37 +73,21 @@ class EntityKernels(Protocol):
 
 def kernels_of(model: QueryModel) -> EntityKernels | None:
     """The kernels for a model; None where there are none, or where its own loss is to be used."""
-    if model.has_own_loss:
+    measure = None if model.has_own_loss else measure_of(model)
+    if measure is None:
         return None
-    match model:
-        case Cone() if measures_as(model, Cone):
-            return DistanceKernels(
-                model, geometry.CONE, 1.0 / model.embedding_range, model.config.center_weight
-            )
-        case Box() if measures_as(model, Box):
-            return DistanceKernels(model, geometry.BOX, center_weight=model.config.center_weight)
-        case Gqe() if measures_as(model, Gqe):
-            return DistanceKernels(model, geometry.POINT)
-        case Beta() if measures_as(model, Beta):
-            return DivergenceKernels(model)
-        case _:
-            return None
+    if measure.geometry is Geometry.INNER:
+        assert isinstance(model, Beta)
+        return DivergenceKernels(model)
+    return DistanceKernels(model, measure)
 
 
 class DistanceKernels:
     """For distances that are sums of terms of a raw coordinate and a region's two."""
 
-    def __init__(
-        self,
-        model: QueryModel,
-        code: int,
-        inverse_range: float = 1.0,
-        center_weight: float = 0.0,
-    ) -> None:
+    def __init__(self, model: QueryModel, measure: Measure) -> None:
         self._model = model
-        self._code = code
-        self._inverse_range = inverse_range
-        self._center_weight = center_weight
+        self._measure = measure
         self._constant_scale = torch.ones(1, device=model.entity.device)
 
     def prepare(self) -> None:
@@ -122,10 +104,10 @@ class DistanceKernels:
             drawn.weights,
             scale.detach() if isinstance(scale, Tensor) else self._constant_scale * scale,
             None,
-            geometry=self._code,
+            geometry=int(self._measure.geometry),
             gamma=self._model.gamma,
-            inverse_range=self._inverse_range,
-            center_weight=self._center_weight,
+            inverse_range=self._measure.inverse_range,
+            center_weight=self._measure.center_weight,
             temperature=temperature,
             positives=drawn.positives,
         )
@@ -152,9 +134,9 @@ class DistanceKernels:
             contrasted.result.prepared,
             anchor_grads,
             adam.constants,
-            geometry=self._code,
-            inverse_range=self._inverse_range,
-            center_weight=self._center_weight,
+            geometry=int(self._measure.geometry),
+            inverse_range=self._measure.inverse_range,
+            center_weight=self._measure.center_weight,
         )
 
 
@@ -183,7 +165,7 @@ class DivergenceKernels:
             drawn.weights,
             self._scale,
             self._constants[drawn.candidates] + own[:, None],
-            geometry=geometry.INNER,
+            geometry=int(Geometry.INNER),
             gamma=self._model.gamma,
             inverse_range=1.0,
             center_weight=0.0,

@@ -13,14 +13,11 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-CONE = 0
-"""Sector-cones: region (axis, half aperture) in radians, entity angle π·tanh(E/ρ)."""
-BOX = 1
-"""Boxes: region (centre, offset), entity a point (Query2Box)."""
-POINT = 2
-"""Points under the L1 norm: region (centre, unused) (GQE)."""
-INNER = 3
-"""Negated inner products: region (features, unused); BetaE's divergence is one."""
+from conekg.model.geometry import Geometry
+
+CONE, BOX = int(Geometry.CONE), int(Geometry.BOX)
+POINT, INNER = int(Geometry.POINT), int(Geometry.INNER)
+"""The geometries in plain numbers, as kernels are launched with them."""
 
 
 @triton.jit

@@ -18,6 +18,8 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from conekg.model.geometry import Geometry
+
 FloatArray: TypeAlias = NDArray[np.float32]
 IntArray: TypeAlias = NDArray[np.int64]
 EightFloats: TypeAlias = tuple[
@@ -26,8 +28,8 @@ EightFloats: TypeAlias = tuple[
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-CONE, BOX, POINT = 0, 1, 2
-"""How distance is measured."""
+CONE, BOX, POINT = int(Geometry.CONE), int(Geometry.BOX), int(Geometry.POINT)
+"""How distance is measured, in plain numbers."""
 TILE = 8
 """Entities that share each load of a region's coordinates."""
 

@@ -1,0 +1,74 @@
+"""What a search for the best entities is, and which of them suits a model.
+
+Several ways lead to the same list: a compiled scan on a CPU and kernels on a GPU abandon
+candidates early, as do tensor operations where neither applies; a distance that is no
+plain sum over dimensions takes a full scan. Very large tables take a shortlist first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from conekg.answering.abandon import ScanSearch
+from conekg.answering.device_search import DeviceSearch
+from conekg.answering.ranking import Ranking
+from conekg.answering.shortlist import ShortlistSearch
+from conekg.answering.tensor_search import BlockSearch, FullSearch
+from conekg.graph.adjacency import IntArray
+from conekg.model.cone import Cone
+from conekg.model.geometry import Geometry
+from conekg.model.interface import QueryModel, Region
+from conekg.model.measure import measure_of, scale_of
+from conekg.model.scoring import DeviceTable, ScoringTable
+
+SHORTLIST_FROM = 1_000_000
+"""Entities from which on a ConE model's table is searched by shortlist."""
+
+
+class Search(Protocol):
+    """One way to find the best entities of regions; called within inference mode."""
+
+    @property
+    def recall(self) -> float:
+        """The share of true top-10 entities that are found."""
+
+    def top(self, region: Region, counts: Sequence[int], skip: Sequence[IntArray]) -> list[Ranking]:
+        """For each row its best `counts[row]` entities that are not in `skip[row]`, sorted ids."""
+
+
+def choose_search(
+    model: QueryModel, table: Callable[[], ScoringTable], *, shortlist: bool | None = None
+) -> Search:
+    """The fastest search there is for a model on its device, at its precision.
+
+    `table` gives the scores of all entities, and is called only where they are searched with.
+    `shortlist` asks for the approximate search or forbids it; by default the number of
+    entities decides.
+    """
+    measure = measure_of(model)
+    if measure is None:
+        return FullSearch(model)
+    is_large = model.num_entities >= SHORTLIST_FROM
+    if measure.geometry is Geometry.CONE and (is_large if shortlist is None else shortlist):
+        assert isinstance(model, Cone)
+        return ShortlistSearch(model)
+    # A learnt scale below zero makes the farthest entity the best.
+    if not measure.geometry.is_sum or scale_of(model) <= 0:
+        return FullSearch(model)
+    weights = model.entity
+    if weights.device.type == "cpu" and weights.dtype == torch.float32:
+        return ScanSearch(model, measure, all_points(model))
+    if weights.is_cuda and isinstance(scores := table(), DeviceTable):
+        return DeviceSearch(model, scores)
+    return BlockSearch(model, all_points(model))
+
+
+def all_points(model: QueryModel) -> Tensor:
+    """[num_entities, width] every entity as a point, without gradients."""
+    ids = torch.arange(model.num_entities, device=next(model.parameters()).device)
+    with torch.inference_mode():
+        return torch.cat([model.points(part) for part in ids.split(1 << 16)])
