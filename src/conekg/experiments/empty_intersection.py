@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from conekg.errors import DataError
+from conekg.experiments.beside_paper import compare, missing_note, paper_rows
 from conekg.experiments.cardinality import check_sizes
 from conekg.experiments.embedded import ROWS_AT_ONCE
 from conekg.experiments.experiment import (
@@ -19,10 +20,8 @@ from conekg.experiments.experiment import (
     Tables,
     common_data_set,
     describe,
-    missing_note,
     title_of,
 )
-from conekg.experiments.main_results import compare, paper_rows
 from conekg.experiments.options import Options
 from conekg.experiments.plot import Plot, Series
 from conekg.experiments.published import published

@@ -10,16 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from conekg.experiments.beside_paper import absence_note, of_release
 from conekg.experiments.experiment import Experiment, Tables, common_data_set
-from conekg.experiments.main_results import (
-    RunRow,
-    absence_note,
-    average_note,
-    mrr_table,
-    of_release,
-    queries_of_each,
-    rank_row,
-)
+from conekg.experiments.mrr_table import RunRow, average_note, mrr_table, queries_of_each, rank_row
 from conekg.experiments.options import Options
 from conekg.experiments.published import Published, published
 from conekg.query.shape import POSITIVE_STRUCTURES

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from conekg.errors import DataError
+from conekg.experiments.beside_paper import GIVEN_IN_TRAINING, absence_note, of_release, origin_note
 from conekg.experiments.embedded import (
     chosen_blocks,
     counts_note,
@@ -32,12 +33,6 @@ from conekg.experiments.experiment import (
     describe,
     notes_of_each,
     title_of,
-)
-from conekg.experiments.main_results import (
-    GIVEN_IN_TRAINING,
-    absence_note,
-    of_release,
-    origin_note,
 )
 from conekg.experiments.options import Options
 from conekg.experiments.plot import Plot, Series

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from conekg.experiments.beside_paper import absence_note, compare, of_release
 from conekg.experiments.experiment import Experiment, Tables, common_data_set, title_of
-from conekg.experiments.main_results import (
+from conekg.experiments.mrr_table import (
     RunRow,
-    absence_note,
     asked_notes,
-    compare,
     mrr_table,
-    of_release,
     queries_of_each,
     rank,
     ranking_notes,

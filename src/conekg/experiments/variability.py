@@ -9,6 +9,13 @@ import torch
 from torch import Tensor
 
 from conekg.experiments.arcs import wrap
+from conekg.experiments.beside_paper import (
+    GIVEN_IN_TRAINING,
+    absence_note,
+    compare,
+    of_release,
+    origin_note,
+)
 from conekg.experiments.cardinality import SINGLE_REGION_STRUCTURES
 from conekg.experiments.embedded import (
     chosen_blocks,
@@ -25,13 +32,6 @@ from conekg.experiments.experiment import (
     describe,
     notes_of_each,
     title_of,
-)
-from conekg.experiments.main_results import (
-    GIVEN_IN_TRAINING,
-    absence_note,
-    compare,
-    of_release,
-    origin_note,
 )
 from conekg.experiments.options import Options
 from conekg.experiments.published import published
