@@ -5,6 +5,7 @@ import pytest
 
 from conekg.experiments.catalog import find_experiment
 from conekg.experiments.main_results import main_epfo
+from conekg.graph.benchmarks import BENCHMARKS
 from conekg.query.shape import POSITIVE_STRUCTURES
 from conekg.sampling.benchmark_files import write_betae, write_query2box
 from conekg.sampling.query_set import QuerySet, save_query_set
@@ -72,3 +73,54 @@ def test_other_splits_than_the_papers_are_said_to_be(trained, named, options):
     for ours, chosen in ((run, options), (trained["cone"], replace(options, split="valid"))):
         (table,) = main_epfo([ours], chosen)
         assert not any("of test queries" in note for note in table.notes)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "main-epfo",
+        "main-negation",
+        "cardinality",
+        "operators",
+        "empty-intersection",
+        "dimensions",
+        "union",
+        "emql",
+        "seeds",
+        "variability",
+        "membership",
+        "speed",
+    ],
+)
+def test_beside_a_graph_of_the_same_name_the_papers_are_said_to_be_of_another(
+    name, trained, named, options, tmp_path, monkeypatch
+):
+    run = named(trained["cone"], "FB15k")
+    few = replace(options, max_queries=2, pairs=20, steps=1)
+    if name == "emql":  # the paper's row is of that release
+        positive = [b for b in tiny_queries()["test"] if b.shape.name in POSITIVE_STRUCTURES]
+        write_query2box(tmp_path, QuerySet("test", tuple(positive)))
+        few = replace(few, queries=tmp_path)
+
+    def told():
+        tables = find_experiment(name).measure([run], few)
+        assert all(any(row.kind == "paper" for row in table.rows) for table in tables)
+        return [[note for note in table.notes if "is called" in note] for table in tables]
+
+    for notes in told():
+        if name == "speed":
+            assert notes == [], "its numbers are of no graph in particular"
+            continue
+        (note,) = notes
+        assert note.startswith(
+            "The graph is called 'FB15k' but has 31 entities and 3 relations, not 14,951 and "
+            "1,345: the paper's numbers are of another graph, "
+        )
+    monkeypatch.setitem(BENCHMARKS, "fb15k", replace(BENCHMARKS["fb15k"], size=(31, 3)))
+    assert all(notes == [] for notes in told())
+
+
+def test_where_nothing_of_the_paper_stands_no_other_graph_is_told_of(trained, named, options):
+    (table,) = find_experiment("emql").measure([named(trained["cone"], "FB15k")], options)
+    assert all(row.kind == "ours" for row in table.rows)
+    assert not any("is called" in note for note in table.notes)

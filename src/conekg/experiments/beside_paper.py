@@ -1,7 +1,8 @@
 """What of the paper may stand beside our numbers: its rows, how far apart they are, and why not.
 
 The paper's numbers are of one release of a graph's queries. Beside queries of another release
-they say nothing and are left out; beside sampled ones they stand, and that is told.
+they say nothing and are left out; beside sampled ones, and beside another graph of the same name,
+they stand, and that is told.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from dataclasses import replace
 from conekg.experiments.experiment import title_of
 from conekg.experiments.published import MODEL_TITLES, Published
 from conekg.experiments.table import Row, difference
+from conekg.graph.benchmarks import misnomer_of
+from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.sampling.query_set import QuerySet
 from conekg.training.recipes import data_set_of
 from conekg.training.run import Run
@@ -37,13 +40,16 @@ def _other_release(paper: Published, all_queries: Sequence[QuerySet]) -> str | N
     return next((other for other in others if other not in (None, paper.release)), None)
 
 
-def absence_note(
-    paper: Published, graph_name: str, all_queries: Sequence[QuerySet], taken_by: str = GIVEN_HERE
+def release_note(
+    paper: Published,
+    graph: KnowledgeGraph,
+    all_queries: Sequence[QuerySet],
+    taken_by: str = GIVEN_HERE,
 ) -> tuple[str, ...]:
-    """Why nothing of the paper stands beside the numbers, where that is so."""
+    """Why nothing of the paper stands beside the numbers, or only numbers of another graph."""
     other = _other_release(paper, all_queries)
-    if other is None or data_set_of(graph_name) not in paper.data_sets:
-        return missing_note(paper, graph_name)
+    if other is None or data_set_of(graph.name) not in paper.data_sets:
+        return graph_note(paper, graph)
     these = "These are" if all(each.release == other for each in all_queries) else "Some are"
     return (
         f"{these} queries in the form of the {other} release. The numbers of the paper's "
@@ -52,12 +58,18 @@ def absence_note(
     )
 
 
-def missing_note(paper: Published, graph_name: str) -> tuple[str, ...]:
-    """That the paper has no numbers for a graph, where it has none."""
-    if paper.rows:
+def graph_note(paper: Published, graph: KnowledgeGraph) -> tuple[str, ...]:
+    """That the paper has no numbers for a graph, or that they are of another of its name."""
+    if not paper.rows:
+        there = ", ".join(paper.data_sets)
+        return (f"The paper has no numbers for the graph {graph.name!r} here, only for {there}.",)
+    misnomer = misnomer_of(graph)
+    if misnomer is None:
         return ()
-    there = ", ".join(paper.data_sets)
-    return (f"The paper has no numbers for the graph {graph_name!r} here, only for {there}.",)
+    return (
+        f"{misnomer[0].upper()}{misnomer[1:]}: the paper's numbers are of another graph, and the "
+        "differences are not those of the models alone.",
+    )
 
 
 def origin_note(

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from conekg.errors import DataError
-from conekg.experiments.beside_paper import compare, missing_note, paper_rows
+from conekg.experiments.beside_paper import compare, graph_note, paper_rows
 from conekg.experiments.cardinality import check_sizes
 from conekg.experiments.embedded import ROWS_AT_ONCE
 from conekg.experiments.experiment import (
@@ -118,7 +118,7 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
         rows=(*rows, *paper_rows(paper), *comparisons),
         paper="sec:empty_intersection",
         unit=paper.unit,
-        notes=(*dict.fromkeys(notes), *missing_note(paper, graph.name)),
+        notes=(*dict.fromkeys(notes), *graph_note(paper, graph)),
         digits=4,
         plots=tuple(plots),
     )

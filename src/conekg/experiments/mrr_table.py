@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.metrics import AVERAGES
 from conekg.evaluation.report import Report
-from conekg.experiments.beside_paper import absence_note, compare, origin_note, paper_rows
+from conekg.experiments.beside_paper import compare, origin_note, paper_rows, release_note
 from conekg.experiments.embedded import counts_note, only_structures, other_queries_note
 from conekg.experiments.experiment import describe, notes_of_each, title_of
 from conekg.experiments.options import Options
@@ -62,7 +62,7 @@ def mrr_table(
     runs = [each.run for each in measured]
     if closing is None:
         all_queries = [each.queries for each in measured]
-        absence = absence_note(paper, runs[0].graph.name, all_queries)
+        absence = release_note(paper, runs[0].graph, all_queries)
         closing = (*average_note([each.row for each in measured]), *absence)
     notes = [
         *opening,

@@ -11,11 +11,11 @@ import numpy as np
 
 from conekg.errors import ConfigError
 from conekg.experiments.beside_paper import (
-    absence_note,
     compare,
     of_release,
     origin_note,
     paper_rows,
+    release_note,
 )
 from conekg.experiments.experiment import (
     Experiment,
@@ -85,7 +85,7 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
             ),
             *same_queries_note(runs, options, structures),
             *average_note(rows[: len(runs)]),
-            *absence_note(paper, runs[0].graph.name, all_queries),
+            *release_note(paper, runs[0].graph, all_queries),
         ]
         tables.append(
             Table(

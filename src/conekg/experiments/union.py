@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conekg.experiments.beside_paper import absence_note, compare, of_release
+from conekg.experiments.beside_paper import compare, of_release, release_note
 from conekg.experiments.experiment import Experiment, Tables, common_data_set, title_of
 from conekg.experiments.mrr_table import (
     RunRow,
@@ -48,7 +48,7 @@ def union(runs: Sequence[Run], options: Options) -> Tables:
         paper,
         columns=paper.columns,
         opening=(_FORMS_NOTE, *ranking_notes(measured)),
-        closing=absence_note(paper, runs[0].graph.name, all_queries),
+        closing=release_note(paper, runs[0].graph, all_queries),
     )
     return (table,)
 

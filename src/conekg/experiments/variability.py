@@ -11,10 +11,10 @@ from torch import Tensor
 from conekg.experiments.arcs import wrap
 from conekg.experiments.beside_paper import (
     GIVEN_IN_TRAINING,
-    absence_note,
     compare,
     of_release,
     origin_note,
+    release_note,
 )
 from conekg.experiments.cardinality import SINGLE_REGION_STRUCTURES
 from conekg.experiments.embedded import (
@@ -94,7 +94,7 @@ def variability(runs: Sequence[Run], options: Options) -> Tables:
         notes.append(describe(run, options.checkpoint))
         notes += origin_note(run, queries, paper, GIVEN_IN_TRAINING)
     notes += notes_of_each(measured)
-    notes += absence_note(paper, runs[0].graph.name, all_queries, GIVEN_IN_TRAINING)
+    notes += release_note(paper, runs[0].graph, all_queries, GIVEN_IN_TRAINING)
     notes += other_queries_note(runs, SINGLE_REGION_STRUCTURES, options.split)
     papers = [
         Row(f"ConE, {name}, {paper.place}", values, "paper") for name, values in paper.rows.items()
