@@ -19,6 +19,8 @@ from conekg.answering.fit import (
 from conekg.errors import CheckpointError, ConfigError, UnsupportedOperatorError
 from conekg.evaluation.metrics import Metrics
 from conekg.evaluation.report import Report, StructureResult
+from conekg.graph.benchmarks import BENCHMARKS
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.sampling.protocol import PRESETS
 from conekg.training.checkpoint import load_checkpoint
 from conekg.training.recipe import Pool
@@ -238,6 +240,34 @@ def test_a_recipe_may_want_more_training_queries_and_that_is_told(monkeypatch):
     assert any("query_times" in why for _, why in heard.choices)
     sample_queries(graph, None, 0, heard, times=2)
     assert any("2 times the training queries" in why for _, why in heard.choices)
+
+
+@pytest.mark.parametrize("times", [None, 2])
+def test_a_graph_that_is_only_called_like_a_benchmark_has_no_published_counts(monkeypatch, times):
+    monkeypatch.setitem(PRESETS, "small", FEW)
+    monkeypatch.setitem(PRESETS, "fb15k", replace(FEW, name="fb15k", train_count=7))
+    graph = KnowledgeGraph(
+        "fb15k", tiny_graph().vocabulary, {s: tiny_graph().edges(s) for s in SPLITS}
+    )
+    heard = Heard()
+    sampled = sample_queries(graph, None, 0, heard, times)
+    assert {queries.protocol for queries in sampled.values()} == {"small"}
+    told = "the graph is called 'fb15k' but has 31 entities and 3 relations, not 14,951 and 1,345"
+    assert heard.choices[0] == ("the preset 'small'", told)
+    whys = [why for _, why in heard.choices]
+    assert "these are the published counts" not in whys
+    assert ("in proportion to the graph's links" in whys) is (times is None)
+    heard = Heard()
+    sample_queries(graph, FEW, 0, heard)
+    assert not any("preset" in what for what, _ in heard.choices), "it was given"
+    monkeypatch.setitem(BENCHMARKS, "fb15k", replace(BENCHMARKS["fb15k"], size=(31, 3)))
+    heard = Heard()
+    sampled = sample_queries(graph, None, 0, heard)
+    assert {queries.protocol for queries in sampled.values()} == {"fb15k"}
+    assert heard.choices[0] == (
+        "7 training queries a shape (5 with negation) and 5 for validation and test",
+        "these are the published counts",
+    )
 
 
 def test_shapes_without_queries_are_left_out_and_told(tmp_path):

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from conekg.cli.main import app
+from conekg.graph.benchmarks import BENCHMARKS
 from conekg.graph.geography import load_geography
 from conekg.query.shape import STRUCTURES
 from conekg.query.tree import has_negation
-from conekg.sampling.query_set import load_query_set
-from toy_release import write_folder
+from conekg.sampling.query_set import QuerySet, load_query_set
+from toy_release import ENTITIES, SIGNED, write_folder
 
 
 def run(*arguments: object):
@@ -183,14 +186,45 @@ def test_a_misspelt_preset_gets_a_suggestion(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "protocol"), [("NELL-betae", "nell995"), ("NELL", "nell995"), ("toy", "small")]
 )
-def test_a_benchmark_folder_gets_its_own_preset(tmp_path: Path, name: str, protocol: str) -> None:
-    folder, path = write_folder(tmp_path / name), tmp_path / "q.arrow"
-    result = CliRunner().invoke(
-        app,
-        ["sample", str(folder), "--split", "train", "--out", str(path), "--shapes", "1p"],
+def test_a_benchmark_folder_gets_its_own_preset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, protocol: str
+) -> None:
+    as_large = replace(BENCHMARKS["nell995"], size=(len(ENTITIES), len(SIGNED) // 2))
+    monkeypatch.setitem(BENCHMARKS, "nell995", as_large)
+    result, sampled = sample_links(write_folder(tmp_path / name))
+    assert sampled.protocol == protocol
+    assert "warning" not in result.stderr
+
+
+@pytest.mark.parametrize("name", ["NELL", "nell995.tsv"])
+def test_a_graph_that_is_only_called_like_a_benchmark_gets_the_small_preset(
+    tmp_path: Path, name: str
+) -> None:
+    place = tmp_path / name
+    if place.suffix:
+        place.write_text("".join(f"{i}\tlikes\t{i + 1}\n" for i in range(9)))
+        size = "10 entities and 1 relations"
+    else:
+        write_folder(place)
+        size = "3 entities and 2 relations"
+    result, sampled = sample_links(place)
+    assert sampled.protocol == "small"
+    assert (
+        f"warning: chose the preset 'small': the graph is called '{place.stem}' but has {size}, "
+        "not 63,361 and 200\n" in result.stderr
     )
+    result, sampled = sample_links(place, "--preset", "nell995")
+    assert sampled.protocol == "nell995", "it was asked for"
+    assert "preset" not in result.stderr
+
+
+def sample_links(graph: Path, *options: str) -> tuple[Result, QuerySet]:
+    """What sampling the training links of a graph tells, and the set."""
+    path = graph.parent / "q.arrow"
+    command = ["sample", str(graph), "--split", "train", "--out", str(path), "--shapes", "1p"]
+    result = CliRunner().invoke(app, [*command, *options])
     assert result.exit_code == 0, result.output
-    assert load_query_set(path).protocol == protocol
+    return result, load_query_set(path)
 
 
 def test_a_shortfall_is_told(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,18 @@ def trained(tmp_path_factory) -> dict[str, Run]:
         train(run, device=CPU)
         runs[key] = open_run(run.folder)
     return runs
+
+
+@pytest.fixture
+def named() -> Callable[[Run, str], Run]:
+    """Calls the graph of a run otherwise, which is how the paper's data sets are known."""
+
+    def call(run: Run, name: str) -> Run:
+        renamed = open_run(run.folder)
+        renamed.graph.name = name
+        return renamed
+
+    return call
 
 
 @pytest.fixture

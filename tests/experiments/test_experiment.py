@@ -1,8 +1,18 @@
+import shutil
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
-from conekg.errors import UnsupportedOperatorError
+from conekg.errors import ConfigError, UnsupportedOperatorError
 from conekg.experiments.catalog import EXPERIMENTS
-from conekg.training.run import Run
+from conekg.experiments.experiment import common_data_set, notes_of_each
+from conekg.experiments.main_results import MAIN_EPFO, main_epfo
+from conekg.training.loop import train
+from conekg.training.run import Run, open_run
+from plain_mrr import mrr
+from tiny import tiny_queries, tiny_run
+from untrained_run import untrained_run
 
 
 @pytest.mark.parametrize(
@@ -18,3 +28,49 @@ def test_a_run_of_the_wrong_model_is_refused_before_others_are_measured(
     with pytest.raises(UnsupportedOperatorError, match="gqe: gqe ") as error:
         EXPERIMENTS[name].measure([trained["cone"], trained["gqe"]], options)
     assert "cone" in error.value.hint
+
+
+def test_what_is_so_of_one_run_alone_is_told_of_that_run():
+    assert notes_of_each({"a": ["x", "y"], "b": ["z", "x"]}) == ["x", "a: y", "b: z"]
+    assert notes_of_each({"a": ["x", "y"]}) == ["x", "y"]
+
+
+def test_fewer_queries_are_ranked_when_asked(trained, options):
+    (few,) = MAIN_EPFO.measure([trained["cone"]], replace(options, max_queries=1))
+    assert few.notes[-1] == "Of each structure at most 1 of its queries, evenly spaced."
+    assert "Queries measured: 1 of each structure." in few.notes
+    model = trained["cone"].load_model("best")
+    for name in ("1p", "2i", "up"):
+        block = tiny_queries()["test"].block(name)
+        first = block.take(np.flatnonzero(block.hard.lengths > 0)[:1])
+        reported = few.row("ConE (cone)").values[name]
+        assert reported == pytest.approx(mrr(model, first, reported))
+
+
+def test_runs_of_one_name_are_told_apart(trained, reproduce, options, tmp_path):
+    folders = [tmp_path / seed / "run" for seed in ("zero", "ten")]
+    for folder, key in zip(folders, ("cone", "cone-10"), strict=True):
+        shutil.copytree(trained[key].folder, folder)
+    (table,) = reproduce("main-epfo", *folders)
+    assert [row["label"] for row in table["rows"]] == ["ConE (zero/run)", "ConE (ten/run)"]
+    for row, key in zip(table["rows"], ("cone", "cone-10"), strict=True):
+        model, links = trained[key].load_model("best"), tiny_queries()["test"].block("1p")
+        reported = row["values"]["1p"]
+        assert reported == pytest.approx(mrr(model, links, reported))
+    again = [open_run(folder) for folder in (folders[0], folders[1].parent / "." / "run")]
+    with pytest.raises(ConfigError, match="is given twice"):
+        MAIN_EPFO.measure([*again, open_run(folders[1])], options)
+
+
+def test_weights_from_before_the_end_are_called_so(options, tmp_path):
+    run = tiny_run(tmp_path / "run", "cone")
+    train(run, device=options.device, max_minutes=0.0)
+    (table,) = main_epfo([open_run(run.folder)], options)
+    described = "cone with d = 32 on tiny, recipe 'small', weights of step 1 of 12, seed 0."
+    assert f"ConE (run): {described}" in table.notes
+
+
+def test_runs_of_different_graphs_are_refused(trained, film_graph, tmp_path):
+    other = open_run(untrained_run(tmp_path / "films", film_graph))
+    with pytest.raises(ConfigError, match="different graphs"):
+        common_data_set([trained["cone"], other])

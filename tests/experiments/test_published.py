@@ -111,3 +111,8 @@ def test_every_experiment_names_tables_that_exist():
     repeated = [label for experiment in EXPERIMENTS.values() for label in experiment.paper]
     assert set(repeated) == {*labels(), *FIGURE_PLACES}, "and every table has its experiment"
     assert [place_of(label) for label in ("table:dis", "fig:models")] == ["Table 8", "Figure 2"]
+
+
+def test_published_rows_exist_for_all_data_sets():
+    for data_set in ("fb15k", "fb15k-237", "nell995"):
+        assert set(published("table:epfo_results", data_set).rows) == {"gqe", "box", "beta", "cone"}

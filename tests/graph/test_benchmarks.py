@@ -13,7 +13,14 @@ import pytest
 
 from conekg.errors import DataError, DownloadError, StoreError
 from conekg.graph import benchmarks
-from conekg.graph.benchmarks import BENCHMARKS, cache_folder, open_benchmark
+from conekg.graph.benchmarks import (
+    BENCHMARKS,
+    cache_folder,
+    misnomer_of,
+    open_benchmark,
+    release_of,
+)
+from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.graph.source import open_graph
 from file_server import FileServer, serve
 
@@ -43,7 +50,8 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FileServ
     sums = {n: hashlib.sha256(FILES[n]).hexdigest() for n in ("train.txt", "valid.txt", "test.txt")}
     with serve(packed()) as running:
         checksum = f"md5:{hashlib.md5(running.content).hexdigest()}"
-        tiny = replace(BENCHMARKS["nell995"], archive=running.url, checksum=checksum, sha256=sums)
+        here = {"archive": running.url, "checksum": checksum, "sha256": sums, "size": (2, 1)}
+        tiny = replace(BENCHMARKS["nell995"], **here)
         monkeypatch.setitem(benchmarks.BENCHMARKS, "nell995", tiny)
         monkeypatch.setenv("CONEKG_CACHE", str(tmp_path / "cache"))
         yield running
@@ -175,6 +183,36 @@ def test_the_cache_is_where_the_environment_says(
     assert cache_folder() == tmp_path / "conekg"
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert cache_folder() == Path.home() / ".cache" / "conekg"
+
+
+@pytest.mark.parametrize("name", list(BENCHMARKS))
+def test_a_name_alone_makes_no_benchmark(
+    name: str, film_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published = BENCHMARKS[name]
+    entities, relations = published.size
+    for called in (name, *published.folders):
+        graph = KnowledgeGraph(called, film_graph.vocabulary, {"train": film_graph.edges("train")})
+        size = (graph.num_entities, len(graph.vocabulary.relations))
+        assert size == (8, 3)
+        told = f"but has 8 entities and 3 relations, not {entities:,} and {relations:,}"
+        for other in (published.size, (8, relations), (entities, 3)):
+            monkeypatch.setitem(BENCHMARKS, name, replace(published, size=other))
+            assert release_of(graph) is None
+        monkeypatch.setitem(BENCHMARKS, name, published)
+        assert misnomer_of(graph) == f"the graph is called {called!r} {told}"
+        monkeypatch.setitem(BENCHMARKS, name, replace(published, size=size))
+        assert release_of(graph) == name
+        assert misnomer_of(graph) is None
+    assert release_of(film_graph) is misnomer_of(film_graph) is None
+
+
+@pytest.mark.parametrize("name", ["nell995", "fb15k", "fb15k-237"])
+def test_the_sizes_are_those_of_the_releases(name: str, benchmark_data: Path) -> None:
+    graph = open_graph(benchmark_data / BENCHMARKS[name].folders[-1])
+    assert release_of(graph) == name
+    assert misnomer_of(graph) is None
+    assert release_of(open_benchmark(name, benchmark_data)) == name
 
 
 @pytest.mark.parametrize("name", ["nell995", "fb15k", "fb15k-237"])

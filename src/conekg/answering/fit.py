@@ -20,6 +20,7 @@ from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.frequency import FrequencyScorer
 from conekg.evaluation.report import Report
 from conekg.evaluation.validate import make_validator
+from conekg.graph.benchmarks import misnomer_of, release_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.place import as_path
 from conekg.graph.source import read_source
@@ -310,9 +311,13 @@ def sample_queries(
     that is told.
     """
     if protocol is None:
-        data_set = data_set_of(graph.name)
-        protocol = PRESETS[data_set or "small"].for_graph(graph)
-        why = "these are the published counts" if data_set else "in proportion to the graph's links"
+        own = release_of(graph)
+        protocol = PRESETS[own if own in PRESETS else "small"].for_graph(graph)
+        why = "in proportion to the graph's links"
+        if own in PRESETS:
+            why = "these are the published counts"
+        elif data_set_of(graph.name) and (misnomer := misnomer_of(graph)):
+            events.chose("the preset 'small'", misnomer)
         if times is not None:
             protocol = protocol.with_more_training(times)
             why = f"the recipe wants up to {times} times the training queries"

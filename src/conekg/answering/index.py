@@ -26,7 +26,7 @@ _CHUNK_ROWS = 64
 
 
 class EntityIndex:
-    """The entity table of a model, ready to be searched; a snapshot of its weights.
+    """The entity table of a model, ready to be searched; its weights must stay as they are.
 
     `shortlist` asks for the approximate search or forbids it; by default the number of
     entities decides. Safe to use from several threads at once.

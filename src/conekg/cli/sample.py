@@ -16,7 +16,7 @@ from conekg.cli.console import JsonOption, print_json, print_table, progress, sa
 from conekg.cli.output_file import refuse_part_of_run
 from conekg.cli.told_graph import open_told
 from conekg.errors import ConeKGError, ConfigError
-from conekg.graph.benchmarks import benchmark_of
+from conekg.graph.benchmarks import benchmark_of, misnomer_of, release_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import parse_query
@@ -170,7 +170,9 @@ def _protocol(
     train_cap: str | None,
     train_paths_from: PathEndChoice | None,
 ) -> SamplingProtocol:
-    own = benchmark_of(graph.name)
+    own = release_of(graph)
+    if preset is None and own is None and benchmark_of(graph.name) in PRESETS:
+        warn(f"chose the preset 'small': {misnomer_of(graph)}")
     name = preset or (own if own in PRESETS else "small")
     if name not in PRESETS:
         raise ConfigError(

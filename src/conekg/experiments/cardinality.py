@@ -12,6 +12,14 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from conekg.experiments.beside_paper import (
+    GIVEN_IN_TRAINING,
+    compare,
+    of_release,
+    origin_note,
+    paper_rows,
+    release_note,
+)
 from conekg.experiments.embedded import (
     chosen_blocks,
     counts_note,
@@ -28,14 +36,6 @@ from conekg.experiments.experiment import (
     describe,
     notes_of_each,
     title_of,
-)
-from conekg.experiments.main_results import (
-    GIVEN_IN_TRAINING,
-    absence_note,
-    compare,
-    of_release,
-    origin_note,
-    paper_rows,
 )
 from conekg.experiments.options import Options
 from conekg.experiments.plot import Plot, Series
@@ -129,7 +129,7 @@ def cardinality(runs: Sequence[Run], options: Options) -> Tables:
             paper,
             rows,
             models,
-            [*notes, *absence_note(paper, runs[0].graph.name, all_queries, GIVEN_IN_TRAINING)],
+            [*notes, *release_note(paper, runs[0].graph, all_queries, GIVEN_IN_TRAINING)],
         )
         for name, paper, rows in zip(
             ("Spearman", "Pearson"), papers, (by_rank, by_value), strict=True

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from conekg.experiments.beside_paper import of_release
 from conekg.experiments.experiment import Experiment, Tables, common_data_set, title_of
-from conekg.experiments.main_results import (
-    RunRow,
-    mrr_table,
-    of_release,
-    queries_of_each,
-    rank_row,
-)
+from conekg.experiments.mrr_table import RunRow, mrr_table, queries_of_each, rank_row
 from conekg.experiments.options import Options
 from conekg.experiments.published import Published, published
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES

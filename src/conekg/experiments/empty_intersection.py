@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from conekg.errors import DataError
+from conekg.experiments.beside_paper import compare, graph_note, paper_rows
 from conekg.experiments.cardinality import check_sizes
 from conekg.experiments.embedded import ROWS_AT_ONCE
 from conekg.experiments.experiment import (
@@ -19,10 +20,8 @@ from conekg.experiments.experiment import (
     Tables,
     common_data_set,
     describe,
-    missing_note,
     title_of,
 )
-from conekg.experiments.main_results import compare, paper_rows
 from conekg.experiments.options import Options
 from conekg.experiments.plot import Plot, Series
 from conekg.experiments.published import published
@@ -119,7 +118,7 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
         rows=(*rows, *paper_rows(paper), *comparisons),
         paper="sec:empty_intersection",
         unit=paper.unit,
-        notes=(*dict.fromkeys(notes), *missing_note(paper, graph.name)),
+        notes=(*dict.fromkeys(notes), *graph_note(paper, graph)),
         digits=4,
         plots=tuple(plots),
     )

@@ -10,16 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from conekg.experiments.beside_paper import of_release, release_note
 from conekg.experiments.experiment import Experiment, Tables, common_data_set
-from conekg.experiments.main_results import (
-    RunRow,
-    absence_note,
-    average_note,
-    mrr_table,
-    of_release,
-    queries_of_each,
-    rank_row,
-)
+from conekg.experiments.mrr_table import RunRow, average_note, mrr_table, queries_of_each, rank_row
 from conekg.experiments.options import Options
 from conekg.experiments.published import Published, published
 from conekg.query.shape import POSITIVE_STRUCTURES
@@ -48,7 +41,7 @@ def emql(runs: Sequence[Run], options: Options) -> Tables:
     if sampled and data_set in paper.data_sets:
         absence: tuple[str, ...] = (_SAMPLED_NOTE,)
     else:
-        absence = absence_note(paper, runs[0].graph.name, all_queries)
+        absence = release_note(paper, runs[0].graph, all_queries)
     closing = (*absence, *average_note([each.row for each in measured]))
     title = "Comparison with EmQL"
     return (mrr_table(title, measured, options, POSITIVE_STRUCTURES, paper, closing=closing),)

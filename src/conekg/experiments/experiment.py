@@ -8,7 +8,7 @@ from typing import Any
 
 from conekg.errors import ConfigError, UnsupportedOperatorError
 from conekg.experiments.options import Options
-from conekg.experiments.published import Published, model_title
+from conekg.experiments.published import model_title
 from conekg.experiments.table import Table
 from conekg.model.catalog import find_model
 from conekg.model.interface import QueryModel
@@ -150,11 +150,3 @@ def check_models(
         model = find_model(run.recipe.model).model
         if not suits(model):
             raise UnsupportedOperatorError(f"{run.folder}: {model.name} {lack}", hint=hint)
-
-
-def missing_note(paper: Published, graph_name: str) -> tuple[str, ...]:
-    """Why nothing of the paper stands beside the numbers, where that is so."""
-    if paper.rows:
-        return ()
-    there = ", ".join(paper.data_sets)
-    return (f"The paper has no numbers for the graph {graph_name!r} here, only for {there}.",)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from conekg.errors import DataError
+from conekg.experiments.beside_paper import GIVEN_IN_TRAINING, of_release, origin_note, release_note
 from conekg.experiments.embedded import (
     chosen_blocks,
     counts_note,
@@ -32,12 +33,6 @@ from conekg.experiments.experiment import (
     describe,
     notes_of_each,
     title_of,
-)
-from conekg.experiments.main_results import (
-    GIVEN_IN_TRAINING,
-    absence_note,
-    of_release,
-    origin_note,
 )
 from conekg.experiments.options import Options
 from conekg.experiments.plot import Plot, Series
@@ -178,7 +173,9 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
             notes += other_queries_note(having, every, split)
     filled = [half for half in halves if half.has_rows] or halves[:1]
     return tuple(
-        half.table([*notes, *absence_note(half.paper, where, all_queries, GIVEN_IN_TRAINING)])
+        half.table(
+            [*notes, *release_note(half.paper, runs[0].graph, all_queries, GIVEN_IN_TRAINING)]
+        )
         for half in filled
     )
 

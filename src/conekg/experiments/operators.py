@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from conekg.experiments.arcs import Arc, length, overlap, overlap_of_three
+from conekg.experiments.beside_paper import graph_note, paper_rows
 from conekg.experiments.embedded import only_structures
 from conekg.experiments.experiment import (
     Experiment,
@@ -22,10 +23,8 @@ from conekg.experiments.experiment import (
     check_models,
     common_data_set,
     describe,
-    missing_note,
     title_of,
 )
-from conekg.experiments.main_results import paper_rows
 from conekg.experiments.options import Options
 from conekg.experiments.published import published
 from conekg.experiments.table import Row, Table
@@ -154,7 +153,7 @@ def operators(runs: Sequence[Run], options: Options) -> Tables:
         rows=(*rows, *paper_rows(paper)),
         paper="sec:operators",
         unit=paper.unit,
-        notes=(*dict.fromkeys(notes), *missing_note(paper, runs[0].graph.name)),
+        notes=(*dict.fromkeys(notes), *graph_note(paper, runs[0].graph)),
         digits=4,
     )
     return (table,)

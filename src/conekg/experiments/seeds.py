@@ -10,6 +10,13 @@ from typing import Any
 import numpy as np
 
 from conekg.errors import ConfigError
+from conekg.experiments.beside_paper import (
+    compare,
+    of_release,
+    origin_note,
+    paper_rows,
+    release_note,
+)
 from conekg.experiments.experiment import (
     Experiment,
     Tables,
@@ -17,15 +24,10 @@ from conekg.experiments.experiment import (
     describe,
     title_of,
 )
-from conekg.experiments.main_results import (
+from conekg.experiments.mrr_table import (
     AVERAGE,
-    absence_note,
     average_note,
-    compare,
     mrr_row,
-    of_release,
-    origin_note,
-    paper_rows,
     queries_of_each,
     queries_title,
     rank,
@@ -83,7 +85,7 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
             ),
             *same_queries_note(runs, options, structures),
             *average_note(rows[: len(runs)]),
-            *absence_note(paper, runs[0].graph.name, all_queries),
+            *release_note(paper, runs[0].graph, all_queries),
         ]
         tables.append(
             Table(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from conekg.experiments.beside_paper import compare, of_release, release_note
 from conekg.experiments.experiment import Experiment, Tables, common_data_set, title_of
-from conekg.experiments.main_results import (
+from conekg.experiments.mrr_table import (
     RunRow,
-    absence_note,
     asked_notes,
-    compare,
     mrr_table,
-    of_release,
     queries_of_each,
     rank,
     ranking_notes,
@@ -50,7 +48,7 @@ def union(runs: Sequence[Run], options: Options) -> Tables:
         paper,
         columns=paper.columns,
         opening=(_FORMS_NOTE, *ranking_notes(measured)),
-        closing=absence_note(paper, runs[0].graph.name, all_queries),
+        closing=release_note(paper, runs[0].graph, all_queries),
     )
     return (table,)
 

@@ -8,6 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from conekg.experiments.beside_paper import (
+    GIVEN_IN_TRAINING,
+    compare,
+    of_release,
+    origin_note,
+    release_note,
+)
 from conekg.experiments.cardinality import SINGLE_REGION_STRUCTURES
 from conekg.experiments.embedded import (
     chosen_blocks,
@@ -24,13 +31,6 @@ from conekg.experiments.experiment import (
     describe,
     notes_of_each,
     title_of,
-)
-from conekg.experiments.main_results import (
-    GIVEN_IN_TRAINING,
-    absence_note,
-    compare,
-    of_release,
-    origin_note,
 )
 from conekg.experiments.options import Options
 from conekg.experiments.published import published
@@ -93,7 +93,7 @@ def variability(runs: Sequence[Run], options: Options) -> Tables:
         notes.append(describe(run, options.checkpoint))
         notes += origin_note(run, queries, paper, GIVEN_IN_TRAINING)
     notes += notes_of_each(measured)
-    notes += absence_note(paper, runs[0].graph.name, all_queries, GIVEN_IN_TRAINING)
+    notes += release_note(paper, runs[0].graph, all_queries, GIVEN_IN_TRAINING)
     notes += other_queries_note(runs, SINGLE_REGION_STRUCTURES, options.split)
     papers = [
         Row(f"ConE, {name}, {paper.place}", values, "paper") for name, values in paper.rows.items()

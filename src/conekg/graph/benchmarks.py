@@ -3,7 +3,8 @@
 A graph is fetched once and kept as a store in a cache folder. The release of BetaE is
 checked twice: the archive by the MD5 sum that others' loaders of it carry, and each triple
 file by a SHA-256 sum of our own. WN18RR-QA is fetched at one commit of its authors'
-repository, which is a checksum in itself, and its size is compared with what they state.
+repository, which is a checksum in itself. The size of each is compared with what is stated
+of it, also where a graph is only called like one.
 """
 
 from __future__ import annotations
@@ -37,20 +38,21 @@ class Benchmark:
     title: str
     folders: tuple[str, ...]
     """What the folder with its files is called, in the archive or on a disk."""
+    size: tuple[int, int]
+    """Entities and named relations, as the release states them."""
     archive: str
     """Where the official archive is."""
     checksum: str | None = None
     """Of the archive, where it is made once and for all."""
     sha256: Mapping[str, str] = field(default_factory=dict)
     """Checksums of its triple files, where the release is known to the byte."""
-    size: tuple[int, int] | None = None
-    """Entities and named relations, as the release states them."""
 
 
 BENCHMARKS = {
     "nell995": Benchmark(
         "NELL995, as BetaE and ConE use it",
         ("NELL-betae", "NELL"),
+        (63_361, 200),
         BETAE_ARCHIVE,
         BETAE_CHECKSUM,
         {
@@ -62,6 +64,7 @@ BENCHMARKS = {
     "fb15k": Benchmark(
         "FB15k, as BetaE and ConE use it",
         ("FB15k-betae", "FB15k"),
+        (14_951, 1_345),
         BETAE_ARCHIVE,
         BETAE_CHECKSUM,
         {
@@ -73,6 +76,7 @@ BENCHMARKS = {
     "fb15k-237": Benchmark(
         "FB15k-237, as BetaE and ConE use it",
         ("FB15k-237-betae", "FB15k-237"),
+        (14_505, 237),
         BETAE_ARCHIVE,
         BETAE_CHECKSUM,
         {
@@ -84,8 +88,8 @@ BENCHMARKS = {
     "wn18rr-qa": Benchmark(
         "WN18RR-QA, WordNet as LinE uses it",
         (f"WN18RR-QA-{_WN18RR_COMMIT}", "WN18RR-QA", "WN18RR"),
+        (40_559, 11),
         f"https://github.com/nelsonhuangzijian/WN18RR-QA/archive/{_WN18RR_COMMIT}.zip",
-        size=(40_559, 11),
     ),
 }
 """Benchmarks by the name that commands take."""
@@ -95,7 +99,7 @@ _SHORT_NAMES = {"fb237": "fb15k-237", "fb15k237": "fb15k-237"}
 
 
 def benchmark_of(graph_name: str) -> str | None:
-    """Which benchmark a graph is, by its name or by what its folder is called; None: no such.
+    """Which benchmark a graph is called like, by its name or its folder's; None: no such.
 
     >>> benchmark_of("NELL-betae"), benchmark_of("FB15k_237"), benchmark_of("geography")
     ('nell995', 'fb15k-237', None)
@@ -106,6 +110,28 @@ def benchmark_of(graph_name: str) -> str | None:
         for folder in (name, *benchmark.folders)
     } | _SHORT_NAMES
     return called.get(graph_name.lower().replace("_", "-"))
+
+
+def release_of(graph: KnowledgeGraph) -> str | None:
+    """Which benchmark a graph is, by its name and its size; None: no such, or only called so."""
+    name = benchmark_of(graph.name)
+    return name if name is not None and _size(graph) == BENCHMARKS[name].size else None
+
+
+def misnomer_of(graph: KnowledgeGraph) -> str | None:
+    """That a graph is only called like a benchmark, in words with both sizes; None: it is not."""
+    name = benchmark_of(graph.name)
+    if name is None or release_of(graph) is not None:
+        return None
+    (entities, relations), (wanted, wanted_relations) = _size(graph), BENCHMARKS[name].size
+    return (
+        f"the graph is called {graph.name!r} but has {entities:,} entities and {relations:,} "
+        f"relations, not {wanted:,} and {wanted_relations:,}"
+    )
+
+
+def _size(graph: KnowledgeGraph) -> tuple[int, int]:
+    return graph.num_entities, len(graph.vocabulary.relations)
 
 
 def cache_folder() -> Path:
@@ -204,8 +230,7 @@ def _read_checked(name: str, benchmark: Benchmark, folder: Path) -> KnowledgeGra
                 hint="to use this graph all the same, pass the folder itself as the graph",
             )
     graph = read_benchmark_folder(folder, name)
-    size = (graph.num_entities, len(graph.vocabulary.relations))
-    wanted = benchmark.size or size
+    size, wanted = _size(graph), benchmark.size
     if size != wanted:
         raise DataError(
             f"is not the public release of {name}: {size[0]:,} entities and {size[1]:,} "

@@ -1,0 +1,106 @@
+"""What of the paper may stand beside our numbers: its rows, how far apart they are, and why not.
+
+The paper's numbers are of one release of a graph's queries. Beside queries of another release
+they say nothing and are left out; beside sampled ones, and beside another graph of the same name,
+they stand, and that is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from conekg.experiments.experiment import title_of
+from conekg.experiments.published import MODEL_TITLES, Published
+from conekg.experiments.table import Row, difference
+from conekg.graph.benchmarks import misnomer_of
+from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.sampling.query_set import QuerySet
+from conekg.training.recipes import data_set_of
+from conekg.training.run import Run
+
+GIVEN_HERE = "--queries"
+"""What takes other queries, where an experiment has that option."""
+
+GIVEN_IN_TRAINING = "`conekg train --queries`"
+"""What gives a run other queries, where an experiment takes the runs' own alone."""
+
+
+def of_release(paper: Published, all_queries: Sequence[QuerySet]) -> Published:
+    """The paper's table, without rows where some of the queries are of another release.
+
+    The releases of one graph have other queries: how far apart their numbers are says nothing.
+    """
+    return paper if _other_release(paper, all_queries) is None else replace(paper, rows={})
+
+
+def _other_release(paper: Published, all_queries: Sequence[QuerySet]) -> str | None:
+    """Whose release some of the queries are, where it is not the paper's; sampled ones are none."""
+    others = (queries.release for queries in all_queries)
+    return next((other for other in others if other not in (None, paper.release)), None)
+
+
+def release_note(
+    paper: Published,
+    graph: KnowledgeGraph,
+    all_queries: Sequence[QuerySet],
+    taken_by: str = GIVEN_HERE,
+) -> tuple[str, ...]:
+    """Why nothing of the paper stands beside the numbers, or only numbers of another graph."""
+    other = _other_release(paper, all_queries)
+    if other is None or data_set_of(graph.name) not in paper.data_sets:
+        return graph_note(paper, graph)
+    these = "These are" if all(each.release == other for each in all_queries) else "Some are"
+    return (
+        f"{these} queries in the form of the {other} release. The numbers of the paper's "
+        f"{paper.place} are of the {paper.release} release, which has other queries, and are left "
+        f"out: give its folder to {taken_by} to compare with them.",
+    )
+
+
+def graph_note(paper: Published, graph: KnowledgeGraph) -> tuple[str, ...]:
+    """That the paper has no numbers for a graph, or that they are of another of its name."""
+    if not paper.rows:
+        there = ", ".join(paper.data_sets)
+        return (f"The paper has no numbers for the graph {graph.name!r} here, only for {there}.",)
+    misnomer = misnomer_of(graph)
+    if misnomer is None:
+        return ()
+    return (
+        f"{misnomer[0].upper()}{misnomer[1:]}: the paper's numbers are of another graph, and the "
+        "differences are not those of the models alone.",
+    )
+
+
+def origin_note(
+    run: Run, queries: QuerySet, paper: Published, taken_by: str = GIVEN_HERE
+) -> tuple[str, ...]:
+    """That a run's queries are not the paper's, where its numbers stand beside."""
+    notes = list[str]()
+    if paper.rows and queries.split != "test":
+        notes.append(
+            f"The paper's numbers are of test queries, these of {queries.split} queries: the "
+            "differences are not those of the models alone."
+        )
+    if paper.rows and queries.protocol is not None:
+        notes.append(
+            f"{title_of(run)}: these queries were sampled here (protocol {queries.protocol}, seed "
+            f"{queries.seed}); the paper's are those of the {paper.release} release, which "
+            f"{taken_by} takes."
+        )
+    return tuple(notes)
+
+
+def paper_rows(paper: Published, titles: dict[str, str] | None = None) -> tuple[Row, ...]:
+    """The paper's rows, as they stand there."""
+    titles = MODEL_TITLES if titles is None else titles
+    return tuple(
+        Row(f"{titles.get(name, name)}, {paper.place}", values, "paper")
+        for name, values in paper.rows.items()
+    )
+
+
+def compare(title: str, ours: dict[str, float], theirs: dict[str, float]) -> list[Row]:
+    """Ours minus theirs, as one row; none when the paper has nothing to compare with."""
+    apart = difference(ours, theirs)
+    return [Row(f"{title} − paper", apart, "comparison")] if apart else []

@@ -1,0 +1,126 @@
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from conekg.experiments.catalog import find_experiment
+from conekg.experiments.main_results import main_epfo
+from conekg.graph.benchmarks import BENCHMARKS
+from conekg.query.shape import POSITIVE_STRUCTURES
+from conekg.sampling.benchmark_files import write_betae, write_query2box
+from conekg.sampling.query_set import QuerySet, save_query_set
+from conekg.sampling.source import open_queries
+from conekg.training.run import open_run
+from tiny import tiny_queries
+
+
+@pytest.mark.parametrize("name", ["main-epfo", "dimensions", "union", "seeds"])
+def test_the_papers_rows_do_not_stand_beside_another_release(
+    name, trained, named, options, tmp_path
+):
+    run = named(trained["cone"], "NELL")
+    positive = [b for b in tiny_queries()["test"] if b.shape.name in POSITIVE_STRUCTURES]
+    queries = QuerySet("test", tuple(positive))
+    write_betae(tmp_path / "betae", queries)
+    write_query2box(tmp_path / "query2box", queries)
+    experiment = find_experiment(name)
+    table = experiment.measure([run], replace(options, queries=tmp_path / "betae"))[0]
+    assert any(row.kind == "paper" for row in table.rows)
+    assert not any("in the form of" in note for note in table.notes)
+    table = experiment.measure([run], replace(options, queries=tmp_path / "query2box"))[0]
+    assert all(row.kind == "ours" for row in table.rows)
+    (note,) = [note for note in table.notes if "in the form of the Query2Box release" in note]
+    assert "are of the BetaE release" in note
+
+
+@pytest.mark.parametrize(
+    "name", ["main-epfo", "dimensions", "union", "seeds", "cardinality", "membership"]
+)
+def test_a_run_remembers_the_release_it_was_trained_on(name, trained, named, options, tmp_path):
+    """The paper's rows are of the BetaE release: beside a run on Query2Box's folder there are none.
+
+    The run has its own copy of the queries, and nothing else says where they came from.
+    """
+    positive = [b for b in tiny_queries()["test"] if b.shape.name in POSITIVE_STRUCTURES]
+    for release, write in (("BetaE", write_betae), ("Query2Box", write_query2box)):
+        folder = tmp_path / release
+        shutil.copytree(trained["cone"].folder, folder)
+        run = open_run(folder)
+        write(tmp_path / "files" / release, QuerySet("test", tuple(positive)))
+        read = open_queries(tmp_path / "files" / release, "test", run.graph)
+        (folder / "queries" / "valid.arrow").unlink()
+        save_query_set(folder / "queries" / "test.arrow", read)
+        run = named(open_run(folder), "NELL")
+        table = find_experiment(name).measure([run], replace(options, max_queries=2))[0]
+        told = [note for note in table.notes if "in the form of the Query2Box release" in note]
+        if release == "BetaE":
+            assert any(row.kind == "paper" for row in table.rows)
+            assert told == []
+        else:
+            assert all(row.kind == "ours" for row in table.rows)
+            assert len(told) == 1
+            assert "are of the BetaE release, which has other queries" in told[0]
+        assert not any("were sampled here" in note for note in table.notes)
+
+
+def test_other_splits_than_the_papers_are_said_to_be(trained, named, options):
+    run = named(trained["cone"], "NELL")
+    file = run.folder / "queries" / "valid.arrow"
+    for chosen in ({"split": "valid"}, {"queries": file}):
+        (table,) = main_epfo([run], replace(options, **chosen))
+        (note,) = [note for note in table.notes if "of test queries" in note]
+        assert note.startswith("The paper's numbers are of test queries, these of valid queries:")
+    for ours, chosen in ((run, options), (trained["cone"], replace(options, split="valid"))):
+        (table,) = main_epfo([ours], chosen)
+        assert not any("of test queries" in note for note in table.notes)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "main-epfo",
+        "main-negation",
+        "cardinality",
+        "operators",
+        "empty-intersection",
+        "dimensions",
+        "union",
+        "emql",
+        "seeds",
+        "variability",
+        "membership",
+        "speed",
+    ],
+)
+def test_beside_a_graph_of_the_same_name_the_papers_are_said_to_be_of_another(
+    name, trained, named, options, tmp_path, monkeypatch
+):
+    run = named(trained["cone"], "FB15k")
+    few = replace(options, max_queries=2, pairs=20, steps=1)
+    if name == "emql":  # the paper's row is of that release
+        positive = [b for b in tiny_queries()["test"] if b.shape.name in POSITIVE_STRUCTURES]
+        write_query2box(tmp_path, QuerySet("test", tuple(positive)))
+        few = replace(few, queries=tmp_path)
+
+    def told():
+        tables = find_experiment(name).measure([run], few)
+        assert all(any(row.kind == "paper" for row in table.rows) for table in tables)
+        return [[note for note in table.notes if "is called" in note] for table in tables]
+
+    for notes in told():
+        if name == "speed":
+            assert notes == [], "its numbers are of no graph in particular"
+            continue
+        (note,) = notes
+        assert note.startswith(
+            "The graph is called 'FB15k' but has 31 entities and 3 relations, not 14,951 and "
+            "1,345: the paper's numbers are of another graph, "
+        )
+    monkeypatch.setitem(BENCHMARKS, "fb15k", replace(BENCHMARKS["fb15k"], size=(31, 3)))
+    assert all(notes == [] for notes in told())
+
+
+def test_where_nothing_of_the_paper_stands_no_other_graph_is_told_of(trained, named, options):
+    (table,) = find_experiment("emql").measure([named(trained["cone"], "FB15k")], options)
+    assert all(row.kind == "ours" for row in table.rows)
+    assert not any("is called" in note for note in table.notes)
