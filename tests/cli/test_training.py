@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import shutil
+import signal
 from dataclasses import replace
 
 import pytest
@@ -95,6 +96,31 @@ def test_a_model_above_the_baseline_is_not_warned_about(graph, tmp_path, monkeyp
     result = conekg("fit", graph, "--out", tmp_path / "run", *SMALL)
     assert result.exit_code == 0, result.output
     assert "warning" not in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stage", ["sample_queries", "evaluate_run"])
+def test_a_fit_that_is_stopped_between_steps_says_what_is_there(
+    graph, tmp_path, monkeypatch, number, stage
+):
+    def stop(*_, **__):
+        signal.raise_signal(number)
+        raise AssertionError("a signal ends it")
+
+    before = signal.getsignal(signal.SIGTERM)
+    with monkeypatch.context() as patch:
+        patch.setattr(fit, stage, stop)
+        stopped = conekg("fit", graph, "--out", tmp_path / "run", *SMALL)
+    assert stopped.exit_code == 130
+    assert signal.getsignal(signal.SIGTERM) == before
+    if stage == "sample_queries":
+        assert "stopped before there was a run; nothing was written" in stopped.stderr
+        assert not (tmp_path / "run").exists()
+        return
+    command = f"conekg fit {graph} --resume --out {tmp_path / 'run'}"
+    assert f"keeps what was trained, go on with `{command}`" in stopped.stderr
+    assert conekg(*shlex.split(command)[1:]).exit_code == 0
+    assert (tmp_path / "run" / "evaluation.json").is_file()
 
 
 def test_evaluate_prints_the_table_json_and_markdown(run, tmp_path):

@@ -9,7 +9,13 @@ import typer
 
 from conekg.cli.console import print_whole, say, warn
 from conekg.cli.train import ConfigOption, MaxMinutesOption, ModelOption, OutOption, SetOption
-from conekg.cli.training_report import in_shell, tell_calibration, tell_outcome, told_events
+from conekg.cli.training_report import (
+    in_shell,
+    interruption_told,
+    tell_calibration,
+    tell_outcome,
+    told_events,
+)
 from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 
@@ -45,7 +51,8 @@ def fit(
 
     if resume:
         check_same_graph(out, triples)
-    with told_events() as events:
+    continue_with = f"conekg fit {in_shell(triples)} --resume --out {in_shell(out)}"
+    with interruption_told(out, continue_with), told_events() as events:
         result = fit_run(
             triples,
             out,
@@ -57,7 +64,7 @@ def fit(
             resume=resume,
             events=events,
         )
-    tell_outcome(result.outcome, f"conekg fit {in_shell(triples)} --resume --out {in_shell(out)}")
+    tell_outcome(result.outcome, continue_with)
     if result.report is not None and not result.report.measured:
         say("not evaluated: the graph has no test facts that a query could ask for")
     elif result.report is not None and result.baseline is not None:

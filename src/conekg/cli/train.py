@@ -9,7 +9,7 @@ import typer
 
 from conekg.cli.console import say
 from conekg.cli.paper_tables import print_main_tables
-from conekg.cli.training_report import in_shell, tell_outcome, told_events
+from conekg.cli.training_report import in_shell, interruption_told, tell_outcome, told_events
 from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import Split
 
@@ -105,7 +105,8 @@ def train(
     from conekg.training.recipe_file import dump_recipe, read_config
     from conekg.training.run import check_vacant, open_run
 
-    with told_events() as events:
+    continue_with = f"conekg train --resume --out {in_shell(out)}{' --tables' if tables else ''}"
+    with interruption_told(out, continue_with), told_events() as events:
         if resume:
             given = (graph, settings, config, queries, recipe, model, show_recipe)
             if given != (None, None, None, None, None, None, False):
@@ -152,9 +153,7 @@ def train(
             run = start_run(out, facts, chosen, sets, events)
         say(f"training {run.recipe.model} on {run.graph.name} ({run.recipe.name}), {pick_device()}")
         outcome = train_run(run, max_minutes=max_minutes, events=events)
-    tell_outcome(
-        outcome, f"conekg train --resume --out {in_shell(out)}{' --tables' if tables else ''}"
-    )
+    tell_outcome(outcome, continue_with)
     if outcome.finished:
         next_steps = []
         if _has_some(run, "test"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -80,6 +82,31 @@ def told_events() -> Iterator[FitEvents]:
 
     with ExitStack() as stack:
         yield Told(stack)
+
+
+@contextmanager
+def interruption_told(out: Path, continue_with: str) -> Iterator[None]:
+    """Ctrl-C and SIGTERM while no step is trained: say what is there, and exit as if stopped.
+
+    The training loop saves and stops by itself. The command is ended by SIGTERM as it is by
+    Ctrl-C, in the main thread, where signals are handled.
+    """
+    from conekg.training.run import is_run
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main:
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if is_run(out):
+            say(f"stopped; the run in {out} keeps what was trained, go on with `{continue_with}`")
+        else:
+            say("stopped before there was a run; nothing was written")
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        if is_main:
+            signal.signal(signal.SIGTERM, before)
 
 
 def in_shell(path: str | Path) -> str:
