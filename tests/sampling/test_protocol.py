@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from conekg.errors import ConfigError
-from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.graph.benchmarks import BENCHMARKS
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.graph.source import open_graph
 from conekg.query.shape import STRUCTURES
 from conekg.sampling import protocol
-from conekg.sampling.protocol import PRESETS
+from conekg.sampling.protocol import PRESETS, preset_of
 
 
 @pytest.mark.parametrize(
@@ -110,3 +111,20 @@ def test_published_training_counts_are_the_numbers_of_training_links(
 ) -> None:
     links = len(open_graph(benchmark_data / folder).adjacency("train").pair_heads)
     assert PRESETS[name].train_count == links
+
+
+def test_a_graph_takes_the_preset_of_its_release_or_small(
+    random_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert preset_of(random_graph) == (PRESETS["small"], None)
+    called = KnowledgeGraph(
+        "NELL", random_graph.vocabulary, {s: random_graph.edges(s) for s in SPLITS}
+    )
+    preset, why = preset_of(called)
+    assert preset == PRESETS["small"]
+    assert why is not None
+    assert "called 'NELL' but has" in why
+    size = (called.num_entities, len(called.vocabulary.relations))
+    own = replace(BENCHMARKS["nell995"], size=size)
+    monkeypatch.setitem(BENCHMARKS, "nell995", own)
+    assert preset_of(called) == (PRESETS["nell995"], None)

@@ -20,14 +20,13 @@ from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.frequency import FrequencyScorer
 from conekg.evaluation.report import Report
 from conekg.evaluation.validate import make_validator
-from conekg.graph.benchmarks import misnomer_of, release_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.place import as_path
 from conekg.graph.source import read_source
 from conekg.model.catalog import MODELS, find_model
 from conekg.model.support import check_supported
 from conekg.query.shape import Shape
-from conekg.sampling.protocol import PRESETS, SamplingProtocol
+from conekg.sampling.protocol import PRESETS, SamplingProtocol, preset_of
 from conekg.sampling.query_set import QuerySet
 from conekg.sampling.sample import sample_query_set
 from conekg.training.batches import usable_shapes
@@ -311,13 +310,16 @@ def sample_queries(
     that is told.
     """
     if protocol is None:
-        own = release_of(graph)
-        protocol = PRESETS[own if own in PRESETS else "small"].for_graph(graph)
-        why = "in proportion to the graph's links"
-        if own in PRESETS:
-            why = "these are the published counts"
-        elif data_set_of(graph.name) and (misnomer := misnomer_of(graph)):
-            events.chose("the preset 'small'", misnomer)
+        preset, not_by_name = preset_of(graph)
+        protocol = preset.for_graph(graph)
+        is_derived = preset is PRESETS["small"]
+        why = (
+            "in proportion to the graph's links"
+            if is_derived
+            else ("these are the published counts")
+        )
+        if not_by_name is not None:
+            events.chose(f"the preset {preset.name!r}", not_by_name)
         if times is not None:
             protocol = protocol.with_more_training(times)
             why = f"the recipe wants up to {times} times the training queries"

@@ -16,12 +16,11 @@ from conekg.cli.console import JsonOption, print_json, print_table, progress, sa
 from conekg.cli.output_file import refuse_part_of_run
 from conekg.cli.told_graph import open_told
 from conekg.errors import ConeKGError, ConfigError
-from conekg.graph.benchmarks import benchmark_of, misnomer_of, release_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import parse_query
 from conekg.query.shape import STRUCTURES, Shape, shape_of, slots_of
-from conekg.sampling.protocol import LINK, PRESETS, SamplingProtocol
+from conekg.sampling.protocol import LINK, PRESETS, SamplingProtocol, preset_of
 from conekg.sampling.query_set import check_replaceable, save_query_set
 
 if TYPE_CHECKING:
@@ -170,17 +169,18 @@ def _protocol(
     train_cap: str | None,
     train_paths_from: PathEndChoice | None,
 ) -> SamplingProtocol:
-    own = release_of(graph)
-    if preset is None and own is None and benchmark_of(graph.name) in PRESETS:
-        warn(f"chose the preset 'small': {misnomer_of(graph)}")
-    name = preset or (own if own in PRESETS else "small")
-    if name not in PRESETS:
+    if preset is None:
+        protocol, not_by_name = preset_of(graph)
+        if not_by_name is not None:
+            warn(f"chose the preset {protocol.name!r}: {not_by_name}")
+    elif preset in PRESETS:
+        protocol = PRESETS[preset]
+    else:
         raise ConfigError(
-            f"unknown preset {name!r}; there are {', '.join(PRESETS)}",
+            f"unknown preset {preset!r}; there are {', '.join(PRESETS)}",
             key="preset",
-            suggestions=tuple(get_close_matches(name, PRESETS)),
+            suggestions=tuple(get_close_matches(preset, PRESETS)),
         )
-    protocol = PRESETS[name]
     if cap is not None:
         protocol = replace(protocol, cap=_number_or_none(cap, "cap"))
     if train_cap is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from conekg.errors import ConfigError
+from conekg.graph.benchmarks import benchmark_of, misnomer_of, release_of
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.query.shape import (
     NEGATION_STRUCTURES,
@@ -180,3 +181,15 @@ PRESETS: dict[str, SamplingProtocol] = {
     )
 }
 """The protocols of the BetaE release by benchmark, and `small` for any other graph."""
+
+
+def preset_of(graph: KnowledgeGraph) -> tuple[SamplingProtocol, str | None]:
+    """The preset that a graph is sampled by where none is named.
+
+    Also, where it is not that of the graph's name, why.
+    """
+    own = release_of(graph)
+    if own in PRESETS:
+        return PRESETS[own], None
+    is_called_so = benchmark_of(graph.name) in PRESETS
+    return PRESETS["small"], misnomer_of(graph) if is_called_so else None
