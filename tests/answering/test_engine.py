@@ -38,6 +38,7 @@ from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.model.catalog import build_model
 from conekg.model.cone import ConeConfig
 from conekg.model.interface import Region
+from conekg.model.kernels.few_rows import lay_out_for_few_rows
 from conekg.query.open_world import certainty_of, contradiction_of
 from conekg.query.render import render_query
 from conekg.query.rewrite import settle, union_free_branches
@@ -417,6 +418,20 @@ def test_training_a_model_further_does_not_change_answers(
     assert model.training, "nor is the model that was given switched to answering"
 
 
+def test_a_wide_model_of_a_run_answers_several_questions_at_once(
+    tmp_path: Path, film_graph: KnowledgeGraph
+) -> None:
+    """Wide enough for layers that are packed for few rows."""
+    config = ConeConfig(dim=800, hidden=1600)
+    model = build_model("cone", film_graph.num_entities, film_graph.num_relations, config, 0)
+    lay_out_for_few_rows(model)
+    text = "(a1.won_by | a1.won_by.directed_by).directed_by"
+    for answerer in (Answerer(film_graph, model), Answerer(film_graph, model, copy=False)):
+        answers = answerer.ask_batch([Question(text)] * 3)
+        assert answers[0].answers == answers[2].answers
+    assert answerer.model is model
+
+
 def test_a_question_brings_its_own_options(film_graph: KnowledgeGraph) -> None:
     answerer = make(film_graph)
     question = Question("a1.won_by", top_k=3, exclude=["f1"])
@@ -503,6 +518,8 @@ def test_a_calibration_is_of_one_checkpoint(tmp_path: Path, film_graph: Knowledg
     save_calibration(own, run.folder / FILE_NAMES["last"])
     assert Answerer.open(run.folder, which="last").calibration == own
     assert Answerer.open(run.folder).calibration is not None, "each checkpoint keeps its own"
+    (run.folder / FILE_NAMES["last"]).write_text("{")
+    assert Answerer.open(run.folder).calibration is not None, "whatever became of the other"
     (run.folder / FILE_NAMES["last"]).unlink()
     # What older versions fitted does not say for which weights; it was for the best.
     save_calibration(CALIBRATION, run.folder / FILE_NAMES["best"])

@@ -20,7 +20,8 @@ def run(tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["run.json", "recipe.toml", "metrics.jsonl", "calibration.json", "graph", "queries/test.arrow",
+    ["run.json", "recipe.toml", "metrics.jsonl", "calibration.json", "calibration-last.json",
+     "evaluation.json", "graph", "queries/test.arrow", "tensorboard/events",
      "checkpoints/best/model.safetensors"],
 )  # fmt: skip
 def test_what_a_run_consists_of_is_not_written_over(run, name):
@@ -46,6 +47,33 @@ def test_what_is_read_is_not_written_over(tmp_path):
         with pytest.raises(ConfigError, match="it is what is read"):
             check_files([None, path], ["geography", str(facts)])
     assert facts.read_text() == "a\tb\tc\n"
+
+
+def test_nor_is_what_lies_in_a_folder_that_is_read(tmp_path):
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "graph.json").write_text("{}")
+    with pytest.raises(ConfigError, match="it is what is read"):
+        check_files([tmp_path / "store" / "graph.json"], [tmp_path / "store"])
+    check_files([tmp_path / "store" / "new.svg"], [tmp_path / "store"])
+
+
+def test_a_link_to_a_file_that_is_not_there_yet_stays_a_link(tmp_path):
+    link, target = tmp_path / "link.md", tmp_path / "target.md"
+    link.symlink_to(target)
+    check_files([link])
+    assert link.is_symlink()
+    assert not target.exists()
+    write_file(link, "text")
+    assert link.is_symlink()
+    assert target.read_text() == "text"
+
+
+def test_a_file_keeps_its_mode(tmp_path):
+    path = tmp_path / "a.md"
+    path.write_text("before")
+    path.chmod(0o664)
+    write_file(path, "after")
+    assert path.stat().st_mode & 0o777 == 0o664
 
 
 def test_two_results_need_two_files(tmp_path):

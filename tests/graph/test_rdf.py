@@ -76,6 +76,7 @@ def test_a_table_of_rdf_says_what_it_left_out(turtle: Path) -> None:
         ("ex:a ex:p ex:b {| ex:since ex:now ; ex:source 'x' |} .", ["p"], 2),
         ("<< ex:a ex:p ex:b >> ex:since ex:now . ex:c ex:p ex:d .", ["p"], 2),
         ("ex:s ex:says << ex:a ex:p ex:b >> . ex:c ex:p ex:d .", ["p"], 2),
+        ("ex:s ex:p ex:t . ex:t ex:q ex:s . ex:s ex:says <<( ex:a ex:p ex:b )>> .", ["p", "q"], 1),
     ],
 )
 def test_what_is_said_of_triples_is_left_out_and_told(
@@ -85,7 +86,8 @@ def test_what_is_said_of_triples_is_left_out_and_told(
     path.write_text(f"@prefix ex: <http://e/> . {text}\n")
     table = read_triples(path)
     assert read_rdf(path).columns[1] == [f"http://e/{name}" for name in edges]
-    assert f"{path}: {left_out} triples that speak of other triples left out" in table.notes
+    spoken = "triple that speaks" if left_out == 1 else "triples that speak"
+    assert f"{path}: {left_out} {spoken} of other triples left out" in table.notes
 
 
 def test_the_relations_of_most_literals_are_named(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ shapes can have curves of their own. `calibrate.py` fits them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -153,12 +154,15 @@ def calibration_of(run: Run, which: Which = "best") -> Calibration | None:
 
     What does not say which weights it is of was fitted at the end of `fit`, for the best.
     """
-    wanted = run.weights_name(which)
-    for name in sorted(FILE_NAMES.values(), key=lambda name: name != FILE_NAMES[which]):
-        path = run.folder / name
-        if path.exists():  # the last weights may be the best as well
+    wanted, best = run.weights_name(which), run.weights_name("best")
+    for checkpoint in sorted(FILE_NAMES, key=lambda checkpoint: checkpoint != which):
+        path = run.folder / FILE_NAMES[checkpoint]
+        if not path.exists():
+            continue
+        # The last weights may be the best as well, and older versions had one file for both.
+        with nullcontext() if checkpoint == which else suppress(StoreError):
             calibration = load_calibration(path)
-            if (calibration.weights or run.weights_name("best")) == wanted:
+            if (calibration.weights or best) == wanted:
                 return calibration
     return None
 

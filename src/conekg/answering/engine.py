@@ -40,8 +40,9 @@ from conekg.training.run import Run, open_run
 class Answerer:
     """Answers questions over one graph with one model.
 
-    It works on a copy of the model: training that further does not change its answers.
-    `max_branches` caps the union-free branches of a query.
+    It works on a copy of the model, so that training that further does not change its answers;
+    without `copy` on the model itself, which is to stay as it is. `max_branches` caps the
+    union-free branches of a query.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Answerer:
         calibration: Calibration | None = None,
         *,
         max_branches: int = DEFAULT_BRANCH_CAP,
+        copy: bool = True,
     ) -> None:
         if not is_whole(max_branches) or max_branches < 1:
             raise ConfigError(
@@ -58,7 +60,7 @@ class Answerer:
                 key="max_branches",
             )
         self.graph = graph
-        self.model = deepcopy(model).eval()
+        self.model = (deepcopy(model) if copy else model).eval()
         self.calibration = calibration
         self.max_branches = max_branches
         self.index = EntityIndex(self.model)
@@ -85,7 +87,9 @@ class Answerer:
         place = pick_device(device)
         model = run.load_model(which, place)
         lay_out_for_few_rows(model)
-        return cls(run.graph, model, calibration_of(run, which), max_branches=max_branches)
+        calibration = calibration_of(run, which)
+        # Nobody else has the model.
+        return cls(run.graph, model, calibration, max_branches=max_branches, copy=False)
 
     def understand(self, question: Question) -> Understood:
         """The question with its query parsed and everything checked that can be wrong with it.

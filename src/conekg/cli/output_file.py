@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,8 +12,16 @@ from conekg.errors import ConfigError
 from conekg.graph.place import place_of, written_whole
 from conekg.graph.source import RUN_FILE
 
-_RUN_FOLDERS = ("graph", "queries", "checkpoints")
-_RUN_FILES = (RUN_FILE, "recipe.toml", "metrics.jsonl", "calibration.json", "calibration-last.json")
+_RUN_FOLDERS = ("graph", "queries", "checkpoints", "tensorboard")
+_RUN_FILES = (
+    RUN_FILE,
+    "recipe.toml",
+    "metrics.jsonl",
+    "evaluation.json",
+    "calibration.json",
+    "calibration-last.json",
+)
+"""What a run consists of (docs/run-folder.md)."""
 
 
 def check_files(paths: Sequence[Path | None], sources: Sequence[str | Path] = ()) -> None:
@@ -21,10 +31,10 @@ def check_files(paths: Sequence[Path | None], sources: Sequence[str | Path] = ()
     or to a file that a run consists of.
     """
     given = [path for path in paths if path is not None]
-    read = {place_of(Path(source)): source for source in sources}
+    read = {place_of(Path(source)) for source in sources}
     for number, path in enumerate(given):
         place = place_of(path)
-        if place in read:
+        if place in read or (place.exists() and read.intersection(place.parents)):
             raise ConfigError(f"cannot write {path}: it is what is read; choose another place")
         if place in map(place_of, given[:number]):
             raise ConfigError(f"cannot write {path}: another result goes there; choose two files")
@@ -37,16 +47,15 @@ def _check_writable(path: Path) -> None:
         raise ConfigError(f"cannot write {path}: there is no folder {path.parent}")
     if path.is_dir():
         raise ConfigError(f"cannot write {path}: it is a folder")
-    is_new = not path.exists()
-    if not is_new and not path.is_file():
+    place = place_of(path)
+    if place.exists() and not place.is_file():
         return  # a pipe, which waits for its reader when it is opened
     try:
-        with path.open("ab"):  # tried, as permission bits do not tell of every file system
+        # Tried, as permission bits do not tell of every file system.
+        with tempfile.NamedTemporaryFile(prefix=".conekg-", dir=place.parent):
             pass
-        if is_new:
-            path.unlink()
     except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from error
+        raise ConfigError(f"cannot write {path}: {error.strerror} in {place.parent}") from error
 
 
 def refuse_part_of_run(path: Path) -> None:
@@ -75,6 +84,8 @@ def write_file(path: Path, text: str, done: str = "wrote") -> None:
         else:
             with written_whole(path) as file:
                 file.write(text.encode())
+                if path.exists():
+                    os.fchmod(file.fileno(), path.stat().st_mode)
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from error
     say(f"{done} {path}")

@@ -38,6 +38,9 @@ LABELS = (
 )
 """Relations that say what something is called, the most telling first."""
 
+_REIFIES = "http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies"
+"""What leads from the name of a triple to the triple."""
+
 _BASE = "file:///"
 """What relative IRIs count from: without a file's name, so that files of one graph agree."""
 
@@ -150,7 +153,8 @@ def _take(triple: Any, found: RdfColumns, ranks: dict[str, tuple[int, int]], oxi
     """Sort one triple into edges, labels and the count of literals."""
     head = _name(triple.subject)
     if isinstance(triple.object, oxigraph.Triple):
-        found.statements.add(head)
+        if triple.predicate.value == _REIFIES:
+            found.statements.add(head)
         found.num_about_statements += 1
         return
     if not isinstance(triple.object, oxigraph.Literal):

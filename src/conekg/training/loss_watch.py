@@ -16,9 +16,9 @@ class LossWatch:
     """Sees the losses that a run reports, in the order of its steps."""
 
     span = 50
-    """Steps whose losses are averaged before they are judged; single batches tell little."""
+    """Steps whose losses are averaged, at least, before they are judged; a batch tells little."""
     patience = 5
-    """Such means in a row that must look collapsed; one bad moment is no reason to stop."""
+    """Such stretches in a row that must look collapsed; one bad moment is no reason to stop."""
 
     def __init__(self, uninformed_loss: float | None) -> None:
         """`uninformed_loss` is what a model that knows nothing pays; None: not known."""
@@ -62,8 +62,8 @@ class LossWatch:
         self._steps += steps
         if self._steps < self.span:
             return
-        mean = self._total / self._steps
+        mean, spans = self._total / self._steps, self._steps // self.span
         self._total, self._steps = 0.0, 0
         self._has_learnt |= mean < 0.9 * self._uninformed_loss
         is_collapsed = self._has_learnt and mean > 0.99 * self._uninformed_loss
-        self._collapsed = self._collapsed + 1 if is_collapsed else 0
+        self._collapsed = self._collapsed + spans if is_collapsed else 0

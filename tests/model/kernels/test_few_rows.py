@@ -1,5 +1,8 @@
 """Products of few rows against the library's."""
 
+import pickle
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
@@ -46,6 +49,20 @@ def test_a_layer_of_any_leading_shape(shape: tuple[int, ...], bias: bool) -> Non
         apart = fast(torch.randn(*shape, 100)[..., ::2])  # not contiguous
     assert found.shape == apart.shape == (*shape, 36)
     assert fast.state_dict().keys() == layer.state_dict().keys()
+
+
+def test_a_copy_lies_where_vectors_are_loaded_from() -> None:
+    """Copies of arrays lie anywhere, and aligned loads from there end the process."""
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(200, 160)
+    fast = FewRowsLinear(layer)
+    inputs = torch.randn(5, 200)
+    for copied in (deepcopy(fast), pickle.loads(pickle.dumps(fast))):
+        assert copied._panels.ctypes.data % few_rows._LARGE_PAGE == 0
+        assert copied._panels is not fast._panels
+        with torch.inference_mode():
+            torch.testing.assert_close(copied(inputs), layer(inputs), rtol=1e-5, atol=1e-5)
+        assert copied.state_dict().keys() == layer.state_dict().keys()
 
 
 def test_the_rows_of_a_batch_do_not_change_each_other() -> None:

@@ -77,17 +77,30 @@ def few_rows_linear(layer: nn.Linear) -> nn.Module:
     return FewRowsLinear(layer) if is_plain and is_large and has_wide_vectors() else layer
 
 
+_PACKED = ("_panels", "_start")
+
+
 class FewRowsLinear(nn.Module):
     """A linear layer whose weights no longer change; gradients take the usual way."""
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
         self.weight, self.bias = layer.weight, layer.bias
-        self._panels = pack(layer.weight.detach().numpy())
-        outputs = layer.out_features
+        self._pack()
+
+    def _pack(self) -> None:
+        self._panels = pack(self.weight.detach().numpy())
         self._start = np.zeros(len(self._panels) * _PANEL, dtype=np.float32)
-        if layer.bias is not None:
-            self._start[:outputs] = layer.bias.detach().numpy()
+        if self.bias is not None:
+            self._start[: len(self.bias)] = self.bias.detach().numpy()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the panels: a copy of an array does not lie where loads of vectors need it."""
+        return {key: value for key, value in self.__dict__.items() if key not in _PACKED}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._pack()
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., outputs] from inputs [..., inputs]."""
