@@ -124,8 +124,8 @@ _ARTICLES = frozenset({"a", "an", "the"})
 _COPULAS = frozenset({"is", "are", "was"})
 _PREDICATES = _ARTICLES | _COPULAS | {"than"}
 """Words that say nothing alone."""
-_DENIALS = frozenset({"cannot", "never", "no", "not", "without"})
-"""Words that turn a relation into its opposite, which no pattern here expects."""
+_UNREAD = frozenset({"also", "cannot", "never", "no", "not", "without"})
+"""Words that no pattern here expects, most of which turn a relation into its opposite."""
 
 
 def _with_s(word: str) -> str:
@@ -220,7 +220,7 @@ def _repeats(label: str, name: str) -> bool:
 @lru_cache(maxsize=4096)
 def _understand(name: str) -> _Relation:
     words = _without_article(_words(name))
-    if _DENIALS.intersection(words) or (len(words) == 1 and words[0] in _PREDICATES):
+    if _UNREAD.intersection(words) or (len(words) == 1 and words[0] in _PREDICATES):
         return _Relation("quoted", " ".join(words))
     lead, rest = words[0], words[1:]
     if words == ["isa"] or (lead == "is" and rest in (["a"], ["an"])):
@@ -237,7 +237,7 @@ def _understand(name: str) -> _Relation:
         return _Relation("state", lead, rest[0], " ".join(rest[1:]))
     if lead in ("has", "have") and rest not in ([], ["a"], ["an"]):
         words = _without_article(rest)
-    elif lead in _FORMS:
+    elif lead in _FORMS and not _is_compound(lead, rest):
         preposition = rest.pop(0) if rest and rest[0] in _PREPOSITIONS else ""
         target = [] if rest in (["a"], ["an"]) else rest
         return _Relation("verb", lead, preposition, " ".join(target))
@@ -254,6 +254,11 @@ def _understand(name: str) -> _Relation:
 
 def _without_article(words: list[str]) -> list[str]:
     return words[1:] if len(words) > 1 and words[0] in _ARTICLES else words
+
+
+def _is_compound(lead: str, rest: list[str]) -> bool:
+    """Whether a verb's base form and what follows are one noun: a support group."""
+    return lead in _VERBS and bool(rest) and rest[0] not in _PREPOSITIONS | _ARTICLES
 
 
 def _is_deed(lead: str, preposition: str) -> bool:
