@@ -34,6 +34,8 @@ autodoc_mock_imports = [
 
 html_theme = "furo"
 html_title = f"conekg {VERSION}"
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 
 
 def escape_signs(

@@ -51,8 +51,9 @@ def test_query2boxs_paths_were_drawn_from_their_anchors(benchmark_data, monkeypa
     monkeypatch.setattr(sys, "argv", ["compare_path_draws.py", folder, "--seed", "1"])
     assert compare_path_draws.main() == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4
-    for line in lines:
+    assert len(lines) == 6
+    assert all("from an answer" in line for line in lines[4:]), "intersections have no first hop"
+    for line in lines[:4]:
         z = float(line.split()[-1])
         assert abs(z) < 3 if "from its anchor" in line else z < -10, line
 

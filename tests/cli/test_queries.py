@@ -42,6 +42,7 @@ def test_info_tells_what_a_set_holds(path: Path) -> None:
     assert "2in" in shown
     assert "sampled by the protocol 'small' with seed 0" in " ".join(shown.split())
     assert told["release"] is None
+    assert told["paths_from"] is None
 
 
 @pytest.mark.parametrize("recompute", [(), ("--recompute",)])

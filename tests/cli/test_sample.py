@@ -83,6 +83,7 @@ def test_paths_are_walked_from_either_end(tmp_path: Path) -> None:
         assert run(*options, "--out", path, *chosen).exit_code == 0
         queries = load_query_set(path)
         means[end] = [float(queries.block(name).hard.lengths.mean()) for name in ("2p", "2i")]
+        assert queries.paths_from == ("answer" if end == "default" else end)
     assert means["default"] == means["answer"]
     assert means["anchor"][0] < 0.8 * means["answer"][0], "large sets are no likelier than others"
     assert means["anchor"][1] == means["answer"][1], "only paths have two ends"

@@ -150,6 +150,7 @@ def test_what_is_no_query_set_is_refused(tmp_path: Path) -> None:
         ({"graph": 7}, "has 7 for 'graph'"),
         ({"seed": "7"}, "has '7' for 'seed'"),
         ({"release": 7}, "has 7 for 'release'"),
+        ({"paths_from": 7}, "has 7 for 'paths_from'"),
         ({"digest": None}, "has None for 'digest'"),
         ({"digest": "0"}, "does not match its digest"),
     ],
@@ -175,7 +176,7 @@ def test_the_release_is_kept_and_unknown_in_files_of_earlier_versions(
         save_query_set(path, replace(query_set, release=release))
         assert load_query_set(path).release == release
     table, facts = content_of(path)
-    del facts["release"]
+    del facts["release"], facts["paths_from"]
     rewrite(path, table, json.dumps(facts))
     assert load_query_set(path).release is None
 
@@ -198,7 +199,7 @@ def test_damaged_metadata_is_refused(query_set: QuerySet, tmp_path: Path) -> Non
     path = tmp_path / "queries.arrow"
     save_query_set(path, query_set)
     table, facts = content_of(path)
-    needed = facts.keys() - {"release"}  # which files of earlier versions lack
+    needed = facts.keys() - {"release", "paths_from"}  # which files of earlier versions lack
     texts = [json.dumps({k: v for k, v in facts.items() if k != key}) for key in needed]
     texts += ["", "{", "[1]", "7", "null", json.dumps(facts)[:-9], "[" * 100_000]
     for text in texts:

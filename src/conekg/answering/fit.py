@@ -235,6 +235,8 @@ def _may_come_from(queries: QuerySet, protocol: SamplingProtocol) -> bool:
     split, shapes = queries.split, tuple(block.shape for block in queries)
     if (queries.protocol, shapes) != (protocol.name, protocol.shapes(split)):
         return False
+    if queries.paths_from not in (None, protocol.train_paths_from):
+        return False
     counts = [(len(block), protocol.count(split, block.shape)) for block in queries]
     return all(wanted is None or found <= wanted for found, wanted in counts)
 

@@ -57,6 +57,7 @@ def info(
                 "protocol": query_set.protocol,
                 "seed": query_set.seed,
                 "release": query_set.release,
+                "paths_from": query_set.paths_from,
                 "shapes": facts,
             }
         )
@@ -74,6 +75,8 @@ def info(
     origin = f", in the form of the {query_set.release} release" if query_set.release else ""
     if query_set.protocol is not None:
         origin = f", sampled by the protocol {query_set.protocol!r} with seed {query_set.seed}"
+    if query_set.paths_from is not None:
+        origin += f", paths from the {query_set.paths_from}"
     print_table(f"{path}: {query_set.split} queries{origin}", columns, rows)
 
 

@@ -82,6 +82,9 @@ class QuerySet:
     """The seed the set was sampled with."""
     release: str | None = None
     """`BetaE` or `Query2Box`, where the set was read from a folder in that release's form."""
+    paths_from: str | None = None
+    """Of a training set that was sampled, where its paths were walked from: `answer` or `anchor`;
+    `None` for other sets, and for those of versions that knew only one end."""
 
     def __len__(self) -> int:
         return sum(map(len, self.blocks))
@@ -235,6 +238,7 @@ _FACTS = {
     "protocol": str | None,
     "seed": int | None,
     "release": str | None,
+    "paths_from": str | None,
     "shapes": list,
     "digest": str,
 }
@@ -252,6 +256,7 @@ def _schema(query_set: QuerySet) -> pa.Schema:
         "protocol": query_set.protocol,
         "seed": query_set.seed,
         "release": query_set.release,
+        "paths_from": query_set.paths_from,
         "shapes": [[block.shape.name, encode_shape(block.shape)] for block in query_set.blocks],
         "digest": _digest(query_set),
     }
@@ -268,7 +273,8 @@ def _facts(schema: pa.Schema, source: str) -> dict[str, Any]:
     facts = json.loads(found)
     if not isinstance(facts, dict) or "version" not in facts:
         raise ValueError("its metadata does not say of which version it is")
-    facts.setdefault("release", None)  # which files of earlier versions do not say
+    for later in ("release", "paths_from"):  # which files of earlier versions do not say
+        facts.setdefault(later, None)
     if facts["version"] != FORMAT_VERSION:
         raise StoreError(
             f"query set format {facts['version']}; this version of conekg reads {FORMAT_VERSION}",
@@ -314,7 +320,7 @@ def _decode(facts: dict[str, Any], batches: list[pa.RecordBatch]) -> QuerySet:
         # A batch holds one shape; an empty block has none.
         own = [batch for batch in batches if batch.column("shape")[0].as_py() == name]
         blocks.append(_decode_block(decode_shape(text), own))
-    told = (facts[key] for key in ("graph", "protocol", "seed", "release"))
+    told = (facts[key] for key in ("graph", "protocol", "seed", "release", "paths_from"))
     return QuerySet(facts["split"], tuple(blocks), *told)
 
 

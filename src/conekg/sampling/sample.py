@@ -98,7 +98,10 @@ def sample_query_set(
         if progress is not None:
             progress(shape, sampled[-1][1].found, wanted)
     blocks = tuple(block for block, _ in sampled)
-    query_set = QuerySet(split, blocks, graph.fingerprint, protocol.name, seed)
+    paths_from = protocol.train_paths_from if split == "train" else None
+    query_set = QuerySet(
+        split, blocks, graph.fingerprint, protocol.name, seed, paths_from=paths_from
+    )
     return SampledSet(query_set, tuple(report for _, report in sampled))
 
 
