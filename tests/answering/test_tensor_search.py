@@ -54,6 +54,17 @@ def test_tensor_blocks_lose_nobody_to_rounding() -> None:
                 assert set(by_distance[:count]) <= set(ids)
 
 
+@pytest.mark.parametrize("count", [0, 3, 60, 90])
+def test_any_number_of_entities_can_be_asked_for(count: int) -> None:
+    model = build_model("cone", 60, 3, ConeConfig(dim=150, hidden=4), 2).double().eval()
+    with torch.inference_mode():
+        region = model.anchor(torch.tensor([7]))
+        (found,) = BlockSearch(model, all_points(model)).top(region, [count], [NOBODY])
+        (expected,) = FullSearch(model).top(region, [count], [NOBODY])
+    assert found.entity_ids.tolist() == expected.entity_ids.tolist()
+    assert len(found.entity_ids) == min(count, 60)
+
+
 @pytest.mark.parametrize("rows", [1, 4, 5])
 def test_blocks_find_what_the_full_search_finds(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One region after the other, of many all at once."""

@@ -14,6 +14,7 @@ from conekg.answering import fit
 from conekg.answering.calibration import Calibration, CountCurve, ScoreCurve, joined, outlines
 from conekg.answering.curves import Curve
 from conekg.cli.main import app
+from conekg.cli.output_file import _RUN_FILES, _RUN_FOLDERS
 from conekg.cli.training_report import told_events
 from conekg.graph.store import save_graph
 from conekg.query.shape import STRUCTURES, shape_of
@@ -121,6 +122,13 @@ def test_a_fit_that_is_stopped_between_steps_says_what_is_there(
     assert f"keeps what was trained, go on with `{command}`" in stopped.stderr
     assert conekg(*shlex.split(command)[1:]).exit_code == 0
     assert (tmp_path / "run" / "evaluation.json").is_file()
+
+
+def test_all_that_a_run_consists_of_is_known_to_who_writes_results(run, tmp_path):
+    whole = tmp_path / "run"
+    shutil.copytree(run, whole)
+    assert conekg("calibrate", whole, "--checkpoint", "last").exit_code == 0
+    assert {path.name for path in whole.iterdir()} == {*_RUN_FILES, *_RUN_FOLDERS}
 
 
 def test_evaluate_prints_the_table_json_and_markdown(run, tmp_path):

@@ -314,12 +314,9 @@ def sample_queries(
     if protocol is None:
         preset, not_by_name = preset_of(graph)
         protocol = preset.for_graph(graph)
-        is_derived = preset is PRESETS["small"]
-        why = (
-            "in proportion to the graph's links"
-            if is_derived
-            else ("these are the published counts")
-        )
+        why = "these are the published counts"
+        if preset is PRESETS["small"]:
+            why = "in proportion to the graph's links"
         if not_by_name is not None:
             events.chose(f"the preset {preset.name!r}", not_by_name)
         if times is not None:

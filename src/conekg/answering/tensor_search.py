@@ -73,8 +73,8 @@ def nearest_by_blocks(
     alive = torch.ones(len(points), dtype=torch.bool, device=points.device)
     alive[torch.as_tensor(skip, dtype=torch.long, device=points.device)] = False
     ids = alive.nonzero()[:, 0]
-    if count >= len(ids):
-        return ids
+    if not 0 < count < len(ids):
+        return ids[:count]
     blocks = torch.arange(model.dim, device=points.device).split(_BLOCK)
 
     def partial(block: Tensor, of: Tensor) -> Tensor:

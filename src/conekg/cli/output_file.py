@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,7 +85,7 @@ def write_file(path: Path, text: str, done: str = "wrote") -> None:
             with written_whole(path) as file:
                 file.write(text.encode())
                 if path.exists():
-                    os.fchmod(file.fileno(), path.stat().st_mode)
+                    shutil.copymode(path, file.name)
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from error
     say(f"{done} {path}")
