@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +48,14 @@ settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE")
     or ("ci" if os.environ.get("CI") == "true" else "gpu" if HAS_GPU else "local")
 )
+
+
+@pytest.fixture
+def usual_ctrl_c() -> Iterator[None]:
+    """Python's own handler, also where the tests run in the background and Ctrl-C is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def _benchmark_root() -> Path | None:

@@ -99,6 +99,7 @@ def test_a_model_above_the_baseline_is_not_warned_about(graph, tmp_path, monkeyp
     assert "warning" not in result.stderr
 
 
+@pytest.mark.usefixtures("usual_ctrl_c")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("stage", ["sample_queries", "evaluate_run"])
 def test_a_fit_that_is_stopped_between_steps_says_what_is_there(

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from conekg.training.interrupt import StopRequest
 
-
-@pytest.fixture(autouse=True)
-def usual_handler() -> Iterator[None]:
-    """Python's own handler, also where the tests run in the background and Ctrl-C is ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+pytestmark = pytest.mark.usefixtures("usual_ctrl_c")
 
 
 def test_the_first_is_noted_and_the_second_interrupts() -> None:
