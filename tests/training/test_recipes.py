@@ -56,6 +56,14 @@ def test_the_fast_recipe_of_cone_differs_by_graph_where_trials_said_so():
     assert find_recipe("fast", "cone", "mine").training == nell.training
 
 
+def test_the_fast_recipe_of_emql_is_the_small_one_with_more_and_larger_steps():
+    fast, small = find_recipe("fast", "emql", "FB15k"), find_recipe("small", "emql")
+    assert fast.config == small.config
+    assert (fast.training.steps, fast.training.batch_size) == (4000, 512)
+    assert fast.training.cycle == ("facts",)
+    assert fast.training.learning_rate == small.training.learning_rate == 1e-2
+
+
 @pytest.mark.parametrize("model", ["gqe", "box", "beta"])
 def test_the_fast_recipes_of_the_baselines_are_the_published_ones_shortened(model):
     fast, paper = (find_recipe(name, model, "NELL") for name in ("fast", "paper"))
