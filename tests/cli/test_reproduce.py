@@ -117,4 +117,6 @@ def test_a_file_of_other_queries_than_the_split_is_refused(run, tmp_path):
     assert result.exit_code == 2
     assert "holds valid queries, not test queries" in " ".join(result.stderr.split())
     assert conekg("main-epfo", run, "--queries", file, "--split", "valid").exit_code == 0
-    assert conekg("main-epfo", run, "--queries", file).exit_code == 0
+    record = tmp_path / "t.json"
+    assert conekg("main-epfo", run, "--queries", file, "--json", record).exit_code == 0
+    assert json.loads(record.read_text())["options"]["split"] == "valid", "the file says of which"

@@ -104,8 +104,9 @@ def reproduce(
     if picture is not None:
         check_picture(picture)
     opened = [open_run(folder) for folder in runs or []]
-    if opened and split is not None and queries is not None:
-        open_queries(queries, split, opened[0].graph)  # a file of another split is refused
+    if opened and queries is not None and queries.is_file():
+        # A file is of one split, and says of which: another --split is refused.
+        given["split"] = open_queries(queries, split, opened[0].graph).split
     with progress(name, unit=experiment.counted) as bar:
         options = Options(**given, progress=bar.update)
         tables = experiment.measure(opened, options)
