@@ -28,9 +28,14 @@ def test_the_list_names_every_experiment():
     assert result.exit_code == 0
     for name in EXPERIMENTS:
         assert name in result.stdout
-    refused = conekg("--list", "union")
-    assert refused.exit_code == 2
-    assert "takes no NAME, as 'union' is one" in refused.stderr
+    for beside, told in (
+        (["union"], "NAME, as 'union' is one"),
+        (["--json", "list.json"], "--json"),
+        (["--max-queries", 3], "--max-queries"),
+    ):
+        refused = conekg("--list", *beside)
+        assert refused.exit_code == 2
+        assert f"takes no {told}" in " ".join(refused.stderr.split())
 
 
 def test_tables_go_to_the_terminal_and_to_files(run, tmp_path):

@@ -72,9 +72,23 @@ def reproduce(
     An option that an experiment does not look at is refused. `conekg reproduce --list` shows
     which experiment repeats which table, and with which options.
     """
+    given: dict[str, Any] = {
+        "split": split,
+        "checkpoint": checkpoint,
+        "max_queries": max_queries,
+        "pairs": pairs,
+        "seed": seed,
+        "steps": steps,
+        "queries": queries,
+        "out": out,
+    }
+    given = {key: value for key, value in given.items() if value is not None}
+    files = {"json": json_file, "markdown": markdown, "picture": picture}
     if show_list:
-        if name is not None:
-            raise ConfigError(f"--list shows all experiments and takes no NAME, as {name!r} is one")
+        beside = [] if name is None else [f"NAME, as {name!r} is one"]
+        beside += [_flag(key) for key in (*given, *(key for key, file in files.items() if file))]
+        if beside:
+            raise ConfigError(f"--list shows all experiments and takes no {beside[0]}")
         _print_list()
         return
     if name is None:
@@ -88,19 +102,8 @@ def reproduce(
     from conekg.training.run import open_run
 
     experiment = find_experiment(name)
-    given: dict[str, Any] = {
-        "split": split,
-        "checkpoint": checkpoint,
-        "max_queries": max_queries,
-        "pairs": pairs,
-        "seed": seed,
-        "steps": steps,
-        "queries": queries,
-        "out": out,
-    }
-    given = {key: value for key, value in given.items() if value is not None}
     _refuse_without_effect(experiment, given)
-    check_files([json_file, markdown, picture], [] if queries is None else [queries])
+    check_files(list(files.values()), [] if queries is None else [queries])
     if picture is not None:
         check_picture(picture)
     opened = [open_run(folder) for folder in runs or []]
@@ -134,12 +137,16 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
+
+
 def _refuse_without_effect(experiment: Experiment, given: dict[str, Any]) -> None:
     for key in given:
         if key not in experiment.options:
-            flags = ", ".join(f"--{option.replace('_', '-')}" for option in experiment.options)
+            flags = ", ".join(map(_flag, experiment.options))
             raise ConfigError(
-                f"--{key.replace('_', '-')} has no effect on {experiment.name}, "
+                f"{_flag(key)} has no effect on {experiment.name}, "
                 f"which takes {flags or 'no options of this kind'}",
                 key=key,
             )
@@ -155,6 +162,6 @@ def _print_list() -> None:
         table.add_column(column, overflow="fold")
     for experiment in EXPERIMENTS.values():
         places = ", ".join(map(place_of, experiment.paper))
-        flags = " ".join(f"--{option.replace('_', '-')}" for option in experiment.options)
+        flags = " ".join(map(_flag, experiment.options))
         table.add_row(experiment.name, experiment.summary, places, flags)
     print_fitting(table)
