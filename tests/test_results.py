@@ -139,6 +139,40 @@ def test_texts_are_in_paragraphs_that_can_be_read() -> None:
             assert paragraph.startswith("|") or 0 < len(paragraph) <= 700, paragraph
 
 
+def test_the_performance_page_has_the_recorded_steps_and_minutes() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()]
+    told = {row[0]: row[1:] for row in cells if len(row) == 6}
+    titles = {"cone": "ConE", "gqe": "GQE", "box": "Query2Box", "beta": "BetaE"}
+    graphs = {"fb15k-237": "FB15k-237", "nell995": "NELL995", "fb15k": "FB15k"}
+    measured = dict[str, dict[str, dict[str, float]]]()
+    for name in ("training-step", "training-step-nell995"):
+        record = json.loads((ROOT / f"results/benchmarks/{name}.json").read_text(encoding="utf-8"))
+        for row in record["rows"]:
+            place = f"{titles[row['model']]}, {graphs[row['dataset']]}"
+            measured.setdefault(place, {})[row["updater"]] = row
+    assert len(measured) == 6
+    for place, by in measured.items():
+        fused = by["fused"]
+        assert told[place] == [
+            f"{fused['published_ms']} ms" if "published_ms" in fused else "–",
+            f"{by['eager']['ms_per_step']:.1f} ms" if "eager" in by else "–",
+            f"{fused['ms_per_step']:.2f} ms",
+            f"{fused['times_faster_than_published']:.0f}" if "published_ms" in fused else "–",
+            f"{fused['peak_gib']:.1f} GiB",
+        ]
+    full = {(row[0], row[1]): row[2:] for row in cells if len(row) == 4 and row[0].startswith("`")}
+    assert len(full) == 7
+    for path in RUNS:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        place = f"{titles[run['model']]}, {graphs[run['dataset']]}"
+        if path.stem.endswith("-seed0") and (f"`{run['recipe']}`", place) in full:
+            steps, minutes = full.pop((f"`{run['recipe']}`", place))
+            assert steps == f"{run['steps']:,}"
+            assert minutes.partition(",")[0] == f"{run['seconds'] / 60:.1f}"
+    assert not full
+
+
 def test_curves_are_losses_by_step() -> None:
     assert CURVES
     for path in CURVES:
