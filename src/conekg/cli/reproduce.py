@@ -54,16 +54,26 @@ def reproduce(
         int | None, typer.Option(min=1, help="Use at most so many queries a structure.")
     ] = None,
     pairs: Annotated[
-        int | None, typer.Option(min=1, help="How many random pairs or queries are drawn.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many random pairs or queries are drawn; the paper's number when left out.",
+        ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, max=2**63 - 1, help="Of everything that is drawn.")
+        int | None,
+        typer.Option(min=0, max=2**63 - 1, help="Of everything that is drawn; 0 when left out."),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="How many training steps are timed at once.")
+        int | None,
+        typer.Option(min=1, help="How many training steps are timed at once; 5 when left out."),
     ] = None,
     queries: Annotated[
-        Path | None, typer.Option(help="Other queries: a query set or a benchmark's folder.")
+        Path | None,
+        typer.Option(
+            help="Other queries than the runs' own: a file or a folder of `conekg sample`, or a "
+            "BetaE or Query2Box folder."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The folder that files are written to.")] = None,
 ) -> None:
