@@ -4,7 +4,8 @@ Trains each model by its `small` recipe on the same queries, ConE once a seed an
 by the first seed (`--all-seeds`: by each), evaluates the same test queries, writes the tables
 to docs/models-on-geography.md and fails if ConE is not ahead of the baseline on every
 structure with every seed. A folder given by `--out` keeps the runs; those in it are not
-trained again. Some of the models alone make no such page: they want one of their own.
+trained again, and refused where their recipe, their graph or their queries are others now. Some of
+the models alone make no such page: they want one of their own.
 
     python benchmarks/compare_models.py [--out FOLDER] [--seeds 0 1 2]
     python benchmarks/compare_models.py --models cone gqe --page FILE
@@ -24,6 +25,7 @@ from pathlib import Path
 import torch
 
 from conekg.answering.fit import FitEvents, evaluate_run, sample_queries, start_run, train_run
+from conekg.errors import ConeKGError, ConfigError
 from conekg.evaluation.report import Report, comparison_markdown
 from conekg.graph.geography import load_geography
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
@@ -104,8 +106,12 @@ def main() -> int:
         name: chosen.seeds if name == "cone" or chosen.all_seeds else chosen.seeds[:1]
         for name in chosen.models
     }
-    with tempfile.TemporaryDirectory() as temporary:
-        results, baseline = compare(graph, queries, seeds, chosen.out or Path(temporary))
+    try:
+        with tempfile.TemporaryDirectory() as temporary:
+            results, baseline = compare(graph, queries, seeds, chosen.out or Path(temporary))
+    except ConeKGError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     page = describe(results, baseline, seeds, chosen.query_seed)
     chosen.page.write_text(page, encoding="utf-8")
     print(f"wrote {chosen.page}")
@@ -145,11 +151,19 @@ def open_or_start(
     seed: int,
 ) -> Run:
     """The run in the folder, finished or not, or a new one."""
-    if is_run(folder):
-        return open_run(folder)
     settings = [*entrant.settings, f"training.seed={seed}"]
     recipe = change_recipe(find_recipe("small", entrant.model), {}, settings)
-    return start_run(folder, graph, recipe, queries, FitEvents())
+    if not is_run(folder):
+        return start_run(folder, graph, recipe, queries, FitEvents())
+    run = open_run(folder)
+    kept = (run.recipe, run.graph.fingerprint, run.queries("test").seed)
+    if kept != (recipe, graph.fingerprint, queries["test"].seed):
+        raise ConfigError(
+            f"{folder} is a run of another recipe or graph, or of queries of another seed; give "
+            "--out another folder, or remove the run",
+            key="out",
+        )
+    return run
 
 
 def behind_baseline(result: Result, baseline: Report) -> list[str]:

@@ -6,14 +6,15 @@ With --check nothing is written; the exit code is 1 when the page is not what th
 A file `results/RUN.json` is a trained and evaluated run; `results/experiments/RUN/NAME.json` is
 what `conekg reproduce NAME` wrote for it, with the command, and `why`, in words, where it is off.
 `results/recipe-search/NAME.jsonl` is what `benchmarks/search_recipe.py` wrote, told of in
-`about.json` beside it.
+`about.json` beside it. `notes` and `why` are one paragraph, or a list of several.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +49,17 @@ DIGITS = {
 INTRODUCTION = """\
 # Results
 
-Made by `python docs/make_results.py` from the files in `results/`; do not edit. *Paper* is the
-row of the same model in the paper's table, ± its standard deviation over five seeds where it
-gives one. *Difference* is ours minus the paper's, **bold** where it is more than that standard
-deviation plus 0.05 (the paper prints one decimal, so its means are known to 0.05). Only the MRR
-tables have error bars in the paper; elsewhere the reader is to judge. The text says of a cause
-whether it is known or only supposed.
+What was measured with this package, beside the paper's numbers: first every run of full size,
+then experiments on other runs, most of them of the embedded graph, and last how the recipe `fast`
+was found. Of several runs of ConE by one recipe on one graph the first has the recipe as it is
+now; the others show what was tried. This page is made by `python docs/make_results.py` from the
+files in `results/`; do not edit it.
+
+*Paper* is the row of the same model in the paper's table, ± its standard deviation over five
+seeds where it gives one. *Difference* is ours minus the paper's, **bold** where it is more than
+that standard deviation plus 0.05 (the paper prints one decimal, so its means are known to 0.05).
+Only the MRR tables have error bars in the paper; elsewhere the reader is to judge. The text says
+of a cause whether it is known or only supposed.
 
 MRR is filtered, in percent, ties at their mean rank. The columns are the query structures of the
 literature ([drawn here](researchers.md#add-a-query-shape)): p is a hop, i an intersection, u a
@@ -66,13 +72,17 @@ Values = Mapping[str, float]
 def page() -> str:
     """The whole page."""
     records = sorted(RESULTS.glob("*.json"), key=lambda path: path.stem)
-    said = set[str]()
-    parts = [INTRODUCTION, overview([read(path) for path in records])]
-    parts += [run_section(path, said) for path in records]
     recorded = {path.stem for path in records}
-    for folder in sorted((RESULTS / "experiments").iterdir()):
-        if folder.name not in recorded:
-            parts.append(experiments_only_section(folder, said))
+    folders = sorted((RESULTS / "experiments").iterdir())
+    others = [folder for folder in folders if folder.name not in recorded]
+    said = set[str]()
+    parts = [
+        INTRODUCTION,
+        overview([read(path) for path in records]),
+        experiment_overview([*records, *(folder / "about.json" for folder in others)]),
+    ]
+    parts += [run_section(path, said) for path in records]
+    parts += [experiments_only_section(folder, said) for folder in others]
     parts.append(search_section(RESULTS / "recipe-search"))
     return "\n".join(parts)
 
@@ -88,10 +98,28 @@ def overview(runs: Iterable[Mapping[str, Any]]) -> str:
                 continue
             theirs = published(label, run["dataset"]).row(run["model"])["AVG"]
             values.append(f"{100 * run[average]['mrr']:.1f} ({theirs:.1f})")
-        lines.append((title_of(run), [*values, f"{run['steps']:,}", f"{run['seconds'] / 60:.1f}"]))
+        lines.append((link_to(run), [*values, f"{run['steps']:,}", f"{run['seconds'] / 60:.1f}"]))
     columns = ("without negation", "with negation", "steps", "minutes")
     table = markdown_table("average MRR (the paper's)", columns, lines)
     return f"## All runs\n\n{table}\n"
+
+
+def experiment_overview(records: Sequence[Path]) -> str:
+    """Every experiment in one line, with the sections that have it, in the page's order."""
+    lines = list[tuple[str, list[str]]]()
+    for name in EXPERIMENTS:
+        having = [
+            link_to(read(path)) for path in records if (folder_of(path) / f"{name}.json").is_file()
+        ]
+        if having:
+            lines.append((name, ["<br>".join(having)]))
+    table = markdown_table("experiment", ("recorded for",), lines)
+    return f"## All experiments\n\n{table}\n"
+
+
+def folder_of(record: Path) -> Path:
+    """Where the experiments on a run are: beside its `about.json`, or in a folder of its name."""
+    return record.parent if record.stem == "about" else RESULTS / "experiments" / record.stem
 
 
 def run_section(path: Path, said: set[str]) -> str:
@@ -106,7 +134,7 @@ def run_section(path: Path, said: set[str]) -> str:
         f"{run['device']}; all test queries evaluated in {run['evaluation_seconds']:.1f} s. "
         f"Queries: {run['queries']}."
     )
-    parts += [run["notes"], commands(run["command"])]
+    parts += [paragraphs(run["notes"]), commands(run["command"])]
     if (RESULTS / "curves" / f"{path.stem}.csv").is_file():
         parts.append(
             f"![Loss and learning rate by step](images/{path.stem}-curve.png)\n\n"
@@ -114,21 +142,21 @@ def run_section(path: Path, said: set[str]) -> str:
             "the line before, every 500 steps; dotted where the learning rate drops."
         )
     parts.append(f"Source: `{path.relative_to(ROOT)}`.")
-    parts += experiment_sections(RESULTS / "experiments" / path.stem, said)
+    parts += experiment_sections(folder_of(path), said)
     return "\n\n".join(parts) + "\n"
 
 
 def experiments_only_section(folder: Path, said: set[str]) -> str:
     """Experiments on a run that has no record of its own: there to explain others."""
     about = read(folder / "about.json")
-    parts = [f"## {title_of(about)}", about["notes"], commands(about["command"])]
+    parts = [f"## {title_of(about)}", paragraphs(about["notes"]), commands(about["command"])]
     return "\n\n".join([*parts, *experiment_sections(folder, said)]) + "\n"
 
 
 def search_section(folder: Path) -> str:
     """How the `fast` recipe was found: every trial of every round, whether it helped or not."""
     about = read(folder / "about.json")
-    parts = ["## How the `fast` recipe was found", about["notes"]]
+    parts = ["## How the `fast` recipe was found", paragraphs(about["notes"])]
     for name, told in about["rounds"].items():
         trials = [json.loads(line) for line in (folder / f"{name}.jsonl").open(encoding="utf-8")]
         columns = ("avg_p", "avg_n", "1p", "2p", "3i", "2u", "2in")
@@ -141,7 +169,7 @@ def search_section(folder: Path) -> str:
         parts += [
             f"### {told['title']}",
             markdown_table("validation MRR", columns, lines),
-            told["notes"],
+            paragraphs(told["notes"]),
             commands(told["command"]),
             f"Source: `results/recipe-search/{name}.jsonl`.",
         ]
@@ -154,6 +182,14 @@ def title_of(run: Mapping[str, Any]) -> str:
     variant = f": {run['variant']}" if "variant" in run else ""
     seeds = "seed" if isinstance(run["seed"], int) else "seeds"
     return f"{title}, {seeds} {run['seed']}{variant}"
+
+
+def link_to(run: Mapping[str, Any]) -> str:
+    """A run's heading as a link to its section."""
+    title = title_of(run)
+    # As code hosts and Sphinx make an anchor of a heading.
+    anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+    return f"[{title}](#{anchor})"
 
 
 def main_table(
@@ -204,7 +240,7 @@ def experiment_section(path: Path, said: set[str]) -> str:
     picture = f"{path.parent.name}-{name}.png"
     if (ROOT / "docs" / "images" / picture).is_file():
         parts.append(f"![What `conekg reproduce {name} --picture` draws](images/{picture})")
-    parts += [found["why"]] if "why" in found else []
+    parts += [paragraphs(found["why"])] if "why" in found else []
     # What a single run is stands in its section; whose numbers are shown, in the table.
     alone = len({run for table in found["tables"] for run in runs_of(table)}) == 1
     fresh = [
@@ -325,6 +361,11 @@ def signed(value: float, digits: int, within: bool = True) -> str:
     if not float(f"{value:.{digits}f}"):
         text = text[1:]  # nothing has no sign
     return text if within else f"**{text}**"
+
+
+def paragraphs(text: str | Sequence[str]) -> str:
+    """Words as they stand on the page: a paragraph, or several of them."""
+    return text if isinstance(text, str) else "\n\n".join(text)
 
 
 def commands(text: str) -> str:

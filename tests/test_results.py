@@ -1,6 +1,7 @@
 """The pages made from `results/` say what the files say."""
 
 import csv
+import itertools
 import json
 import shlex
 import subprocess
@@ -16,7 +17,7 @@ from conekg.experiments.published import published
 from toy_release import write_folder
 
 ROOT = Path(__file__).parents[1]
-RUNS = sorted((ROOT / "results").glob("*.json"))
+RUNS = sorted((ROOT / "results").glob("*.json"), key=lambda path: path.stem)
 EXPERIMENT_FILES = sorted(
     path for path in (ROOT / "results" / "experiments").glob("*/*.json") if path.stem != "about"
 )
@@ -107,6 +108,69 @@ def test_a_recorded_command_still_trains_what_was_recorded(
         assert ("one positive" in variant) == (recipe["training"]["positives"] == 1)
         assert ("near misses" in variant) == (recipe["training"]["near_misses"] > 0)
         assert ("count alike" in variant) == (recipe["training"]["answer_discount"] == 0)
+
+
+def test_the_first_run_of_a_recipe_has_it_as_it_is() -> None:
+    """What is left out of a command is the recipe's; how often a run is saved changes nothing."""
+    firsts = dict[tuple[str, str], str]()
+    for path in RUNS:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        if run["model"] == "cone":
+            firsts.setdefault((run["dataset"], run["recipe"]), run["command"])
+    assert len(firsts) == 6, "three graphs, by `fast` and by `paper`"
+    for of, command in firsts.items():
+        words = shlex.split(command)
+        changed = {
+            value.partition("=")[0]
+            for word, value in itertools.pairwise(words)
+            if word in ("--set", "--config")
+        }
+        assert changed <= {"training.validate_every", "training.checkpoint_every"}, of
+
+
+def test_texts_are_in_paragraphs_that_can_be_read() -> None:
+    about = json.loads((ROOT / "results/recipe-search/about.json").read_text(encoding="utf-8"))
+    told = [about, *about["rounds"].values()]
+    told += [json.loads(path.read_text(encoding="utf-8")) for path in (*RUNS, *EXPERIMENT_FILES)]
+    texts = [content[key] for content in told for key in ("notes", "why") if key in content]
+    assert len(texts) > 70
+    for text in texts:
+        for paragraph in [text] if isinstance(text, str) else text:
+            assert paragraph.startswith("|") or 0 < len(paragraph) <= 700, paragraph
+
+
+def test_the_performance_page_has_the_recorded_steps_and_minutes() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()]
+    told = {row[0]: row[1:] for row in cells if len(row) == 6}
+    titles = {"cone": "ConE", "gqe": "GQE", "box": "Query2Box", "beta": "BetaE"}
+    graphs = {"fb15k-237": "FB15k-237", "nell995": "NELL995", "fb15k": "FB15k"}
+    measured = dict[str, dict[str, dict[str, float]]]()
+    for name in ("training-step", "training-step-nell995"):
+        record = json.loads((ROOT / f"results/benchmarks/{name}.json").read_text(encoding="utf-8"))
+        for row in record["rows"]:
+            place = f"{titles[row['model']]}, {graphs[row['dataset']]}"
+            measured.setdefault(place, {})[row["updater"]] = row
+    assert len(measured) == 6
+    for place, by in measured.items():
+        fused = by["fused"]
+        assert told[place] == [
+            f"{fused['published_ms']} ms" if "published_ms" in fused else "–",
+            f"{by['eager']['ms_per_step']:.1f} ms" if "eager" in by else "–",
+            f"{fused['ms_per_step']:.2f} ms",
+            f"{fused['times_faster_than_published']:.0f}" if "published_ms" in fused else "–",
+            f"{fused['peak_gib']:.1f} GiB",
+        ]
+    full = {(row[0], row[1]): row[2:] for row in cells if len(row) == 4 and row[0].startswith("`")}
+    assert len(full) == 7
+    for path in RUNS:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        place = f"{titles[run['model']]}, {graphs[run['dataset']]}"
+        if path.stem.endswith("-seed0") and (f"`{run['recipe']}`", place) in full:
+            steps, minutes = full.pop((f"`{run['recipe']}`", place))
+            assert steps == f"{run['steps']:,}"
+            assert minutes.partition(",")[0] == f"{run['seconds'] / 60:.1f}"
+    assert not full
 
 
 def test_curves_are_losses_by_step() -> None:

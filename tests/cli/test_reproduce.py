@@ -1,6 +1,7 @@
 """`conekg reproduce` from the outside; what each experiment measures is tested beside it."""
 
 import json
+import re
 import sys
 
 import pytest
@@ -8,6 +9,7 @@ from typer.testing import CliRunner
 
 from conekg.cli.main import app
 from conekg.experiments.catalog import EXPERIMENTS
+from conekg.experiments.options import Options
 from conekg.sampling.query_set import QuerySet, save_query_set
 from conekg.training.recipes import find_recipe
 from conekg.version import VERSION
@@ -28,9 +30,21 @@ def test_the_list_names_every_experiment():
     assert result.exit_code == 0
     for name in EXPERIMENTS:
         assert name in result.stdout
-    refused = conekg("--list", "union")
-    assert refused.exit_code == 2
-    assert "takes no NAME, as 'union' is one" in refused.stderr
+    for beside, told in (
+        (["union"], "NAME, as 'union' is one"),
+        (["--json", "list.json"], "--json"),
+        (["--max-queries", 3], "--max-queries"),
+    ):
+        refused = conekg("--list", *beside)
+        assert refused.exit_code == 2
+        assert f"takes no {told}" in " ".join(refused.stderr.split())
+
+
+def test_the_help_says_what_an_option_is_when_left_out():
+    shown = CliRunner().invoke(app, ["reproduce", "--help"], env={"COLUMNS": "300"}).stdout
+    lines = {option: line for line in shown.splitlines() for option in re.findall("--[a-z]+", line)}
+    for option in ("split", "checkpoint", "seed", "steps"):
+        assert f"{getattr(Options(), option)} when left out" in lines[f"--{option}"]
 
 
 def test_tables_go_to_the_terminal_and_to_files(run, tmp_path):
@@ -117,4 +131,6 @@ def test_a_file_of_other_queries_than_the_split_is_refused(run, tmp_path):
     assert result.exit_code == 2
     assert "holds valid queries, not test queries" in " ".join(result.stderr.split())
     assert conekg("main-epfo", run, "--queries", file, "--split", "valid").exit_code == 0
-    assert conekg("main-epfo", run, "--queries", file).exit_code == 0
+    record = tmp_path / "t.json"
+    assert conekg("main-epfo", run, "--queries", file, "--json", record).exit_code == 0
+    assert json.loads(record.read_text())["options"]["split"] == "valid", "the file says of which"

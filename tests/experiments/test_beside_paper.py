@@ -63,6 +63,13 @@ def test_a_run_remembers_the_release_it_was_trained_on(name, trained, named, opt
         assert not any("were sampled here" in note for note in table.notes)
 
 
+def test_where_queries_are_from_is_told_beside_the_papers_numbers_alone(trained, named, options):
+    for run, stands in ((named(trained["cone"], "NELL"), True), (trained["cone"], False)):
+        (table,) = main_epfo([run], options)
+        assert any(row.kind == "paper" for row in table.rows) is stands
+        assert any("were sampled here" in note for note in table.notes) is stands
+
+
 def test_other_splits_than_the_papers_are_said_to_be(trained, named, options):
     run = named(trained["cone"], "NELL")
     file = run.folder / "queries" / "valid.arrow"

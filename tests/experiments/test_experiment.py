@@ -62,6 +62,28 @@ def test_runs_of_one_name_are_told_apart(trained, reproduce, options, tmp_path):
         MAIN_EPFO.measure([*again, open_run(folders[1])], options)
 
 
+@pytest.mark.parametrize("name", [n for n, e in EXPERIMENTS.items() if "checkpoint" in e.options])
+def test_the_checkpoint_that_is_asked_for_is_measured(trained, options, tmp_path, name):
+    """A run whose best weights are those of another run: each must be where it is asked for."""
+    folder = tmp_path / "cone"
+    shutil.copytree(trained["cone"].folder, folder)
+    best, other = (open_run(folder).checkpoint_folder("best"), trained["cone-10"])
+    shutil.rmtree(best, ignore_errors=True)
+    shutil.copytree(other.checkpoint_folder("last"), best)
+
+    def measured(run, checkpoint):
+        few = replace(options, checkpoint=checkpoint, max_queries=4, pairs=8)
+        tables = EXPERIMENTS[name].measure([run], few)
+        numbers = [list(row.values.values()) for table in tables for row in table.rows]
+        curves = [s.y for table in tables for plot in table.plots for s in plot.series]
+        return numbers, curves
+
+    expected = {"best": measured(other, "last"), "last": measured(trained["cone"], "last")}
+    assert expected["best"] != expected["last"]
+    for checkpoint, values in expected.items():
+        assert measured(open_run(folder), checkpoint) == values
+
+
 def test_weights_from_before_the_end_are_called_so(options, tmp_path):
     run = tiny_run(tmp_path / "run", "cone")
     train(run, device=options.device, max_minutes=0.0)

@@ -8,6 +8,7 @@ import torch
 from conekg.errors import UnsupportedOperatorError
 from conekg.experiments import operators as experiment
 from conekg.experiments.operators import (
+    Overlap,
     draw_inside,
     draw_uniform,
     intersection_overlap,
@@ -51,6 +52,14 @@ def model():
     """A fresh ConE, whose projections are neither empty nor full."""
     config = {"dim": DIM, "hidden": 16, "gamma": 12.0}
     return build_model("cone", 31, 6, config, seed=2).eval()
+
+
+def test_two_empty_sets_are_the_same():
+    overlap = Overlap(
+        common=torch.tensor([[0.0, 1.0], [0.0, 0.0]]), whole=torch.tensor([[0.0, 2.0], [0.0, 0.0]])
+    )
+    assert overlap.by_total_length().tolist() == [0.5, 1.0]
+    assert overlap.by_dimension().tolist() == [0.75, 1.0]
 
 
 def test_projection_on_a_grid(model, drawn):

@@ -33,6 +33,25 @@ def test_bars_are_the_tables_numbers(tmp_path, monkeypatch):
     assert len(second.containers) == 2
 
 
+def test_long_names_cut_no_title_and_leave_the_bars_their_room(tmp_path, monkeypatch):
+    figures = []
+    monkeypatch.setattr(picture, "save_figure", lambda figure, path: figures.append(figure))
+    name = "ConE (nell995-cone-paper-seed0-paths-from-answers), cones of links, by dimension"
+    long = replace(TABLE, title=f"Membership: {name}", rows=(Row(name, {"1p": 3.0, "2p": 2.0}),))
+    curves = replace(TABLE, plots=(Plot(f"Curves of {name}", "across", "up", ()),))
+    for tables in ([TABLE], [long], [curves]):
+        draw_tables(tables, tmp_path / "bars.png")
+        figures[-1].draw_without_rendering()
+    short, bars, plot = (figure.axes[0] for figure in figures)
+    widths = [panel.get_window_extent().width for panel in (short, bars)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.1)
+    for panel in (bars, plot):
+        extent = panel.title.get_window_extent()
+        assert extent.x0 >= 0
+        assert extent.x1 <= panel.figure.bbox.x1
+        assert extent.y1 <= panel.figure.bbox.y1
+
+
 def test_columns_of_another_unit_are_not_drawn(tmp_path, monkeypatch):
     figures = []
     monkeypatch.setattr(picture, "save_figure", lambda figure, path: figures.append(figure))

@@ -54,16 +54,26 @@ def reproduce(
         int | None, typer.Option(min=1, help="Use at most so many queries a structure.")
     ] = None,
     pairs: Annotated[
-        int | None, typer.Option(min=1, help="How many random pairs or queries are drawn.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many random pairs or queries are drawn; the paper's number when left out.",
+        ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, max=2**63 - 1, help="Of everything that is drawn.")
+        int | None,
+        typer.Option(min=0, max=2**63 - 1, help="Of everything that is drawn; 0 when left out."),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="How many training steps are timed at once.")
+        int | None,
+        typer.Option(min=1, help="How many training steps are timed at once; 5 when left out."),
     ] = None,
     queries: Annotated[
-        Path | None, typer.Option(help="Other queries: a query set or a benchmark's folder.")
+        Path | None,
+        typer.Option(
+            help="Other queries than the runs' own: a file or a folder of `conekg sample`, or a "
+            "BetaE or Query2Box folder."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The folder that files are written to.")] = None,
 ) -> None:
@@ -72,9 +82,23 @@ def reproduce(
     An option that an experiment does not look at is refused. `conekg reproduce --list` shows
     which experiment repeats which table, and with which options.
     """
+    given: dict[str, Any] = {
+        "split": split,
+        "checkpoint": checkpoint,
+        "max_queries": max_queries,
+        "pairs": pairs,
+        "seed": seed,
+        "steps": steps,
+        "queries": queries,
+        "out": out,
+    }
+    given = {key: value for key, value in given.items() if value is not None}
+    files = {"json": json_file, "markdown": markdown, "picture": picture}
     if show_list:
-        if name is not None:
-            raise ConfigError(f"--list shows all experiments and takes no NAME, as {name!r} is one")
+        beside = [] if name is None else [f"NAME, as {name!r} is one"]
+        beside += [_flag(key) for key in (*given, *(key for key, file in files.items() if file))]
+        if beside:
+            raise ConfigError(f"--list shows all experiments and takes no {beside[0]}")
         _print_list()
         return
     if name is None:
@@ -88,24 +112,14 @@ def reproduce(
     from conekg.training.run import open_run
 
     experiment = find_experiment(name)
-    given: dict[str, Any] = {
-        "split": split,
-        "checkpoint": checkpoint,
-        "max_queries": max_queries,
-        "pairs": pairs,
-        "seed": seed,
-        "steps": steps,
-        "queries": queries,
-        "out": out,
-    }
-    given = {key: value for key, value in given.items() if value is not None}
     _refuse_without_effect(experiment, given)
-    check_files([json_file, markdown, picture], [] if queries is None else [queries])
+    check_files(list(files.values()), [] if queries is None else [queries])
     if picture is not None:
         check_picture(picture)
     opened = [open_run(folder) for folder in runs or []]
-    if opened and split is not None and queries is not None:
-        open_queries(queries, split, opened[0].graph)  # a file of another split is refused
+    if opened and queries is not None and queries.is_file():
+        # A file is of one split, and says of which: another --split is refused.
+        given["split"] = open_queries(queries, split, opened[0].graph).split
     with progress(name, unit=experiment.counted) as bar:
         options = Options(**given, progress=bar.update)
         tables = experiment.measure(opened, options)
@@ -133,12 +147,16 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
+
+
 def _refuse_without_effect(experiment: Experiment, given: dict[str, Any]) -> None:
     for key in given:
         if key not in experiment.options:
-            flags = ", ".join(f"--{option.replace('_', '-')}" for option in experiment.options)
+            flags = ", ".join(map(_flag, experiment.options))
             raise ConfigError(
-                f"--{key.replace('_', '-')} has no effect on {experiment.name}, "
+                f"{_flag(key)} has no effect on {experiment.name}, "
                 f"which takes {flags or 'no options of this kind'}",
                 key=key,
             )
@@ -154,6 +172,6 @@ def _print_list() -> None:
         table.add_column(column, overflow="fold")
     for experiment in EXPERIMENTS.values():
         places = ", ".join(map(place_of, experiment.paper))
-        flags = " ".join(f"--{option.replace('_', '-')}" for option in experiment.options)
+        flags = " ".join(map(_flag, experiment.options))
         table.add_row(experiment.name, experiment.summary, places, flags)
     print_fitting(table)

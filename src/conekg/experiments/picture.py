@@ -63,15 +63,24 @@ def draw_tables(tables: Sequence[Table], path: Path) -> None:
     check_picture(path)
     panels = [panel for table in tables for panel in (table.plots or (table,))]
     columns = max((len(_drawn(panel)) for panel in panels if isinstance(panel, Table)), default=0)
-    width = max(6.0, 1.2 + 0.8 * columns)
-    figure = new_figure(width, 3.2 * len(panels))
+    width, height = max(4.8, 1.2 + 0.6 * columns), 3.2 * len(panels)
+    figure = new_figure(width, height)
     axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     for panel, axis in zip(panels, axes, strict=True):
         if isinstance(panel, Table):
             _draw_bars(panel, axis)
         else:
             draw_plot(panel, axis)
+    # Beside the panels, not in their room: a run may have any name, and a legend every run.
+    figure.set_size_inches(width + _legend_width(figure), height)
     save_figure(figure, path)
+
+
+def _legend_width(figure: Any) -> float:
+    """How wide the widest legend of a figure is, in inches."""
+    legends = (axis.get_legend() for axis in figure.axes)
+    widths = (legend.get_window_extent().width for legend in legends if legend is not None)
+    return float(max(widths, default=0.0) / figure.dpi)
 
 
 def draw_plot(plot: Plot, panel: Any) -> None:
@@ -92,10 +101,9 @@ def draw_plot(plot: Plot, panel: Any) -> None:
         panel.axvline(mark, color=PAPER_COLOURS[1], linewidth=0.8, linestyle=":")
     if plot.log_x:
         panel.set_xscale("log")
-    panel.set_title(plot.title, fontsize=10)
     panel.set_xlabel(plot.x_label, fontsize=8)
     panel.set_ylabel(plot.y_label, fontsize=8)
-    _finish(panel)
+    _finish(panel, plot.title)
 
 
 def _draw_bars(table: Table, panel: Any) -> None:
@@ -108,16 +116,16 @@ def _draw_bars(table: Table, panel: Any) -> None:
         panel.bar([i + shift for i in at], heights, thickness, label=row.label, color=colour)
     panel.set_xticks(range(len(columns)), columns)
     panel.set_xlim(-0.5, len(columns) - 0.5)
-    panel.set_title(table.title, fontsize=10)
     panel.set_ylabel(table.unit, fontsize=8)
-    _finish(panel)
+    _finish(panel, table.title)
 
 
 def _drawn(table: Table) -> tuple[str, ...]:
     return table.columns if table.drawn is None else table.drawn
 
 
-def _finish(panel: Any) -> None:
+def _finish(panel: Any, title: str) -> None:
+    panel.set_title(title, fontsize=10, wrap=True)
     panel.spines[["top", "right"]].set_visible(False)
     if panel.get_legend_handles_labels()[0]:  # a table without numbers has nothing to explain
         panel.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
