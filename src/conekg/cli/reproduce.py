@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
 
-from conekg.cli.console import print_fitting, progress, say
-from conekg.cli.output_file import check_files, write_file
-from conekg.cli.paper_tables import print_tables
+from conekg.cli.console import print_fitting, print_text
+from conekg.cli.measured import measure
+from conekg.cli.output_file import check_files
+from conekg.cli.reproduce_all import ALL, reproduce_all
 from conekg.errors import ConfigError
-from conekg.version import VERSION
 
 if TYPE_CHECKING:
     from conekg.experiments.experiment import Experiment
@@ -21,7 +20,11 @@ if TYPE_CHECKING:
 
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(help="Which experiment; `--list` shows all.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="Which experiment (`--list` shows them), or `all`: every one that the runs allow.",
+            show_default=False,
+        ),
     ] = None,
     runs: Annotated[
         list[Path] | None,
@@ -80,7 +83,8 @@ def reproduce(
     """Repeat an experiment of the paper on any run and print ours beside the paper's numbers.
 
     An option that an experiment does not look at is refused. `conekg reproduce --list` shows
-    which experiment repeats which table, and with which options.
+    which experiment repeats which table, and with which options. `conekg reproduce all RUN --out
+    FOLDER` makes every one that the runs allow and writes tables, data and pictures.
     """
     given: dict[str, Any] = {
         "split": split,
@@ -104,47 +108,34 @@ def reproduce(
     if name is None:
         raise ConfigError("give the NAME of an experiment, or --list to see all")
     from conekg.experiments.catalog import find_experiment
-    from conekg.experiments.experiment import run_facts, told_apart
-    from conekg.experiments.options import Options
-    from conekg.experiments.picture import check_picture, draw_tables
-    from conekg.experiments.table import tables_markdown
+    from conekg.experiments.picture import check_picture
     from conekg.sampling.source import open_queries
     from conekg.training.run import open_run
 
-    experiment = find_experiment(name)
-    _refuse_without_effect(experiment, given)
+    experiment = None if name == ALL else find_experiment(name)
+    if experiment is not None:
+        _refuse_without_effect(experiment, given)
+    elif any(files.values()):
+        flag = _flag(next(key for key, file in files.items() if file))
+        raise ConfigError(f"{flag} is for one experiment; {ALL} writes into the folder of --out")
     check_files(list(files.values()), [] if queries is None else [queries])
     if picture is not None:
         check_picture(picture)
     opened = [open_run(folder) for folder in runs or []]
-    if opened and queries is not None and queries.is_file():
+    if opened and queries is not None and (queries.is_file() or experiment is None):
         # A file is of one split, and says of which: another --split is refused.
         given["split"] = open_queries(queries, split, opened[0].graph).split
-    with progress(name, unit=experiment.counted) as bar:
-        options = Options(**given, progress=bar.update)
-        tables = experiment.measure(opened, options)
-    print_tables(tables)
+    if experiment is None:
+        reproduce_all(opened, given)
+        return
+    measured = measure(experiment, opened, given)
+    measured.print()
     if json_file is not None:
-        content = {
-            "experiment": name,
-            "conekg": VERSION,
-            "options": {key: _plain(getattr(options, key)) for key in experiment.options},
-            "runs": [
-                run_facts(run, options.checkpoint if "checkpoint" in experiment.options else None)
-                for run in told_apart(opened)
-            ],
-            "tables": [table.to_json() for table in tables],
-        }
-        write_file(json_file, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+        measured.write_json(json_file)
     if markdown is not None:
-        write_file(markdown, tables_markdown(f"conekg reproduce {name}", tables))
+        measured.write_markdown(markdown)
     if picture is not None:
-        draw_tables(tables, picture)
-        say(f"drew {picture}")
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else value
+        measured.draw(picture)
 
 
 def _flag(option: str) -> str:
@@ -175,3 +166,4 @@ def _print_list() -> None:
         flags = " ".join(map(_flag, experiment.options))
         table.add_row(experiment.name, experiment.summary, places, flags)
     print_fitting(table)
+    print_text(f"`conekg reproduce {ALL} RUN --out FOLDER` makes all that the runs allow.")

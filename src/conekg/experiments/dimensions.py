@@ -52,4 +52,5 @@ DIMENSIONS = Experiment(
     summary="MRR at several dimensions, such as BetaE at 400 and 800",
     run=dimensions,
     options=("split", "checkpoint", "max_queries", "queries"),
+    compares=True,
 )

@@ -66,4 +66,5 @@ EMQL = Experiment(
     summary="EmQL, ConE and the baselines by average MRR, on the Query2Box release",
     run=emql,
     options=("split", "checkpoint", "max_queries", "queries"),
+    compares=True,
 )

@@ -34,6 +34,8 @@ class Experiment:
     """What its progress counts."""
     needs_runs: bool = True
     """Whether it measures trained models at all."""
+    compares: bool = False
+    """Whether it is there to compare runs, so that one alone says no more than the main tables."""
 
     def measure(self, runs: Sequence[Run], options: Options) -> Tables:
         """The tables of this experiment for the given runs."""

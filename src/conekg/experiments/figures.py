@@ -19,6 +19,7 @@ from conekg.experiments.picture import new_figure, save_figure
 from conekg.experiments.published import place_of
 from conekg.experiments.structure_figure import draw_structures
 from conekg.experiments.table import Row, Table
+from conekg.graph.place import make_folder
 from conekg.model.catalog import build_model
 from conekg.model.cone import angle, cone_distance
 from conekg.model.interface import Region
@@ -34,10 +35,7 @@ def figures(runs: Sequence[Run], options: Options) -> Tables:
     """Draws every figure into the folder `out`, and lists the files."""
     if options.out is None:
         raise ConfigError("figures needs --out FOLDER, the folder to draw into", key="out")
-    try:
-        options.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot make the folder {options.out}: {error.strerror}") from error
+    make_folder(options.out)
     drawn = [
         (draw_cones, "cones.png", "subfig:cones", 4),
         (draw_operators, "operators.png", "fig:models", 5),

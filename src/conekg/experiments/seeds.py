@@ -159,4 +159,5 @@ SEEDS = Experiment(
     summary="mean and standard deviation of MRR over seeds",
     run=seeds,
     options=("split", "checkpoint", "max_queries", "queries"),
+    compares=True,
 )

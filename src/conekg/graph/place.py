@@ -93,6 +93,14 @@ def check_place(path: Path) -> None:
         ) from error
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder for results, and those above it, where there is none."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot make the folder {path}: {error.strerror}") from error
+
+
 def _sync_folder(folder: Path) -> None:
     """Make a rename survive a power failure, where the system lets folders be opened."""
     if os.name == "posix":

@@ -1,0 +1,106 @@
+"""`conekg reproduce all`: every experiment that the runs allow, into one folder.
+
+What an experiment gives is written before the next one begins, so that a stop loses no more than
+the one under way. An experiment that is not for these runs is left out, and the index says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from conekg.cli.console import say
+from conekg.cli.measured import Measured, measure
+from conekg.cli.output_file import check_files, refuse_part_of_run, write_file
+from conekg.errors import ConfigError, DataError, StoreError, UnsupportedOperatorError
+from conekg.graph.place import make_folder
+
+if TYPE_CHECKING:
+    from conekg.experiments.experiment import Experiment
+    from conekg.training.run import Run
+
+ALL = "all"
+"""What stands in the place of an experiment's name."""
+_INDEX = "index.md"
+
+
+def reproduce_all(runs: Sequence[Run], given: Mapping[str, Any]) -> None:
+    """Measure and write what the runs allow; an option goes to every experiment that takes it."""
+    from conekg.experiments.catalog import EXPERIMENTS
+
+    if not runs:
+        raise ConfigError(f"{ALL} needs one RUN at least: a folder of `conekg fit`")
+    folder: Path | None = given.get("out")
+    if folder is None:
+        raise ConfigError(f"{ALL} needs --out FOLDER, the folder for all that it writes", key="out")
+    refuse_part_of_run(folder / _INDEX)
+    make_folder(folder)
+    names = [f"{name}{end}" for name in EXPERIMENTS for end in (".json", ".md", ".png")]
+    read = [given["queries"]] if "queries" in given else []
+    check_files([folder / name for name in (_INDEX, *names)], read)
+    can_draw = _can_draw(folder)
+    lines = list[str]()
+    for experiment in EXPERIMENTS.values():
+        own = {key: value for key, value in given.items() if key in experiment.options}
+        if "out" in own:
+            own["out"] = folder / experiment.name
+        try:
+            measured = _measure(experiment, runs, own)
+        except StoreError:
+            raise  # a damaged file is not a matter of one experiment
+        except (ConfigError, DataError, UnsupportedOperatorError) as error:
+            say(f"{experiment.name} left out: {error.message}")
+            lines.append(_line(experiment, f"left out: {error.message}"))
+            continue
+        measured.print()
+        lines.append(_line(experiment, ", ".join(_write(measured, folder, can_draw))))
+    write_file(folder / _INDEX, _index(runs, lines))
+
+
+def _measure(experiment: Experiment, runs: Sequence[Run], own: Mapping[str, Any]) -> Measured:
+    if experiment.compares and len(runs) == 1:
+        raise ConfigError("it compares runs, and one alone is given")
+    return measure(experiment, runs if experiment.needs_runs else (), own)
+
+
+def _write(measured: Measured, folder: Path, can_draw: bool) -> list[str]:
+    """Links to the files of an experiment, now written."""
+    name = measured.experiment.name
+    measured.write_json(folder / f"{name}.json")
+    measured.write_markdown(folder / f"{name}.md")
+    links = [f"[tables]({name}.md)", f"[data]({name}.json)"]
+    if "out" in measured.experiment.options:
+        links.append(f"[files]({name}/)")
+    elif can_draw:
+        measured.draw(folder / f"{name}.png")
+        links.append(f"[picture]({name}.png)")
+    return links
+
+
+def _can_draw(folder: Path) -> bool:
+    """Whether pictures can be drawn; where not, that is told, and the numbers are worth having."""
+    from conekg.experiments.picture import check_picture
+
+    try:
+        check_picture(folder / "any.png")
+    except ConfigError as error:
+        say(f"no pictures: {error.message}")
+        return False
+    return True
+
+
+def _line(experiment: Experiment, result: str) -> str:
+    from conekg.experiments.published import place_of
+
+    places = ", ".join(map(place_of, experiment.paper))
+    cells = (experiment.name, experiment.summary, places, result.replace("\n", " "))
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def _index(runs: Sequence[Run], lines: Sequence[str]) -> str:
+    """The page that says what is in the folder."""
+    folders = ", ".join(f"`{run.folder}`" for run in runs)
+    head = [f"# conekg reproduce {ALL}", "", f"Of {folders}.", ""]
+    head += ["| experiment | what it measures | in the paper | result |", "|---|---|---|---|"]
+    return "\n".join([*head, *lines]) + "\n"
