@@ -70,6 +70,25 @@ def test_too_little_to_hold_out_is_noted(tmp_path: Path) -> None:
     )
 
 
+def test_labels_of_split_files_are_found_wherever_they_stand(tmp_path: Path) -> None:
+    """Lines of one RDF file that are dealt to three: its labels lie in any of them."""
+    edge = "<http://e/Q1> <http://e/P1> <http://e/Q2> .\n"
+    label = '<http://e/{}> <http://www.w3.org/2000/01/rdf-schema#label> "{}" .\n'
+    content = {
+        "train": edge + label.format("Q2", "Deux"),
+        "valid": edge.replace("Q1", "Q2") + label.format("Q1", "One") + label.format("Q2", "Two"),
+        "test": edge.replace("Q2", "Q1") + label.format("P1", "first"),
+    }
+    for split, text in content.items():
+        (tmp_path / f"{split}.nt").write_text(text)
+    tables = {split: read_triples(tmp_path / f"{split}.nt") for split in SPLITS}
+    vocabulary = assemble_splits("g", tables).graph.vocabulary
+    assert [vocabulary.entities.label(i) for i in range(2)] == ["One", "Deux"]
+    assert vocabulary.relation_label(0) == "first"
+    given = Labels({"http://e/Q1": "Eins"}, {})
+    assert assemble_splits("g", tables, given).graph.vocabulary.entities.label(0) == "Eins"
+
+
 def test_labels_are_found_by_name(tmp_path: Path) -> None:
     labels = Labels({"a": "Ada", "zzz": "nobody"}, {"r": "related to"})
     graph = assemble_one("g", table(tmp_path, "g", [("a", "r", "b")]), HoldOut(0, 0), labels).graph

@@ -6,7 +6,7 @@ checking that they do not contradict each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +24,7 @@ from conekg.graph.knowledge_graph import (
     Split,
     with_inverses,
 )
+from conekg.graph.rdf import local_part
 from conekg.graph.split import HoldOut, split_triples
 from conekg.graph.triples import TripleTable
 from conekg.graph.vocabulary import NameTable, Vocabulary
@@ -99,10 +100,7 @@ def assemble_splits(
         numbered[split], duplicates = _distinct(triples)
         notes += [*table.notes, *_duplicate_note(table, duplicates)]
     _refuse_overlaps(tables, numbered, numbering)
-    all_labels = labels
-    for table in tables.values():
-        all_labels = _merged(all_labels, table.labels)
-    vocabulary = numbering.vocabulary(all_labels, *known)
+    vocabulary = numbering.vocabulary(_merged(labels, _labels_of(tables.values())), *known)
     notes += _name_notes(vocabulary, labels)
     edges = {split: with_inverses(triples) for split, triples in numbered.items()}
     return Assembled(KnowledgeGraph(name, vocabulary, edges), tuple(notes))
@@ -228,6 +226,16 @@ def _labels_for(names: pa.Array, labels: Mapping[str, str]) -> pa.Array | None:
     if not labels:
         return None
     return pa.array((labels.get(name) for name in names.to_pylist()), pa.large_string())
+
+
+def _labels_of(tables: Iterable[TripleTable]) -> dict[str, str]:
+    """The labels that tables have for a name, the first that is more than the end of its IRI."""
+    labels: dict[str, str] = {}
+    for table in tables:
+        for name, label in table.labels.items():
+            if name not in labels or labels[name] == local_part(name):
+                labels[name] = label
+    return labels
 
 
 def _merged(labels: Labels, more: Mapping[str, str]) -> Labels:
