@@ -35,6 +35,14 @@ def test_one_line_a_node(query, vocabulary):
     assert len(lines) == len(subtrees(query))
 
 
+def test_names_of_several_lines_stay_on_theirs():
+    names = Vocabulary(NameTable("entity", ["a\nb"]), NameTable("relation", ["r"], ["r\r\ns"]))
+    query = Anchor(0).project(1)
+    assert draw_tree(query, names) == "via ^r\\r\\ns\n└─ a\\nb"
+    (entity,) = drawn(query, names)[1]("entity")
+    assert entity.text == "a\nb"
+
+
 def drawn(query, vocabulary=VOCABULARY, *, labels=True):
     root = ElementTree.fromstring(draw_svg(query, vocabulary, labels=labels))
 

@@ -12,6 +12,7 @@ from typing import assert_never
 from xml.sax.saxutils import escape, quoteattr
 
 from conekg.graph.vocabulary import Vocabulary
+from conekg.lines import one_line
 from conekg.query.render import name_of, render_query
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
 
@@ -36,7 +37,7 @@ def draw_tree(query: Query, vocabulary: Vocabulary, *, labels: bool = True) -> s
     """
 
     def draw(node: Query, below: tuple[list[str], ...]) -> list[str]:
-        lines = [_caption(node, vocabulary, labels)]
+        lines = [one_line(_caption(node, vocabulary, labels))]
         for place, branch in enumerate(below):
             last = place == len(below) - 1
             lines.append(f"{'└─' if last else '├─'} {branch[0]}")
