@@ -159,6 +159,8 @@ def test_formulas_that_are_no_trees_name_the_variable(formula, message, place):
         ("?x: r(a, )", "expected a variable or an entity, found ')'"),
         ("?x: exists y r(y, x)", "expected ',' or '.' after the variables of 'exists', found 'r'"),
         ("?x: exists y, . r(y, x)", "expected a variable, found '.'"),
+        ("?x: exists y-1. r(y-1, x)",
+         "a variable is made of letters, digits and '_', unlike 'y-1'"),
         ("?x: (r(a, x)", "expected '&', '|' or ')', found the end of the query"),
         ("?x: r(a, x))", "expected '&', '|' or the end of the formula, found ')'"),
         ("?x: a", "expected '(' after a relation, or '=' after a term, found the end of the query"),
