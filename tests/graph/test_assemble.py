@@ -133,6 +133,7 @@ def test_three_files_are_the_splits_they_are(tmp_path: Path) -> None:
     [
         ([("a", "r", "c"), ("a", "likes", "b")], 2, "relation 'likes' does not occur in the train"),
         ([("a", "r", "d")], 1, r"entity 'd' does not occur .* \(1 triples here name something new"),
+        ([("d", "r", "a")], 1, "entity 'd' does not occur"),
         ([("d", "likes", "e")], 1, "relation 'likes'"),
     ],
 )

@@ -91,6 +91,7 @@ def test_bad_triples_are_refused_with_their_line(
         ({0: "+a", 2: "-a"}, "id 1 has no name"),
         ({"0": "+a", "1": "-a"}, "between integer ids and names"),
         (["+a", "-a"], "between integer ids and names"),
+        ({0: b"+a", 1: b"-a"}, "between integer ids and names"),
     ],
 )
 def test_bad_names_are_refused(relations: object, message: str, tmp_path: Path) -> None:

@@ -43,6 +43,20 @@ def test_names_win_over_labels_and_labels_must_be_unique(
                 assert caught.value.suggestions == tuple(names[i] for i in bearers[:5])
 
 
+def test_tables_are_equal_where_kind_names_and_labels_are() -> None:
+    table = NameTable("entity", ["a", "b"], ["A", None])
+    assert table == NameTable("entity", ["a", "b"], ["A", "b"])
+    assert hash(table) == hash(NameTable("entity", ["a", "b"], ["A", "b"]))
+    for other in (
+        NameTable("relation", ["a", "b"], ["A", None]),
+        NameTable("entity", ["a", "c"], ["A", None]),
+        NameTable("entity", ["a", "b"], ["B", None]),
+        NameTable("entity", ["a", "b"]),
+        ["a", "b"],
+    ):
+        assert table != other
+
+
 @pytest.mark.parametrize("blank", ["", " ", "\t\n", "\u2003\u00a0"])
 def test_a_blank_label_is_none(blank: str) -> None:
     table = NameTable("entity", ["a", "b"], [blank, "Bee"])
