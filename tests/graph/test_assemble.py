@@ -198,6 +198,16 @@ def test_labels_that_are_given_win_over_those_of_the_file(tmp_path: Path) -> Non
     assert names.vocabulary.relations.labels.to_pylist() == ["given"]
 
 
+def test_ids_that_are_also_written_as_decimals_are_noted(tmp_path: Path) -> None:
+    rows = [("12", "5", "7.0"), ("7", "5.0", "-12.0"), ("-12", "5", "9.0"), ("7", "5", "12.00")]
+    entities, relations = assemble_one("g", table(tmp_path, "facts", rows), HoldOut(0, 0)).notes
+    told = "names are another one with a decimal, such as"
+    assert entities.startswith(f"2 entity {told} '7.0': they are other names")
+    assert relations.startswith(f"1 relation {told} '5.0': they are other names")
+    versions = [("python 3.0", "runs", "3.0"), ("python 3", "runs", "3.1")]
+    assert assemble_one("g", table(tmp_path, "versions", versions), HoldOut(0, 0)).notes == ()
+
+
 def test_names_that_read_alike_are_noted(tmp_path: Path) -> None:
     one, two = "Jos\u00e9", "Jose\u0301"
     facts = table(tmp_path, "facts", [(one, "r", "b"), (two, "r", "c"), (one, "r", "c")])

@@ -264,6 +264,12 @@ def _name_notes(vocabulary: Vocabulary, labels: Labels) -> list[str]:
                 f"{twins:,} {table.kind} names read as another one does, such as "
                 f"{_twin(composed)!r}, with accents as signs of their own: they are other names"
             )
+        decimal = _decimal_twins(table.names)
+        if len(decimal):
+            notes.append(
+                f"{len(decimal):,} {table.kind} names are another one with a decimal, such as "
+                f"{decimal[0].as_py()!r}: they are other names; were ids written as decimals?"
+            )
         if given:
             strange = given.keys() - set(table)
             if strange:
@@ -272,6 +278,15 @@ def _name_notes(vocabulary: Vocabulary, labels: Labels) -> list[str]:
                     f"the graph does not have, such as {min(strange)!r}"
                 )
     return notes
+
+
+def _decimal_twins(names: pa.Array) -> pa.Array:
+    """The whole numbers written `12.0`, as a column with gaps is, of which `12` is a name too."""
+    decimal = names.filter(pc.match_substring_regex(names, r"^-?[0-9]+\.0$"))
+    if not len(decimal):  # looking names up takes a second a million
+        return decimal
+    whole = pc.utf8_slice_codeunits(decimal, 0, -2)
+    return decimal.filter(pc.is_in(whole, value_set=names))
 
 
 def _twin(names: pa.Array) -> str:
