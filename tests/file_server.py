@@ -20,6 +20,8 @@ class FileServer:
     """The next requests break off after so many bytes, one entry a request."""
     statuses: list[int] = field(default_factory=list)
     """The next requests are answered by these codes instead, one entry a request."""
+    opened: threading.Event | None = None
+    """Where there is one, requests are answered once it is set, or after some seconds."""
     ranges: list[str | None] = field(default_factory=list)
     """The Range header of every request so far."""
     url: str = ""
@@ -34,6 +36,8 @@ def serve(content: bytes) -> Iterator[FileServer]:
         def do_GET(self) -> None:
             wanted = self.headers.get("Range")
             state.ranges.append(wanted)
+            if state.opened is not None:
+                state.opened.wait(timeout=5)
             if state.statuses:
                 self.send_error(state.statuses.pop(0))
                 return

@@ -24,6 +24,9 @@ def write_folder(folder: Path, relations: dict[int, str] = SIGNED, style: str = 
         if style == "tsv":
             text = "".join(f"{i}\t{n}\n" for i, n in names.items())
             (folder / f"id2{stem}.tsv").write_text(text)
+        elif style == "inverted tsv":
+            text = "".join(f"{n}\t{i}\n" for i, n in names.items())
+            (folder / f"{stem}2id.tsv").write_text(text)
         elif style == "inverted":
             (folder / f"{stem}2id.pkl").write_bytes(pickle.dumps({n: i for i, n in names.items()}))
         else:

@@ -39,9 +39,9 @@ def test_json_keeps_names_readable(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_tables_align_numbers_and_show_text_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    console.print_table("title", ["name", "count"], [["[b]", "1,000"], ["c", "7"]])
+    console.print_table("facts[v2]", ["name", "count"], [["[b]", "1,000"], ["c", "7"]])
     out = capsys.readouterr().out
-    assert "title" in out
+    assert "facts[v2]" in out
     assert "[b]" in out
     assert "│     7 │" in out
 

@@ -70,6 +70,25 @@ def test_too_little_to_hold_out_is_noted(tmp_path: Path) -> None:
     )
 
 
+def test_labels_of_split_files_are_found_wherever_they_stand(tmp_path: Path) -> None:
+    """Lines of one RDF file that are dealt to three: its labels lie in any of them."""
+    edge = "<http://e/Q1> <http://e/P1> <http://e/Q2> .\n"
+    label = '<http://e/{}> <http://www.w3.org/2000/01/rdf-schema#label> "{}" .\n'
+    content = {
+        "train": edge + label.format("Q2", "Deux"),
+        "valid": edge.replace("Q1", "Q2") + label.format("Q1", "One") + label.format("Q2", "Two"),
+        "test": edge.replace("Q2", "Q1") + label.format("P1", "first"),
+    }
+    for split, text in content.items():
+        (tmp_path / f"{split}.nt").write_text(text)
+    tables = {split: read_triples(tmp_path / f"{split}.nt") for split in SPLITS}
+    vocabulary = assemble_splits("g", tables).graph.vocabulary
+    assert [vocabulary.entities.label(i) for i in range(2)] == ["One", "Deux"]
+    assert vocabulary.relation_label(0) == "first"
+    given = Labels({"http://e/Q1": "Eins"}, {})
+    assert assemble_splits("g", tables, given).graph.vocabulary.entities.label(0) == "Eins"
+
+
 def test_labels_are_found_by_name(tmp_path: Path) -> None:
     labels = Labels({"a": "Ada", "zzz": "nobody"}, {"r": "related to"})
     graph = assemble_one("g", table(tmp_path, "g", [("a", "r", "b")]), HoldOut(0, 0), labels).graph
@@ -114,6 +133,7 @@ def test_three_files_are_the_splits_they_are(tmp_path: Path) -> None:
     [
         ([("a", "r", "c"), ("a", "likes", "b")], 2, "relation 'likes' does not occur in the train"),
         ([("a", "r", "d")], 1, r"entity 'd' does not occur .* \(1 triples here name something new"),
+        ([("d", "r", "a")], 1, "entity 'd' does not occur"),
         ([("d", "likes", "e")], 1, "relation 'likes'"),
     ],
 )
@@ -176,6 +196,16 @@ def test_labels_that_are_given_win_over_those_of_the_file(tmp_path: Path) -> Non
     names = assemble_one("facts", one, HoldOut(), Labels({"a": "given"}, {"r": "given"})).graph
     assert names.vocabulary.entities.labels.to_pylist() == ["given", "own"]
     assert names.vocabulary.relations.labels.to_pylist() == ["given"]
+
+
+def test_ids_that_are_also_written_as_decimals_are_noted(tmp_path: Path) -> None:
+    rows = [("12", "5", "7.0"), ("7", "5.0", "-12.0"), ("-12", "5", "9.0"), ("7", "5", "12.00")]
+    entities, relations = assemble_one("g", table(tmp_path, "facts", rows), HoldOut(0, 0)).notes
+    told = "names are another one with a decimal, such as"
+    assert entities.startswith(f"2 entity {told} '7.0': they are other names")
+    assert relations.startswith(f"1 relation {told} '5.0': they are other names")
+    versions = [("python 3.0", "runs", "3.0"), ("python 3", "runs", "3.1")]
+    assert assemble_one("g", table(tmp_path, "versions", versions), HoldOut(0, 0)).notes == ()
 
 
 def test_names_that_read_alike_are_noted(tmp_path: Path) -> None:

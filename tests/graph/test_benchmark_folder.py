@@ -13,7 +13,7 @@ from conekg.graph.knowledge_graph import SPLITS
 from toy_release import EDGES, ENTITIES, REVERSED, write_folder
 
 
-@pytest.mark.parametrize("style", ["pkl", "tsv", "inverted"])
+@pytest.mark.parametrize("style", ["pkl", "tsv", "inverted", "inverted tsv"])
 def test_a_folder_is_taken_exactly_as_it_is(style: str, tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "toy", style=style)
     assert is_benchmark_folder(folder)
@@ -91,6 +91,7 @@ def test_bad_triples_are_refused_with_their_line(
         ({0: "+a", 2: "-a"}, "id 1 has no name"),
         ({"0": "+a", "1": "-a"}, "between integer ids and names"),
         (["+a", "-a"], "between integer ids and names"),
+        ({0: b"+a", 1: b"-a"}, "between integer ids and names"),
     ],
 )
 def test_bad_names_are_refused(relations: object, message: str, tmp_path: Path) -> None:
@@ -108,6 +109,22 @@ def test_bad_name_tables_in_text_are_refused(tmp_path: Path) -> None:
     assert caught.value.line == 2
     (folder / "id2ent.tsv").write_text("0\ta\n0\tb\n")
     with pytest.raises(DataError, match="an id occurs twice"):
+        read_benchmark_folder(folder)
+
+
+def test_names_that_are_numbers_are_not_taken_for_ids(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "toy", style="inverted tsv")
+    (folder / "ent2id.tsv").write_text("2\t0\n0\t1\n1\t2\n")
+    assert list(read_benchmark_folder(folder).vocabulary.entities) == ["2", "0", "1"]
+    (folder / "ent2id.tsv").write_text("2\t0\n0\tx\n")
+    with pytest.raises(DataError, match="'x' is not an id"):
+        read_benchmark_folder(folder)
+
+
+def test_a_sign_that_only_looks_like_a_digit_is_no_id(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "toy", style="tsv")
+    (folder / "id2ent.tsv").write_text("0\ta\n²\tb\n")
+    with pytest.raises(DataError, match="'²' is not an id"):
         read_benchmark_folder(folder)
 
 

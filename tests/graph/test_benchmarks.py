@@ -4,8 +4,11 @@ import errno
 import hashlib
 import io
 import pickle
+import threading
+import time
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,6 +71,43 @@ def test_a_benchmark_is_downloaded_once(server: FileServer, tmp_path: Path) -> N
     kept = {path.name for path in (tmp_path / "cache").iterdir()}
     assert kept == {"data.zip", "nell995"}
     assert not list(tmp_path.rglob("escape.txt"))
+
+
+def test_two_who_want_graphs_of_one_archive_download_it_once(
+    server: FileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As locks tell apart who opened a folder, two threads are as good as two processes."""
+    monkeypatch.setitem(benchmarks.BENCHMARKS, "fb15k", benchmarks.BENCHMARKS["nell995"])
+    server.opened = opened = threading.Event()
+    told: set[tuple[str, str]] = set()
+
+    def open_told(name: str) -> KnowledgeGraph:
+        def tell(what: str, *_: object) -> None:
+            told.add((name, what))
+            if len(told) == 2:
+                opened.set()
+
+        return open_benchmark(name, progress=tell)
+
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(open_benchmark, "nell995")
+        while not server.ranges:
+            time.sleep(0.01)
+        others = [pool.submit(open_told, name) for name in ("nell995", "fb15k")]
+        graphs = [each.result() for each in (first, *others)]
+    assert {graph.fingerprint for graph in graphs} == {graphs[0].fingerprint}
+    assert told == {(name, "wait for another download") for name in ("nell995", "fb15k")}
+    assert server.ranges == [None]
+
+
+def test_a_cache_that_cannot_be_made_is_told_of(
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CONEKG_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(DownloadError, match=r"the cache folder .*: Not a directory") as told:
+        open_benchmark("nell995")
+    assert "CONEKG_CACHE" in str(told.value)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,10 @@ from conekg.graph.label_file import read_labels
 
 @pytest.mark.parametrize(
     "content",
-    ["q1\tFrance\nq2\t\nq3\tFiji\n", "0\tq1\tFrance\tcountry\n1\tq2\t\t\n2\tq3\tFiji\tcountry\n"],
+    [
+        "q1\tFrance\nq2\t\nq3\tFiji\nq1\t  \n",
+        "0\tq1\tFrance\tcountry\n1\tq2\t\t\n2\tq3\tFiji\tcountry\n",
+    ],
 )
 def test_two_columns_or_more_tell_the_same(content: str, tmp_path: Path) -> None:
     path = tmp_path / "labels.tsv"

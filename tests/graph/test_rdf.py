@@ -191,6 +191,8 @@ def test_local_parts(iri: str, local: str) -> None:
         ('"Lift"@de, "Elevator"@en-US, "plain"', "Elevator"),
         ('"first"@en, "second"@en-GB', "first"),
         ('"erste"@de, "zweite"@fr', "erste"),
+        ('""@en, " ", "erste"@de', "erste"),
+        ('""@en, "\\t"', "a"),
     ],
 )
 def test_of_several_labels_the_first_english_one_is_taken(

@@ -67,6 +67,21 @@ def test_three_files_and_a_folder_of_three_files_are_the_same(tmp_path: Path) ->
     assert [len(folder.triples(split)) for split in SPLITS] == [30, 1, 1]
 
 
+def test_labels_that_are_given_take_the_place_of_a_folders_own(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text(FACTS)
+    (tmp_path / "entity_names.tsv").write_text("a0\tAda\n")
+    (tmp_path / "relation_text.tsv").write_text("r0\trelated\n")
+    (tmp_path / "other.tsv").write_text("a0\tAmy\nr0\trevered\n")
+    own = open_graph(tmp_path).vocabulary
+    assert (own.entities.label(0), own.relation_label(0)) == ("Ada", "related")
+    given = ReadOptions(entity_labels=tmp_path / "other.tsv")
+    entities = open_graph(tmp_path, given).vocabulary
+    assert (entities.entities.label(0), entities.relation_label(0)) == ("Amy", "related")
+    given = ReadOptions(relation_labels=tmp_path / "other.tsv")
+    relations = open_graph(tmp_path, given).vocabulary
+    assert (relations.entities.label(0), relations.relation_label(0)) == ("Ada", "revered")
+
+
 def test_a_benchmark_folder_is_recognised(tmp_path: Path) -> None:
     assert open_graph(write_folder(tmp_path / "toy")).num_relations == 4
 

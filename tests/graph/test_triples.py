@@ -278,6 +278,26 @@ def test_null_in_parquet_is_refused_with_its_row(tmp_path: Path) -> None:
         read_triples(path)
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_nan_in_parquet_is_null(kind: pa.DataType, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    tails = pa.array([1.0, 2.0, float("nan")], kind, from_pandas=False)
+    pq.write_table(pa.table({"head": [1, 2, 3], "relation": ["r"] * 3, "tail": tails}), path)
+    with pytest.raises(DataError, match="column 'tail' is null in row 3"):
+        read_triples(path)
+
+
+def test_ids_are_the_same_in_columns_of_floats_and_of_whole_numbers(tmp_path: Path) -> None:
+    # 2**53 - 1 is the last of the whole numbers that a float tells apart.
+    ids = [0, 7, 1_234_567_890, 123_456_789_012, -(10**15), 2**53 - 1]
+    path = tmp_path / "a.parquet"
+    columns = {"head": ids, "relation": ["r"] * 6, "tail": list(map(float, ids))}
+    pq.write_table(pa.table(columns), path)
+    assert told(read_triples(path)) == [(str(number), "r", str(number)) for number in ids]
+    pq.write_table(pa.table({**columns, "tail": [0.5, 1, 2, 3, 4, 5]}), path)
+    assert [tail for *_, tail in told(read_triples(path))] == ["0.5", "1", "2", "3", "4", "5"]
+
+
 @pytest.mark.parametrize(
     ("heads", "message"),
     [

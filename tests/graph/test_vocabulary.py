@@ -43,6 +43,28 @@ def test_names_win_over_labels_and_labels_must_be_unique(
                 assert caught.value.suggestions == tuple(names[i] for i in bearers[:5])
 
 
+def test_tables_are_equal_where_kind_names_and_labels_are() -> None:
+    table = NameTable("entity", ["a", "b"], ["A", None])
+    assert table == NameTable("entity", ["a", "b"], ["A", "b"])
+    assert hash(table) == hash(NameTable("entity", ["a", "b"], ["A", "b"]))
+    for other in (
+        NameTable("relation", ["a", "b"], ["A", None]),
+        NameTable("entity", ["a", "c"], ["A", None]),
+        NameTable("entity", ["a", "b"], ["B", None]),
+        NameTable("entity", ["a", "b"]),
+        ["a", "b"],
+    ):
+        assert table != other
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t\n", "\u2003\u00a0"])
+def test_a_blank_label_is_none(blank: str) -> None:
+    table = NameTable("entity", ["a", "b"], [blank, "Bee"])
+    assert [table.label(0), table.label(1)] == ["a", "Bee"]
+    assert table.own_labels.to_pylist() == [None, "Bee"]
+    assert len(table.index.texts) == 3
+
+
 @given(name_lists, st.text("abc", max_size=2))
 def test_prefixes_find_names_in_any_case(names: list[str], prefix: str) -> None:
     table = NameTable("entity", names)

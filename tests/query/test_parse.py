@@ -2,7 +2,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conekg.errors import ConfigError, QuerySyntaxError, QueryTooLargeError, UnknownNameError
+from conekg.errors import (
+    ConfigError,
+    QuerySyntaxError,
+    QueryTooLargeError,
+    UnknownNameError,
+)
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import DEPTH_LIMIT, parse_query
 from conekg.query.tokens import quote
@@ -89,6 +94,45 @@ def test_syntax_errors_point_at_the_place(text, message, span):
     with pytest.raises(QuerySyntaxError, match=message) as caught:
         parse(text)
     assert caught.value.span == span
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("France.won_by and USA.won_by", "'and' is written '&'"),
+        ("France.won_by OR USA.won_by", "'or' is written '|'"),
+        ("France.won_by & not USA.won_by", "'not' is written '!'"),
+        ("not(USA.won_by)", "'not' is written '!'"),
+        ("France.won_by && USA.won_by", "'&' is written once"),
+        ("France.won_by || USA.won_by", "'|' is written once"),
+        ("France.won_by - USA.won_by", "'a without b' is written a & !b"),
+        ("France.won_by \\ USA.won_by", "'a without b' is written a & !b; put names that contain"),
+        ("France -> won_by", "a relation is followed by '.'; put names that contain it in quotes"),
+        ("?x: won_by(France, x) => won_by(USA, x)", "'if a, then b' is written !a | b"),
+        ("?x: won_by(France, x) → won_by(USA, x)", "'if a, then b' is written !a | b"),
+        ("?x: won_by(France, x) implies won_by(USA, x)", "'if a, then b' is written !a | b"),
+        ("?x: Not won_by(France, x)", "'not' is written '!'"),
+        ("?x: forall y. won_by(x, y)", "is written as its double negation: !(exists y. !(...))"),
+        ("?x: ∀y. won_by(x, y)", "is written as its double negation: !(exists y. !(...))"),
+        ("?x: x != USA", "'x is not a' is written !(x = a)"),
+        ("?x: x ≠ USA", "'x is not a' is written !(x = a)"),
+        ("?x: x == USA", "'=' is written once"),
+        ("?x: exists y: won_by(x, y)", "after the variables of 'exists' stands a dot"),
+        ("?x: won_by(x, y)", "introduce a variable with 'exists y.'"),
+    ],
+)
+def test_other_notations_are_told_how_it_is_written_here(text, instead):
+    with pytest.raises((QuerySyntaxError, UnknownNameError)) as caught:
+        parse(text)
+    assert instead in caught.value.hint
+    assert "did you mean" not in caught.value.hint
+    assert "a name with spaces" not in caught.value.hint
+
+
+def test_a_name_in_quotes_is_no_word_of_another_notation():
+    with pytest.raises(UnknownNameError) as caught:
+        parse('"and".won_by')
+    assert "is written" not in caught.value.hint
 
 
 def test_two_names_in_a_row_ask_for_quotes():

@@ -1,5 +1,6 @@
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 
 import strategies
@@ -33,6 +34,14 @@ def test_the_tree_of_lines():
 def test_one_line_a_node(query, vocabulary):
     lines = draw_tree(query, vocabulary).split("\n")
     assert len(lines) == len(subtrees(query))
+
+
+def test_names_of_several_lines_stay_on_theirs():
+    names = Vocabulary(NameTable("entity", ["a\nb"]), NameTable("relation", ["r"], ["r\r\ns"]))
+    query = Anchor(0).project(1)
+    assert draw_tree(query, names) == "via ^r\\r\\ns\n└─ a\\nb"
+    (entity,) = drawn(query, names)[1]("entity")
+    assert entity.text == "a\nb"
 
 
 def drawn(query, vocabulary=VOCABULARY, *, labels=True):
@@ -77,6 +86,27 @@ def test_every_node_and_operand_is_drawn_apart_and_inside(query):
     assert len(of("edge")) == sum(len(children(node)) for node in subtrees(query))
     width, height = float(root.get("width")), float(root.get("height"))
     assert all(0 < x < width and 0 < y < height for x, y in centers)
+
+
+LONG = "/award/award_nominee/award_nominations./award/award_nomination/award"
+
+
+@pytest.mark.parametrize("name", ["won_by", LONG, "日本国首都東京特別市"])
+def test_names_fit_where_they_stand(name):
+    """By the width of a sign: 6 pixels, which is what most take at most, and 12 for a wide one."""
+    names = Vocabulary(NameTable("entity", [name]), NameTable("relation", [name, f"{name}?"]))
+    path = Anchor(0).project(0).project(3)
+    root, of = drawn(path & Anchor(0).project(0), names)
+    width = (12 if name[0] > "\u3000" else 6) * len(name)
+    assert all(width < float(text.get("x")) for text in of("entity"))
+    centers = sorted(float(circle.get("cx")) for circle in of("anchor") + of("set"))
+    for text in of("relation"):
+        middle = float(text.get("x"))
+        before = max(center for center in centers if center < middle)
+        after = min(center for center in centers if center > middle)
+        assert before + 13 < middle - width / 2
+        assert middle + width / 2 < after - 13
+    assert max(centers) + 13 < float(root.get("width"))
 
 
 def test_data_flows_from_left_to_right():

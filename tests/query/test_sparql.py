@@ -255,6 +255,10 @@ def test_what_is_outside_is_named_with_its_place(text, message, place):
          "unknown entity 'z'",
          "SELECT ?x { ?x :r :a MINUS { ?x :s :b } MINUS { ?z :t :b . ?x :s "),
         ("SELECT ?x { ?x :r 5 }", "unknown entity '5'", "SELECT ?x { ?x :r "),
+        ("SELECT ?x { ?x :r <urn:conekg:a> ; <urn:conekg:a> :b }", "unknown relation 'a'",
+         "SELECT ?x { ?x :r <urn:conekg:a> ; "),
+        ("SELECT ?x { ?x <urn:conekg:r> ?y . ?y <urn:conekg:r> ?x }", "in a cycle",
+         "SELECT ?x { ?x <urn:conekg:r> ?y . ?y "),
     ],
 )  # fmt: skip
 def test_of_several_alike_the_one_meant_is_pointed_to(text, message, before):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from conekg.errors import CheckpointError
-from conekg.training import run_lock
+from conekg.graph import lock
 from conekg.training.run_lock import held_for_training
 
 HOLD = """
@@ -49,9 +49,9 @@ def test_where_there_are_no_locks_nothing_is_held(folder, monkeypatch):
     def refuse(*_):
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(run_lock.fcntl, "flock", refuse)
+    monkeypatch.setattr(lock.fcntl, "flock", refuse)
     with held_for_training(folder), held_for_training(folder):
         pass
-    monkeypatch.setattr(run_lock, "fcntl", None)
+    monkeypatch.setattr(lock, "fcntl", None)
     with held_for_training(folder), held_for_training(folder):
         pass

@@ -107,7 +107,8 @@ def listed(names: Iterable[str]) -> str:
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table on standard output; columns of numbers are aligned to the right."""
-    table = Table(title=title, title_justify="left", header_style="bold")
+    whole_title = Text(one_line(title), style="table.title")  # a graph's name may have brackets
+    table = Table(title=whole_title, title_justify="left", header_style="bold")
     for index, column in enumerate(columns):
         numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")

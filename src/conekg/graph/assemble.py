@@ -6,7 +6,7 @@ checking that they do not contradict each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +24,7 @@ from conekg.graph.knowledge_graph import (
     Split,
     with_inverses,
 )
+from conekg.graph.rdf import local_part
 from conekg.graph.split import HoldOut, split_triples
 from conekg.graph.triples import TripleTable
 from conekg.graph.vocabulary import NameTable, Vocabulary
@@ -99,10 +100,7 @@ def assemble_splits(
         numbered[split], duplicates = _distinct(triples)
         notes += [*table.notes, *_duplicate_note(table, duplicates)]
     _refuse_overlaps(tables, numbered, numbering)
-    all_labels = labels
-    for table in tables.values():
-        all_labels = _merged(all_labels, table.labels)
-    vocabulary = numbering.vocabulary(all_labels, *known)
+    vocabulary = numbering.vocabulary(_merged(labels, _labels_of(tables.values())), *known)
     notes += _name_notes(vocabulary, labels)
     edges = {split: with_inverses(triples) for split, triples in numbered.items()}
     return Assembled(KnowledgeGraph(name, vocabulary, edges), tuple(notes))
@@ -230,6 +228,16 @@ def _labels_for(names: pa.Array, labels: Mapping[str, str]) -> pa.Array | None:
     return pa.array((labels.get(name) for name in names.to_pylist()), pa.large_string())
 
 
+def _labels_of(tables: Iterable[TripleTable]) -> dict[str, str]:
+    """The labels that tables have for a name, the first that is more than the end of its IRI."""
+    labels: dict[str, str] = {}
+    for table in tables:
+        for name, label in table.labels.items():
+            if name not in labels or labels[name] == local_part(name):
+                labels[name] = label
+    return labels
+
+
 def _merged(labels: Labels, more: Mapping[str, str]) -> Labels:
     """Labels of a file beside those given, which win."""
     if not more:
@@ -256,6 +264,12 @@ def _name_notes(vocabulary: Vocabulary, labels: Labels) -> list[str]:
                 f"{twins:,} {table.kind} names read as another one does, such as "
                 f"{_twin(composed)!r}, with accents as signs of their own: they are other names"
             )
+        decimal = _decimal_twins(table.names)
+        if len(decimal):
+            notes.append(
+                f"{len(decimal):,} {table.kind} names are another one with a decimal, such as "
+                f"{decimal[0].as_py()!r}: they are other names; were ids written as decimals?"
+            )
         if given:
             strange = given.keys() - set(table)
             if strange:
@@ -264,6 +278,15 @@ def _name_notes(vocabulary: Vocabulary, labels: Labels) -> list[str]:
                     f"the graph does not have, such as {min(strange)!r}"
                 )
     return notes
+
+
+def _decimal_twins(names: pa.Array) -> pa.Array:
+    """The whole numbers written `12.0`, as a column with gaps is, of which `12` is a name too."""
+    decimal = names.filter(pc.match_substring_regex(names, r"^-?[0-9]+\.0$"))
+    if not len(decimal):  # looking names up takes a second a million
+        return decimal
+    whole = pc.utf8_slice_codeunits(decimal, 0, -2)
+    return decimal.filter(pc.is_in(whole, value_set=names))
 
 
 def _twin(names: pa.Array) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -135,28 +134,37 @@ def _names(folder: Path, kind: str) -> list[str]:
 
 def _read_id_table(path: Path) -> dict[int, str]:
     """Names by id, from either direction and either format."""
-    if path.suffix == ".pkl":
-        pairs = _pickled_pairs(path, load_pickle(path))
-    else:
-        pairs = []
-        for number, fields in fields_of(path, "\t", 2):
-            if not fields[0].isdigit():
-                raise DataError(f"{fields[0]!r} is not an id", path=str(path), line=number)
-            pairs.append((int(fields[0]), fields[1]))
+    pairs = _pickled_pairs(path) if path.suffix == ".pkl" else _written_pairs(path)
     table = dict(pairs)
     if len(table) != len(pairs):
         raise DataError("an id occurs twice", path=str(path))
     return table
 
 
-def _pickled_pairs(path: Path, content: Any) -> list[tuple[int, str]]:
+def _written_pairs(path: Path) -> list[tuple[int, str]]:
+    pairs = []
+    for number, fields in fields_of(path, "\t", 2):
+        index, name = reversed(fields) if _has_names_first(path) else fields
+        if not index.isdecimal():
+            raise DataError(f"{index!r} is not an id", path=str(path), line=number)
+        pairs.append((int(index), name))
+    return pairs
+
+
+def _pickled_pairs(path: Path) -> list[tuple[int, str]]:
+    content = load_pickle(path)
     if isinstance(content, Mapping):
         pairs = list(content.items())
-        if path.stem in ("ent2id", "rel2id"):
+        if _has_names_first(path):
             pairs = [(index, name) for name, index in pairs]
         if all(isinstance(index, int) and isinstance(name, str) for index, name in pairs):
             return pairs
     raise DataError("expected a dictionary between integer ids and names", path=str(path))
+
+
+def _has_names_first(path: Path) -> bool:
+    """Whether a file leads from names to ids, as `ent2id` does."""
+    return path.stem.endswith("2id")
 
 
 def _pair_relations(folder: Path, names: list[str]) -> list[str]:

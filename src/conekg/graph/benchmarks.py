@@ -15,7 +15,8 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -23,6 +24,7 @@ from conekg.errors import DataError, DownloadError, StoreError
 from conekg.graph.benchmark_folder import is_benchmark_folder, read_benchmark_folder
 from conekg.graph.download import Progress, fetch
 from conekg.graph.knowledge_graph import KnowledgeGraph
+from conekg.graph.lock import locked
 from conekg.graph.store import is_store, load_graph, save_graph
 
 BETAE_ARCHIVE = "http://snap.stanford.edu/betae/KG_data.zip"
@@ -145,14 +147,40 @@ def cache_folder() -> Path:
 def open_benchmark(
     name: str, folder: Path | None = None, progress: Progress | None = None
 ) -> KnowledgeGraph:
-    """The graph of a benchmark: from `folder`, from the cache, or from its official place."""
+    """The graph of a benchmark: from `folder`, from the cache, or from its official place.
+
+    One process downloads at a time, also where two want other graphs: they are of one archive.
+    """
     benchmark = BENCHMARKS[name]
     if folder is not None:
         return _read_checked(name, benchmark, _resolve(benchmark, folder))
     store = cache_folder() / name
     if not is_store(store):
-        _download(name, benchmark, store, progress)
+        with _held_cache(progress):
+            if not is_store(store):  # nor did who held the cache before put it there
+                _download(name, benchmark, store, progress)
     return load_graph(store)
+
+
+@contextmanager
+def _held_cache(progress: Progress | None) -> Iterator[None]:
+    """Keep other processes out of the cache folder, having waited for one that is in it."""
+    folder = cache_folder()
+
+    def waiting() -> None:
+        if progress is not None:
+            progress("wait for another download", 0, None)
+
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locked(folder, waiting))
+        except OSError as error:
+            raise DownloadError(
+                f"cannot write to the cache folder {folder}: {error.strerror}",
+                hint="set CONEKG_CACHE to a folder that can be written to",
+            ) from error
+        yield
 
 
 def _download(name: str, benchmark: Benchmark, store: Path, progress: Progress | None) -> None:

@@ -14,7 +14,7 @@ from conekg.graph.text_file import DELIMITERS, fields_of
 
 
 def read_labels(path: str | Path) -> dict[str, str]:
-    """Labels by name; a line whose label is empty is skipped."""
+    """Labels by name; a line whose label is blank is skipped."""
     path = Path(path)
     labels: dict[str, str] = {}
     delimiter = DELIMITERS.get(bare_suffix(path), "\t")
@@ -28,7 +28,7 @@ def read_labels(path: str | Path) -> dict[str, str]:
                 line=number,
             )
         name, label = fields[:2] if len(fields) == 2 else fields[1:3]
-        if not label:
+        if not label.strip():
             continue
         if labels.setdefault(name, label) != label:
             raise DataError(f"{name!r} has a second label", path=str(path), line=number)

@@ -166,6 +166,8 @@ def _take(triple: Any, found: RdfColumns, ranks: dict[str, tuple[int, int]], oxi
     if triple.predicate.value not in LABELS:
         found.literals[triple.predicate.value] += 1
         return
+    if not triple.object.value.strip():  # what tells nothing is no label
+        return
     language = (triple.object.language or "").lower()
     # English first, then no language, then whichever comes first.
     spoken = 0 if language.split("-")[0] == "en" else 1 if not language else 2

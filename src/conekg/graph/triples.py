@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -282,8 +283,7 @@ def _read_parquet(path: Path) -> TripleTable:
     columns = []
     for name in names:
         try:
-            # Chunk by chunk: small strings of more than 2 GiB cannot be one array.
-            texts = table[name].cast(pa.large_string())
+            texts = _as_names(table[name])
         except pa.ArrowException as error:
             raise DataError(
                 f"column {name!r} holds {table[name].type}, which cannot be read as names: {error}",
@@ -299,6 +299,19 @@ def _read_parquet(path: Path) -> TripleTable:
     others = [name for name in file.schema_arrow.names if name not in names]
     notes = (_unread_note(path, others),) if others else ()
     return _checked(TripleTable(path, tuple(columns), notes=notes))
+
+
+def _as_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values as text; numbers that others hold as whole ones read the same as there.
+
+    A column of ids some of which are missing is one of floats, and what is missing may be NaN.
+    """
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), None, column)
+        with suppress(pa.ArrowInvalid):  # where not all are whole
+            column = column.cast(pa.int64())
+    # Chunk by chunk: small strings of more than 2 GiB cannot be one array.
+    return column.cast(pa.large_string())
 
 
 def _parquet_columns(path: Path, schema: pa.Schema) -> list[str]:

@@ -73,7 +73,7 @@ class NameIndex:
 class NameTable:
     """An immutable list of distinct names, each with an id (its place) and a readable label.
 
-    `labels` may hold `None` or an empty text where an id has no label of its own.
+    `labels` may hold `None` or a blank text where an id has no label of its own.
     """
 
     def __init__(
@@ -352,10 +352,11 @@ def check_vocabulary(vocabulary: object) -> None:
 
 
 def _meaningful(labels: pa.Array, names: pa.Array) -> pa.Array | None:
-    """The labels with null in place of empty ones and of those that repeat the name."""
+    """The labels with null in place of blank ones and of those that repeat the name."""
     if len(labels) != len(names):
         return labels
-    idle = pc.fill_null(pc.or_(pc.equal(labels, ""), pc.equal(labels, names)), True)
+    blank = pc.equal(pc.utf8_trim_whitespace(labels), "")
+    idle = pc.fill_null(pc.or_(blank, pc.equal(labels, names)), True)
     if pc.all(idle).as_py():
         return None
     return pc.if_else(idle, pa.scalar(None, pa.large_string()), labels)

@@ -37,7 +37,7 @@ from conekg.query.formula_tree import (
     TreeBuilder,
     Variable,
 )
-from conekg.query.tokens import Span, Token, TokenStream
+from conekg.query.tokens import Span, Token, TokenStream, is_word
 from conekg.query.tree import Query
 
 
@@ -150,6 +150,12 @@ class _FormulaReader:
         if stream.next.kind not in ("name", "variable"):
             raise stream.surprise("a variable")
         token = stream.take()
+        if not is_word(token.text):
+            raise stream.error(
+                f"a variable is made of letters, digits and '_', unlike {token}",
+                token.span,
+                hint="after the variables of 'exists' stands a dot: exists y. ...",
+            )
         if token.text in self._scope:
             raise stream.error(
                 f"variable '{token.text}' already has a meaning here",
@@ -229,6 +235,9 @@ class _FormulaReader:
                     hint=f"introduce it with 'exists {token.text}.'",
                 )
             case "name" | "quoted":
-                return stream.look_up("entity", self._vocabulary, stream.take())
+                # A letter that is no entity was to be a variable; names begin with any of them.
+                missing = f"introduce a variable with 'exists {token.text}.'"
+                remedy = missing if len(token.text) == 1 else None
+                return stream.look_up("entity", self._vocabulary, stream.take(), remedy)
             case _:
                 raise stream.surprise("a variable or an entity")

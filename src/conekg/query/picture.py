@@ -7,17 +7,21 @@ an arrow is a projection when it carries a relation's name, and an operand other
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import assert_never
 from xml.sax.saxutils import escape, quoteattr
 
 from conekg.graph.vocabulary import Vocabulary
+from conekg.lines import columns, one_line
 from conekg.query.render import name_of, render_query
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
 
 COLUMN_WIDTH, ROW_HEIGHT, MARGIN, RADIUS = 150, 52, 16, 13
+"""Pixels; a column is wider where the name of a relation needs it."""
 CHARACTER_WIDTH = 7.2
-"""Pixels; a generous guess for 12-pixel sans-serif type."""
+"""Pixels; a generous guess for 12-pixel sans-serif type, of which wide signs take two."""
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Control characters that names may hold, and no XML, escaped or not."""
 
@@ -36,7 +40,7 @@ def draw_tree(query: Query, vocabulary: Vocabulary, *, labels: bool = True) -> s
     """
 
     def draw(node: Query, below: tuple[list[str], ...]) -> list[str]:
-        lines = [_caption(node, vocabulary, labels)]
+        lines = [one_line(_caption(node, vocabulary, labels))]
         for place, branch in enumerate(below):
             last = place == len(below) - 1
             lines.append(f"{'└─' if last else '├─'} {branch[0]}")
@@ -50,12 +54,8 @@ def draw_tree(query: Query, vocabulary: Vocabulary, *, labels: bool = True) -> s
 def draw_svg(query: Query, vocabulary: Vocabulary, *, labels: bool = True) -> str:
     """The query's computation graph as one SVG element, in the colours of its surroundings."""
     placed = _place(query)
-    first_width = max(
-        [RADIUS * 2.0]
-        + [_width(_label(node.query, vocabulary, labels)) for node in placed if node.column == 0]
-    )
-    last_column = max(node.column for node in placed)
-    width = 2 * MARGIN + first_width + last_column * COLUMN_WIDTH + RADIUS
+    lefts = _columns(placed, vocabulary, labels)
+    width = lefts[-1] + RADIUS + MARGIN
     height = 2 * MARGIN + ROW_HEIGHT * (1 + max(node.row for node in placed))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
@@ -63,10 +63,9 @@ def draw_svg(query: Query, vocabulary: Vocabulary, *, labels: bool = True) -> st
         f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" '
         f'font-family="sans-serif" font-size="12" fill="currentColor" stroke="currentColor">'
     ]
-    left = MARGIN + first_width
 
     def center(node: _Placed) -> tuple[float, float]:
-        return left + node.column * COLUMN_WIDTH, MARGIN + ROW_HEIGHT * (node.row + 0.5)
+        return lefts[node.column], MARGIN + ROW_HEIGHT * (node.row + 0.5)
 
     for node in placed:
         for operand in node.operands:
@@ -104,6 +103,19 @@ def _place(query: Query) -> list[_Placed]:
 
     fold(query, visit)
     return placed
+
+
+def _columns(placed: Sequence[_Placed], vocabulary: Vocabulary, labels: bool) -> list[float]:
+    """Where the centers of each column stand: names fit left of the first and between two."""
+    widths = [RADIUS * 2.0] + [float(COLUMN_WIDTH)] * max(node.column for node in placed)
+    for node in placed:
+        needed = 0.0
+        if isinstance(node.query, Project):  # its arrow begins in the column before
+            needed = _width(_relation(node.query.relation_id, vocabulary, labels)) + 2 * RADIUS
+        elif node.column == 0:
+            needed = _width(_label(node.query, vocabulary, labels))
+        widths[node.column] = max(widths[node.column], needed)
+    return [MARGIN + left for left in accumulate(widths)]
 
 
 def _arrow(
@@ -183,7 +195,7 @@ def _relation(relation_id: int, vocabulary: Vocabulary, labels: bool) -> str:
 
 
 def _width(label: str) -> float:
-    return 8 + CHARACTER_WIDTH * len(label)
+    return 8 + CHARACTER_WIDTH * columns(label)
 
 
 def _legible(text: str) -> str:

@@ -34,6 +34,21 @@ _PLAIN_QUOTED = re.compile(r"""\"([^"\\]*)\"|'([^'\\]*)'""")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _ESCAPED = {value: name for name, value in _ESCAPES.items()}
+_FOR_ALL = "'for all y: ...' is written as its double negation: !(exists y. !(...))"
+_IMPLIES = "'if a, then b' is written !a | b, and a relation is followed by '.'"
+_UNEQUAL = "'x is not a' is written !(x = a)"
+_INSTEAD = {
+    "and": "'and' is written '&'",
+    "or": "'or' is written '|'",
+    "not": "'not' is written '!'",
+    "-": "'a without b' is written a & !b",
+    "\\": "'a without b' is written a & !b",
+    **dict.fromkeys(("forall", "∀"), _FOR_ALL),
+    **dict.fromkeys(("implies", "->", "=>", "→", "⇒"), _IMPLIES),
+    **dict.fromkeys(("!=", "≠"), _UNEQUAL),
+    **{sign * 2: f"{sign!r} is written once" for sign in "&|="},
+}
+"""How words and signs of other notations are written in these."""
 _MISPLACED: dict[NameKind, str] = {
     "entity": "it is the name of a relation, and here an entity is needed",
     "relation": "it is the name of an entity, and here a relation is needed",
@@ -110,7 +125,7 @@ def _read_token(text: str, start: int) -> Token:
     if character in "\"'":
         return _read_quoted(text, start)
     if character == "?":
-        stop = _run(text, start + 1, lambda c: c == "_" or c.isalnum())
+        stop = _run(text, start + 1, _is_of_word)
         if stop == start + 1:
             raise QuerySyntaxError(
                 "a variable needs a name after '?'", text=text, span=(start, stop)
@@ -123,13 +138,24 @@ def _read_token(text: str, start: int) -> Token:
     plain = _PLAIN_NAME.match(text, start)
     stop = _run(text, plain.end() if plain else start, is_bare_character)
     if stop == start:
+        hints = [_INSTEAD.get(sign) for sign in (character, text[max(start - 1, 0) : start + 1])]
+        hints.append("put names that contain it in quotes")
         raise QuerySyntaxError(
             f"unexpected character {character!r}",
             text=text,
             span=(start, start + 1),
-            hint="put names that contain it in quotes",
+            hint="; ".join(filter(None, hints)),
         )
     return Token("name", text[start:stop], (start, stop))
+
+
+def is_word(text: str) -> bool:
+    """Whether a variable may be called so."""
+    return bool(text) and all(map(_is_of_word, text))
+
+
+def _is_of_word(character: str) -> bool:
+    return character == "_" or character.isalnum()
 
 
 def _run(text: str, start: int, accepts: Callable[[str], bool]) -> int:
@@ -209,12 +235,23 @@ class TokenStream:
 
     def surprise(self, wanted: str) -> QuerySyntaxError:
         """The complaint that the next token is not what was wanted."""
-        hint = None
+        return self.error(
+            f"expected {wanted}, found {self.next}", self.next.span, hint=self._remedy()
+        )
+
+    def _remedy(self) -> str | None:
+        """What to write where the next token cannot stand, where that can be told."""
+        start, stop = self.next.span
+        if self.next.kind == "name" and (instead := _INSTEAD.get(self.next.text.lower())):
+            return instead
+        for sign in (self.text[start : stop + 1], self.text[max(start - 1, 0) : stop]):
+            if sign in _INSTEAD:
+                return _INSTEAD[sign]
         before = self._tokens[self._place - 1] if self._place else None
         if self.next.kind == "name" and before is not None and before.kind == "name":
             joined = quote(f"{before.text} {self.next.text}")
-            hint = f"a name with spaces needs quotes: {joined}"
-        return self.error(f"expected {wanted}, found {self.next}", self.next.span, hint=hint)
+            return f"a name with spaces needs quotes: {joined}"
+        return None
 
     def error(self, message: str, span: Span, *, hint: str | None = None) -> QuerySyntaxError:
         """A complaint about a range of this text."""
@@ -229,13 +266,29 @@ class TokenStream:
         """Note that the reader is back one level up."""
         self._depth -= 1
 
-    def look_up(self, kind: NameKind, vocabulary: Vocabulary, token: Token) -> int:
-        """The id of the name a token holds; an unknown name is reported where it stands."""
-        return look_up(kind, vocabulary, token.text, self.text, token.span)
+    def look_up(
+        self, kind: NameKind, vocabulary: Vocabulary, token: Token, remedy: str | None = None
+    ) -> int:
+        """The id of the name a token holds; an unknown name is reported where it stands.
+
+        `remedy` says what to write instead where nothing has that name and it is not in quotes.
+        """
+        remedy = None if token.kind == "quoted" else _INSTEAD.get(token.text.lower(), remedy)
+        return look_up(kind, vocabulary, token.text, self.text, token.span, remedy)
 
 
-def look_up(kind: NameKind, vocabulary: Vocabulary, name: str, text: str, span: Span) -> int:
-    """The id of a name that stands at `span` in `text`, which an error points to."""
+def look_up(
+    kind: NameKind,
+    vocabulary: Vocabulary,
+    name: str,
+    text: str,
+    span: Span,
+    remedy: str | None = None,
+) -> int:
+    """The id of a name that stands at `span` in `text`, which an error points to.
+
+    `remedy` says what to write instead where nothing has that name.
+    """
     table, other = vocabulary.entities, vocabulary.relations
     if kind == "relation":
         table, other = other, table
@@ -245,6 +298,8 @@ def look_up(kind: NameKind, vocabulary: Vocabulary, name: str, text: str, span: 
         suggestions, hint = error.suggestions, error.extra_hint
         if error.bare_message is None and other.knows(name):
             suggestions, hint = (), _MISPLACED[kind]
+        elif error.bare_message is None and remedy is not None:
+            suggestions, hint = (), remedy
         raise UnknownNameError(
             error.kind,
             error.name,

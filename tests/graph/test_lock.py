@@ -1,0 +1,79 @@
+"""What one process holds, others wait for or leave alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conekg.graph import lock
+from conekg.graph.lock import locked
+
+HOLD = """
+import sys
+from pathlib import Path
+from conekg.graph.lock import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(params=["file", "folder"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "place"
+    path.touch() if request.param == "file" else path.mkdir()
+    return path
+
+
+def test_what_another_process_holds_is_waited_for_or_refused(place: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(place)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(BlockingIOError):
+            locked(place).__enter__()
+        told: list[str] = []
+
+        def let_go_after_a_while() -> None:
+            told.append("waiting")
+            if len(told) == 3:
+                other.stdin.close()  # type: ignore[union-attr]
+
+        with locked(place, let_go_after_a_while):
+            assert other.wait(timeout=30) == 0
+            with pytest.raises(BlockingIOError):
+                locked(place).__enter__()
+    assert len(told) >= 3
+    with locked(place, lambda: told.append("free")):
+        pass
+    assert set(told) == {"waiting"}
+
+
+def test_a_lock_ends_with_an_error_of_what_is_done_meanwhile(place: Path) -> None:
+    with pytest.raises(OSError, match="disk"), locked(place):
+        raise OSError("disk")
+    with locked(place):
+        pass
+
+
+def test_where_there_are_no_locks_nothing_is_held(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    assert lock.fcntl is not None
+    monkeypatch.setattr(lock.fcntl, "flock", refuse)
+    with locked(place), locked(place):
+        pass
+    monkeypatch.setattr(lock, "fcntl", None)
+    with locked(place), locked(place):
+        pass
