@@ -21,7 +21,9 @@ from conekg.evaluation.metrics import Metrics
 from conekg.evaluation.report import Report, StructureResult
 from conekg.graph.benchmarks import BENCHMARKS
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
+from conekg.query.shape import STRUCTURES
 from conekg.sampling.protocol import PRESETS
+from conekg.sampling.sample import sample_query_set
 from conekg.training.checkpoint import load_checkpoint
 from conekg.training.recipe import Pool
 from tiny import tiny_graph, tiny_queries, tiny_recipe
@@ -308,6 +310,17 @@ def test_a_model_without_negation_says_so_before_there_is_a_run(tmp_path, model,
     else:
         start()
     assert (tmp_path / "run").exists() != is_refused
+
+
+def test_a_union_to_train_on_is_refused_before_there_is_a_run(tmp_path):
+    recipe = tiny_recipe()
+    pools = (Pool("mine", (("1p", 1.0), ("2u", 1.0))),)
+    asked = replace(recipe, training=replace(recipe.training, pools=pools, cycle=("mine",)))
+    shapes = [STRUCTURES["1p"], STRUCTURES["2u"]]
+    queries = {"train": sample_query_set(tiny_graph(), "train", FEW, 0, shapes=shapes).query_set}
+    with pytest.raises(ConfigError, match="2u, a union"):
+        start_run(tmp_path / "run", tiny_graph(), asked, queries, FitEvents())
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_place_that_is_no_path_is_told():

@@ -166,6 +166,60 @@ def test_pools_are_refused_by_a_loss_of_its_own():
     assert change_recipe(recipe, {}, ['training.cycle=["path"]']).training.cycle == ("path",)
 
 
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("e.r.r.r", "3p"),
+        ("e.r & !e.r", "2in"),
+        ("(e.r & e.r).r & e.r", "((e.r & e.r).r & e.r)"),
+        (" 2i ", "2i"),
+    ],
+)
+def test_a_shape_of_a_pool_is_known_however_it_is_written(written, name):
+    """Query sets have shapes by one name each; another spelling would find no queries."""
+    in_file = {"training": {"cycle": ["mine"], "pools": {"mine": {"1p": 1, written: 2}}}}
+    settings = ['training.cycle=["mine"]', "training.pools.mine.1p=1"]
+    quoted = f'training.pools.mine."{written}"=2'
+    base = find_recipe("paper", "cone")
+    for changes, added in ((in_file, []), ({}, [*settings, quoted])):
+        changed = change_recipe(base, changes, added)
+        assert changed.training.pool("mine").shares == (("1p", 1.0), (name, 2.0))
+    whole = tomllib.loads(dump_recipe(base)) | {"recipe": "paper"}
+    whole["training"] |= in_file["training"]
+    again = change_recipe(find_recipe("small", "cone"), whole, [])
+    assert again.training.trained_shapes() == ("1p", name)
+
+
+@pytest.mark.parametrize(
+    ("pool", "told", "suggestion"),
+    [
+        ({"1p": 1, "2pp": 1}, r"training\.pools\.mine: '2pp' is no shape", "2p"),
+        ({"e..r": 1}, "'e..r' is no shape", None),
+        ({"": 1}, "'' is no shape", None),
+        ({"e.r.^r": 1}, "leave it out", None),
+        ({"2p": 1, "e.r.r": 2}, "'e.r.r' is the shape 2p, which the pool has already", None),
+        ({"1p": 1, "2u": 1}, "2u, a union", None),
+        ({"1p": 1, "(e.r | e.r) & e.r": 1}, "a union", None),
+    ],
+)
+def test_what_is_no_shape_to_train_on_is_refused(pool, told, suggestion):
+    changes = {"training": {"cycle": ["mine"], "pools": {"mine": pool}}}
+    with pytest.raises(ConfigError, match=told) as error:
+        change_recipe(find_recipe("paper", "cone"), changes, [])
+    assert error.value.key.startswith("training.pools")
+    assert suggestion is None or suggestion in error.value.suggestions
+
+
+def test_pools_that_came_with_a_recipe_are_left_as_they_are():
+    """A run of before shapes were checked can be continued, whatever its idle pools hold."""
+    recipe = find_recipe("paper", "cone")
+    idle = Pool("idle", (("whatever", 1.0),))
+    recipe = replace(
+        recipe, training=replace(recipe.training, pools=(*recipe.training.pools, idle))
+    )
+    assert change_recipe(recipe, {}, ["training.seed=3"]).training.pool("idle") == idle
+
+
 def test_near_misses_are_refused_where_nothing_is_negated():
     setting = "training.near_misses=0.25"
     for recipe, settings in (

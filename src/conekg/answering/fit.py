@@ -29,7 +29,7 @@ from conekg.query.shape import Shape
 from conekg.sampling.protocol import PRESETS, SamplingProtocol, preset_of
 from conekg.sampling.query_set import QuerySet
 from conekg.sampling.sample import sample_query_set
-from conekg.training.batches import usable_shapes
+from conekg.training.batches import check_trainable, usable_shapes
 from conekg.training.loop import Outcome, Progress, check_max_minutes, pick_device, train
 from conekg.training.recipe import Recipe
 from conekg.training.recipe_file import change_recipe
@@ -365,7 +365,8 @@ def start_run(
 ) -> Run:
     """A new run, its recipe restricted to the shapes that have queries to learn from.
 
-    Shapes that the model has no operators for are refused, before there is a run.
+    Shapes that the model has no operators for are refused, before there is a run, and so are
+    those that no model is trained on.
     """
     present = usable_shapes(queries["train"], graph.num_entities)
     missing = [name for name in recipe.training.trained_shapes() if name not in present]
@@ -378,6 +379,8 @@ def start_run(
     trained = recipe.training.trained_shapes()
     shapes = [block.shape for block in queries["train"] if block.shape.name in trained]
     check_supported(find_model(recipe.model).model, shapes)
+    for shape in shapes:
+        check_trainable(shape)
     return create_run(folder, graph, recipe, queries)
 
 

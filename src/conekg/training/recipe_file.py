@@ -9,15 +9,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from conekg.errors import ConfigError
 from conekg.model.catalog import find_model
 from conekg.model.config import check_keys, config_from_table
+from conekg.query.parse import parse_shape
 from conekg.query.relax import near_miss_query
-from conekg.query.shape import STRUCTURES
+from conekg.training.batches import check_trainable
 from conekg.training.recipe import Pool, Recipe, TrainingRecipe
 
 Table = dict[str, Any]
@@ -129,10 +130,12 @@ def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable
         chosen += keys[1:2] if keys[:1] == ["training"] else []
         set_pools += keys[2:3] if keys[:2] == ["training", "pools"] else []
     _refuse_another_model(recipe, table)
-    changed = recipe_from_table(table)
+    changed = _with_shape_names(recipe_from_table(table), but_of=recipe.training.pools)
     _refuse_idle_changes(recipe, changed)
     _refuse_idle_drops(recipe.training, changed.training, chosen)
     _refuse_idle_pools(changed.training, set_pools)
+    for name in changed.training.trained_shapes():
+        check_trainable(parse_shape(name))
     return changed
 
 
@@ -158,7 +161,39 @@ def _whole_recipe(like: Recipe, table: Mapping[str, Any]) -> Recipe:
             "change only what it has (--recipe chooses what is changed), or add what it lacks",
             key=missing[0],
         )
-    return recipe_from_table(table)
+    return _with_shape_names(recipe_from_table(table))
+
+
+def _with_shape_names(recipe: Recipe, but_of: Collection[Pool] = ()) -> Recipe:
+    """The recipe with the shapes of its pools called as query sets call them.
+
+    ConfigError at what is no shape; pools that are among `but_of` are left as they are.
+    """
+    training = recipe.training
+    pools = tuple(pool if pool in but_of else _pool_by_names(pool) for pool in training.pools)
+    return dataclasses.replace(recipe, training=dataclasses.replace(training, pools=pools))
+
+
+def _pool_by_names(pool: Pool) -> Pool:
+    shares: dict[str, float] = {}
+    for written, share in pool.shares:
+        key = f"training.pools.{pool.name}.{written}"
+        try:
+            name = parse_shape(written).name
+        except ConfigError as error:
+            raise ConfigError(
+                f"training.pools.{pool.name}: {error.message}",
+                key=key,
+                suggestions=error.suggestions,
+            ) from error
+        if name in shares:
+            raise ConfigError(
+                f"training.pools.{pool.name}: {written!r} is the shape {name}, which the pool has "
+                "already; give it one share",
+                key=key,
+            )
+        shares[name] = share
+    return Pool(pool.name, tuple(shares.items()))
 
 
 def _chosen_in(changes: Mapping[str, Any]) -> list[str]:
@@ -242,9 +277,8 @@ def _refuse_idle_changes(before: Recipe, after: Recipe) -> None:
 
 
 def _has_near_misses(shape_name: str) -> bool:
-    """Whether queries of that shape can have some; of one that is spelled out, whether it might."""
-    shape = STRUCTURES.get(shape_name)
-    return near_miss_query(shape.template) is not None if shape else "!" in shape_name
+    """Whether queries of that shape can have some."""
+    return near_miss_query(parse_shape(shape_name).template) is not None
 
 
 def _parse_setting(setting: str) -> tuple[list[str], Any]:
@@ -257,7 +291,20 @@ def _parse_setting(setting: str) -> tuple[list[str], Any]:
         value = tomllib.loads(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()
-    return key.strip().split("."), value
+    return _keys_of(key), value
+
+
+def _keys_of(key: str) -> list[str]:
+    """The parts of a dotted key, as TOML has them: one with dots of its own is put in quotes."""
+    try:
+        inner: Any = tomllib.loads(f"{key} = 0")
+        keys = []
+        while isinstance(inner, dict):
+            ((name, inner),) = inner.items()
+            keys.append(name)
+    except ValueError:  # no key of TOML's, and so none of ours: it is told with those there are
+        return key.strip().split(".")
+    return keys
 
 
 def _assign(table: Table, keys: list[str], value: Any) -> None:
