@@ -272,6 +272,27 @@ def test_a_graph_that_is_only_called_like_a_benchmark_has_no_published_counts(mo
     )
 
 
+def test_shapes_that_a_pool_has_beside_the_usual_are_sampled(tmp_path, monkeypatch):
+    monkeypatch.setitem(PRESETS, "small", FEW)
+    pool = {"1p": 1.0, "2i": 1.0, "(e.r & e.r).r": 1.0, "e.r.r.r.r": 2.0}
+    config = {"training": {"cycle": ["mine"], "pools": {"mine": pool}}}
+    heard = Heard()
+    fitting = partial(fit, tiny_graph(), config=config, settings=SETTINGS, device=CPU)
+    run = fitting(tmp_path / "run", events=heard).run
+    assert run.recipe.training.trained_shapes() == ("1p", "2i", "ip", "e.r.r.r.r")
+    assert ("to sample training queries of ip, e.r.r.r.r too", "a pool has them") in heard.choices
+    assert len(run.queries("train").block("ip")) == len(run.queries("train").block("2i")) > 0
+    assert not any("to train without" in what for what, _ in heard.choices)
+    usual = sample_queries(tiny_graph(), None, 0, Heard())
+    for split in SPLITS:
+        for block in usual[split]:
+            sampled = run.queries(split).block(block.shape.name)
+            assert sampled.anchors.tolist() == block.anchors.tolist()
+    # A protocol that is given is taken as it is.
+    given = fitting(tmp_path / "given", protocol=FEW).run
+    assert given.recipe.training.trained_shapes() == ("1p", "2i")
+
+
 def test_shapes_without_queries_are_left_out_and_told(tmp_path):
     heard = Heard()
     links = tiny_queries()["train"]
@@ -279,7 +300,9 @@ def test_shapes_without_queries_are_left_out_and_told(tmp_path):
     recipe = tiny_recipe()
     run = start_run(tmp_path / "run", tiny_graph(), recipe, {"train": only}, heard)
     assert run.recipe.training.trained_shapes() == ("1p", "2i")
-    assert "2p" in heard.choices[0][0]
+    ((what, why),) = heard.choices
+    assert "2p" in what
+    assert why == "there are no training queries of that shape"
     assert not run.has_queries("valid")
 
 
@@ -293,7 +316,8 @@ def test_shapes_that_all_entities_answer_are_left_out_and_told(tmp_path):
     assert result.outcome.finished
     shapes = result.run.recipe.training.trained_shapes()
     assert "1p" in shapes
-    left_out = next(what for what, _ in heard.choices if what.startswith("to train without"))
+    left_out, why = next(told for told in heard.choices if told[0].startswith("to train without"))
+    assert "has both an answer and an entity that is none" in why
     assert any(len(block) for block in result.run.queries("train") if block.shape.name in left_out)
     assert load_checkpoint(result.run.checkpoint_folder("best")).step == 3
 

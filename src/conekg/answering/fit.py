@@ -25,6 +25,7 @@ from conekg.graph.place import as_path
 from conekg.graph.source import read_source
 from conekg.model.catalog import MODELS, find_model
 from conekg.model.support import check_supported
+from conekg.query.parse import parse_shape
 from conekg.query.shape import Shape
 from conekg.sampling.protocol import PRESETS, SamplingProtocol, preset_of
 from conekg.sampling.query_set import QuerySet
@@ -162,8 +163,15 @@ def fit(
         check_vacant(folder)
         graph = source if isinstance(source, KnowledgeGraph) else read_graph(source, events)
         chosen = choose_recipe(graph, model, recipe, config or {}, settings, device, events)
-        times = chosen.training.query_times
-        queries = sample_queries(graph, protocol, chosen.training.seed, events, times)
+        training = chosen.training
+        queries = sample_queries(
+            graph,
+            protocol,
+            training.seed,
+            events,
+            training.query_times,
+            training.trained_shapes(),
+        )
         run = start_run(folder, graph, chosen, queries, events)
     outcome = train_run(run, device=device, max_minutes=max_minutes, events=events)
     if not outcome.finished:
@@ -305,11 +313,12 @@ def sample_queries(
     seed: int,
     events: FitEvents,
     times: int | None = None,
+    trained: Sequence[str] = (),
 ) -> dict[Split, QuerySet]:
     """Training, validation and test queries of the graph.
 
-    `times` is the recipe's `query_times`; a protocol that is given is taken as it is, and
-    that is told.
+    `times` is the recipe's `query_times`, `trained` the shapes it trains on, of which queries are
+    sampled beside those of the protocol. A protocol that is given is taken as it is.
     """
     if protocol is None:
         preset, not_by_name = preset_of(graph)
@@ -322,6 +331,11 @@ def sample_queries(
         if times is not None:
             protocol = protocol.with_more_training(times)
             why = f"the recipe wants up to {times} times the training queries"
+        usual = [shape.name for shape in protocol.trained]
+        if more := [name for name in trained if name not in usual]:
+            own = tuple(parse_shape(name) for name in more)
+            protocol = replace(protocol, trained=(*protocol.trained, *own))
+            events.chose(f"to sample training queries of {', '.join(more)} too", "a pool has them")
         events.chose(
             f"{protocol.train_count:,} training queries a shape "
             f"({protocol.train_negation_count:,} with negation) and "
@@ -370,11 +384,15 @@ def start_run(
     """
     present = usable_shapes(queries["train"], graph.num_entities)
     missing = [name for name in recipe.training.trained_shapes() if name not in present]
+    held = {block.shape.name for block in queries["train"] if len(block)}
+    for is_held, why in (
+        (True, "no training query of that shape has both an answer and an entity that is none"),
+        (False, "there are no training queries of that shape"),
+    ):
+        names = [name for name in missing if (name in held) is is_held]
+        if names:
+            events.chose(f"to train without {', '.join(names)}", why)
     if missing:
-        events.chose(
-            f"to train without {', '.join(missing)}",
-            "no training query of that shape has both an answer and an entity that is none",
-        )
         recipe = replace(recipe, training=recipe.training.restricted_to(present))
     trained = recipe.training.trained_shapes()
     shapes = [block.shape for block in queries["train"] if block.shape.name in trained]
