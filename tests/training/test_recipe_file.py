@@ -1,3 +1,4 @@
+import copy
 import tomllib
 from dataclasses import replace
 
@@ -292,6 +293,18 @@ def test_a_configuration_file_is_merged_and_settings_come_last(tmp_path):
     assert (recipe.config.dim, recipe.training.steps, recipe.training.seed) == (24, 5, 4)
     assert recipe.training.pool("path").shares == (("1p", 1.0),)  # a pool is replaced as a whole
     assert recipe.training.pool("other").shapes[0] == "2i"
+
+
+def test_a_configuration_stays_as_it_was_given():
+    """Whoever makes several recipes of one table would have them all with the settings of each."""
+    changes = {"training": {"cycle": ["mine"], "pools": {"mine": {"1p": 1.0}}}}
+    given = copy.deepcopy(changes)
+    changed = change_recipe(find_recipe("small", "cone"), changes, ["training.pools.mine.2p=2"])
+    assert changed.training.trained_shapes() == ("1p", "2p")
+    assert changes == given
+    assert change_recipe(find_recipe("small", "cone"), changes, []).training.trained_shapes() == (
+        "1p",
+    )
 
 
 def test_a_file_for_another_model_says_how_to_choose_it():

@@ -6,6 +6,7 @@ value of the wrong type fails here, with a suggestion, before any work starts.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import tomllib
@@ -335,7 +336,7 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any], path: tuple[str
         if isinstance(old, dict) and isinstance(value, Mapping) and not replaces:
             result[key] = _merged(old, value, (*path, key))
         else:
-            result[key] = value
+            result[key] = copy.deepcopy(value)  # settings are put in, not into the caller's table
     return result
 
 
