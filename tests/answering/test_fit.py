@@ -172,6 +172,22 @@ def test_an_interrupted_fit_keeps_its_model(tmp_path):
     assert finished.outcome.finished
 
 
+def test_an_interrupted_fit_is_continued_by_the_same_call(tmp_path):
+    """Its recipe has lost the shapes that there are no queries of; the call still names them."""
+    facts = tmp_path / "three.tsv"
+    facts.write_text("a\tr\tb\nb\tr\tc\nc\tr\td\n")
+    pools = {"mine": {"1p": 2.0, "3i": 1.0}, "none": {"3in": 1.0}}
+    config = {"training": {"cycle": ["mine", "none"], "pools": pools}}
+    options = {"config": config, "settings": [*SETTINGS, "training.pools.mine.3i=4"]}
+    run = fit(facts, tmp_path / "run", max_minutes=0.0, device=CPU, protocol=FEW, **options).run
+    assert run.recipe.training.trained_shapes() == ("1p",)
+    other = options | {"settings": [*SETTINGS, "training.pools.mine.2p=4"]}
+    for mistaken in (other, options | {"settings": ["training.steps=4"]}):
+        with pytest.raises(ConfigError, match="another recipe than these settings make"):
+            fit(facts, tmp_path / "run", resume=True, device=CPU, **mistaken)
+    assert fit(facts, tmp_path / "run", resume=True, device=CPU, **options).outcome.finished
+
+
 def test_an_interrupted_fit_keeps_its_queries(tmp_path):
     """The same protocol again is no mistake, and it is told that nothing is sampled by it."""
     folder, heard = tmp_path / "run", Heard()

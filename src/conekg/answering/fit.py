@@ -219,7 +219,11 @@ def _refuse_another_recipe(
             f"with {name!r}; start a new run for it",
             key="recipe",
         )
-    if change_recipe(run.recipe, config, settings) != run.recipe:
+    changed = change_recipe(run.recipe, config, settings)
+    if changed != run.recipe:  # the run's own has only the shapes that there are queries of
+        present = usable_shapes(run.queries("train"), run.graph.num_entities)
+        changed = replace(changed, training=changed.training.restricted_to(present))
+    if changed != run.recipe:
         raise ConfigError(
             f"{run.folder} was started with another recipe than these settings make; leave them "
             "out to continue it, or start a new run"
