@@ -44,6 +44,15 @@ def test_a_checkpoint_comes_back_and_replaces_the_older(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3  # nothing of the older one is left
 
 
+def test_weights_that_share_memory_come_back_under_all_their_names(tmp_path):
+    table = torch.arange(12.0).reshape(3, 4)
+    shared = {"one": table, "other": table, "turned": table.t(), "part": table[1:]}
+    save_checkpoint(tmp_path, Checkpoint(3, shared, {"steps": torch.tensor(3)}))
+    found = load_parameters(tmp_path)
+    assert found.keys() == shared.keys()
+    assert all(torch.equal(found[name], shared[name]) for name in shared)
+
+
 def test_a_truncated_file_is_named(tmp_path):
     save_checkpoint(tmp_path, checkpoint(1))
     (weights,) = tmp_path.glob("parameters-*.safetensors")

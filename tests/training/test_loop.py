@@ -15,7 +15,8 @@ from conekg.errors import CheckpointError, ConeKGError, ConfigError, TrainingDiv
 from conekg.evaluation.evaluate import evaluate
 from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from conekg.graph.vocabulary import NameTable, Vocabulary
-from conekg.model.catalog import MODELS, model_config
+from conekg.model.catalog import MODELS, ModelEntry, model_config
+from conekg.model.gqe import Gqe, GqeConfig
 from conekg.query.shape import STRUCTURES
 from conekg.sampling.protocol import PRESETS
 from conekg.sampling.sample import sample_query_set
@@ -28,7 +29,7 @@ from conekg.training.run import create_run
 from conekg.training.run_lock import held_for_training
 from conekg.training.tracking import read_metrics
 from conekg.training.updater import EagerUpdater
-from tiny import tiny_recipe, tiny_run
+from tiny import tiny_graph, tiny_queries, tiny_recipe, tiny_run
 
 CPU = torch.device("cpu")
 TRAIN_A_RUN = """
@@ -91,6 +92,36 @@ def test_every_model_resumes_as_if_never_stopped(tmp_path, model, monkeypatch):
     assert 0 < outcome.step < 12
     assert train(stopped, device=CPU).finished
     assert_equal_bits(parameters(unbroken), parameters(stopped))
+
+
+class TiedGqe(Gqe):
+    """A model that uses one network for two things, under two names."""
+
+    name = "tied"
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.second_attention = self.attention
+
+
+def test_a_model_that_uses_weights_twice_is_saved_and_resumed(tmp_path, monkeypatch):
+    monkeypatch.setitem(MODELS, "tied", ModelEntry(TiedGqe, GqeConfig, "tied"))
+    runs = []
+    for folder, model in (("tied", "tied"), ("plain", "gqe")):
+        config = model_config(model, {"dim": 8})
+        recipe = replace(tiny_recipe("gqe"), model=model, config=config)
+        runs.append(create_run(tmp_path / folder, tiny_graph(), recipe, tiny_queries()))
+    tied, plain = runs
+    assert not train(tied, device=CPU, max_minutes=0).finished
+    assert train(tied, device=CPU).finished
+    assert train(plain, device=CPU).finished
+    found, expected = parameters(tied), parameters(plain)
+    assert_equal_bits({name: found[name] for name in expected}, expected)
+    assert len(found) == len(expected) + 4
+    for name in found.keys() - expected.keys():
+        assert torch.equal(found[name], found[name.removeprefix("second_")]), name
+    model = tied.load_model()
+    assert model.second_attention is model.attention
 
 
 def test_a_minute_has_sixty_seconds(tmp_path, monkeypatch):
