@@ -393,24 +393,31 @@ def test_what_is_no_number_of_minutes_is_refused(tmp_path, minutes):
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "said"),
     [
-        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nMore of it"),
-        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"),
-        MemoryError("Unable to allocate 2 GiB"),
+        (
+            torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nMore of it"),
+            ": CUDA out of memory. Tried to allocate 2 GiB.",
+        ),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"),
+            ": DefaultCPUAllocator: can't allocate memory: you tried to",
+        ),
+        (MemoryError("Unable to allocate 2 GiB"), ": Unable to allocate 2 GiB"),
+        (MemoryError(), ""),
     ],
 )
-def test_too_little_memory_is_told_with_what_takes_it(tmp_path, monkeypatch, error):
+def test_too_little_memory_is_told_with_what_takes_it(tmp_path, monkeypatch, error, said):
     run = tiny_run(tmp_path / "run")
 
     def fail(*_):
         raise error
 
     monkeypatch.setattr(loop, "make_updater", fail)
-    with pytest.raises(ConeKGError, match=r"not enough memory to train: .*llocat") as told:
+    with pytest.raises(ConeKGError) as told:
         train(run, device=CPU)
+    assert told.value.message == f"there is not enough memory to train{said}"
     assert "training.batch_size" in told.value.hint
-    assert "More of it" not in told.value.message
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path, monkeypatch):
