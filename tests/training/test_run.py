@@ -183,6 +183,18 @@ def test_a_recipe_of_another_version_names_the_version(tmp_path):
     assert caught.value.hint.startswith("use conekg 9.9, which made the run, or restore")
 
 
+def test_a_run_of_a_model_that_is_not_there_says_where_it_belongs(tmp_path, monkeypatch):
+    monkeypatch.setitem(MODELS, "mine", MODELS["gqe"])
+    recipe = replace(tiny_recipe("gqe"), model="mine")
+    run = create_run(tmp_path / "run", tiny_graph(), recipe, tiny_queries())
+    assert open_run(run.folder).recipe == recipe
+    monkeypatch.delitem(MODELS, "mine")
+    with pytest.raises(CheckpointError, match=r"recipe\.toml: unknown model 'mine'") as caught:
+        _ = open_run(run.folder).recipe
+    assert caught.value.hint.startswith("put 'mine' into conekg.model.catalog.MODELS")
+    assert "restore" not in caught.value.hint
+
+
 def test_a_run_before_its_first_checkpoint_has_no_model(tmp_path):
     run = tiny_run(tmp_path / "run")
     with pytest.raises(CheckpointError, match="no checkpoint"):
