@@ -26,6 +26,7 @@ from conekg.sampling.protocol import PRESETS
 from conekg.sampling.sample import sample_query_set
 from conekg.training.checkpoint import load_checkpoint
 from conekg.training.recipe import Pool
+from conekg.training.recipes import find_recipe
 from tiny import tiny_graph, tiny_queries, tiny_recipe
 
 CPU = torch.device("cpu")
@@ -242,6 +243,31 @@ def test_the_recipe_fits_graph_and_machine(monkeypatch):
     assert not heard.choices
     assert choose_recipe(graph, "cone", "paper", {}, (), CPU, heard).name == "paper"
     assert "FB15k-237" in heard.choices[-1][0]
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("paper", "the paper's hyper-parameters for FB15k-237"),
+        ("fast", "'fast' as for a graph that is no benchmark"),
+        ("small", None),
+    ],
+)
+def test_a_graph_that_is_only_called_like_a_benchmark_has_no_recipe_of_its_own(
+    monkeypatch, name, what
+):
+    graph = KnowledgeGraph(
+        "nell995", tiny_graph().vocabulary, {s: tiny_graph().edges(s) for s in SPLITS}
+    )
+    told = "the graph is called 'nell995' but has 31 entities and 3 relations, not 63,361 and 200"
+    heard = Heard()
+    assert choose_recipe(graph, None, name, {}, (), CPU, heard) == find_recipe(name, "cone")
+    assert heard.choices == ([(what, told)] if what else [])
+    monkeypatch.setitem(BENCHMARKS, "nell995", replace(BENCHMARKS["nell995"], size=(31, 3)))
+    heard = Heard()
+    itself = choose_recipe(graph, None, name, {}, (), CPU, heard)
+    assert itself == find_recipe(name, "cone", "nell995")
+    assert not heard.choices
 
 
 def test_a_recipe_may_want_more_training_queries_and_that_is_told(monkeypatch):

@@ -20,6 +20,7 @@ from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.frequency import FrequencyScorer
 from conekg.evaluation.report import Report
 from conekg.evaluation.validate import make_validator
+from conekg.graph.benchmarks import release_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.place import as_path
 from conekg.graph.source import read_source
@@ -34,7 +35,7 @@ from conekg.training.batches import check_trainable, usable_shapes
 from conekg.training.loop import Outcome, Progress, check_max_minutes, pick_device, train
 from conekg.training.recipe import Recipe
 from conekg.training.recipe_file import change_recipe
-from conekg.training.recipes import data_set_of, find_recipe
+from conekg.training.recipes import data_set_of, find_recipe, recipe_of
 from conekg.training.run import Run, Which, check_vacant, create_run, is_run, open_run
 
 SMALL_GRAPH_EDGES = 30_000
@@ -279,7 +280,7 @@ def choose_recipe(
     named = options.get("name") if isinstance(options, Mapping) else None
     if model is None:  # a name of no model is refused with the rest of the configuration
         model = named if isinstance(named, str) and named in MODELS else DEFAULT_MODEL
-    return change_recipe(find_recipe("small", model, graph.name), config, settings)
+    return change_recipe(find_recipe("small", model), config, settings)
 
 
 def _recipe_to_change(
@@ -292,12 +293,7 @@ def _recipe_to_change(
     """The recipe of that name; without one, that of a size which graph and machine allow."""
     num_edges = len(graph.edges("train"))
     if recipe is not None:
-        if recipe == "paper" and data_set_of(graph.name) is None:
-            events.chose(
-                "the paper's hyper-parameters for FB15k-237",
-                f"the paper has none for a graph called {graph.name!r}",
-            )
-        return find_recipe(recipe, model, graph.name)
+        return _told_recipe(graph, model, recipe, events)
     edges = f"{num_edges:,} training edges"
     if num_edges <= SMALL_GRAPH_EDGES:
         name, why = "small", f"the graph has only {edges}"
@@ -308,7 +304,20 @@ def _recipe_to_change(
     else:
         name, why = "fast", f"there is a GPU and {edges}"
     events.chose(f"the recipe {name!r}", why)
-    return find_recipe(name, model, graph.name)
+    return _told_recipe(graph, model, name, events)
+
+
+def _told_recipe(graph: KnowledgeGraph, model: str, name: str, events: FitEvents) -> Recipe:
+    """The recipe of that name for a graph; it is told where the paper has none for it."""
+    recipe, not_by_name = recipe_of(graph, name, model)
+    if name == "paper" and data_set_of(release_of(graph) or "") is None:
+        events.chose(
+            "the paper's hyper-parameters for FB15k-237",
+            not_by_name or f"the paper has none for a graph called {graph.name!r}",
+        )
+    elif not_by_name is not None:
+        events.chose(f"{name!r} as for a graph that is no benchmark", not_by_name)
+    return recipe
 
 
 def sample_queries(
