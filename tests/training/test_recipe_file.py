@@ -113,6 +113,11 @@ def test_an_unknown_key_is_refused_with_a_suggestion(setting, suggestion):
         ("training.pools.step.1p=1", "another use for 'step'"),
         ("training.steps", "key=value"),
         ("=3", "key=value"),
+        pytest.param("training.steps=" + "9" * 5000, "whole number", id="digits"),
+        pytest.param("training.steps=" + "[" * 5000, "whole number", id="brackets"),
+        pytest.param("model.gamma=1" + "0" * 400, "finite number", id="float"),
+        pytest.param("training.pools.path.1p=1" + "0" * 400, "positive number", id="share"),
+        ("training.steps=5\nseed=3", "whole number"),
     ],
 )
 def test_values_of_the_wrong_type_are_refused(setting, complaint):
@@ -392,9 +397,18 @@ def test_unreadable_configurations_say_which_file(tmp_path):
     with pytest.raises(ConfigError, match=r"nowhere\.toml"):
         read_config(tmp_path / "nowhere.toml")
     broken = tmp_path / "broken.toml"
-    broken.write_text("steps = = 3")
-    with pytest.raises(ConfigError, match=r"broken\.toml is not TOML"):
-        read_config(broken)
+    for text in ("steps = = 3", "steps = " + "9" * 5000, "steps = " + "[" * 5000):
+        broken.write_text(text)
+        with pytest.raises(ConfigError, match=r"broken\.toml is not TOML"):
+            read_config(broken)
+        with pytest.raises(ConfigError, match="mine is not TOML"):
+            parse_recipe(text, "mine")
+
+
+def test_a_mark_that_an_editor_put_before_a_configuration_is_no_part_of_it(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("[training]\nsteps = 5\n", encoding="utf-8-sig")
+    assert read_config(path) == {"training": {"steps": 5}}
     with pytest.raises(ConfigError, match="is not TOML"):
         parse_recipe("steps = = 3")
     with pytest.raises(ConfigError, match=r"^my/recipe\.toml: "):

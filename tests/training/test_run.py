@@ -174,6 +174,13 @@ def test_a_damaged_recipe_is_told_with_its_file_and_a_remedy(tmp_path, content, 
     assert "copy of the run" in caught.value.hint
 
 
+def test_a_mark_that_an_editor_put_before_a_recipe_is_no_part_of_it(tmp_path):
+    run = tiny_run(tmp_path / "run")
+    path = run.folder / "recipe.toml"
+    path.write_text(path.read_text(encoding="utf-8"), encoding="utf-8-sig")
+    assert open_run(run.folder).recipe == run.recipe
+
+
 def test_a_recipe_of_another_version_names_the_version(tmp_path):
     run = tiny_run(tmp_path / "run")
     (run.folder / "recipe.toml").write_text("[training]\nsteps = 3\nnews = 1")

@@ -94,6 +94,11 @@ def check_keys(table: Mapping[str, object], known: Sequence[str], where: str, wh
             )
 
 
+def as_float(number: float) -> float:
+    """A number as a float; a whole number beyond all floats is infinite."""
+    return math.inf if isinstance(number, int) and number.bit_length() >= 1024 else float(number)
+
+
 def _convert(value: Any, hint: Any, key: str) -> Any:
     """`value` as the annotated type, without guessing: an int may stand for a float only."""
     origin = get_origin(hint)
@@ -114,7 +119,7 @@ def _convert(value: Any, hint: Any, key: str) -> Any:
             raise ConfigError(f"{key} = {value!r}: a list is needed", key=key)
         return tuple(_convert(item, get_args(hint)[0], key) for item in value)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        value = as_float(value)
     # bool is a subclass of int: `dim = true` must not mean `dim = 1`.
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}

@@ -16,7 +16,7 @@ from typing import Any
 
 from conekg.errors import ConfigError
 from conekg.model.catalog import find_model
-from conekg.model.config import check_keys, config_from_table
+from conekg.model.config import as_float, check_keys, config_from_table
 from conekg.query.parse import parse_shape
 from conekg.query.relax import near_miss_query
 from conekg.training.batches import check_trainable
@@ -90,7 +90,7 @@ def parse_recipe(text: str, source: str = "recipe") -> Recipe:
     """The recipe of TOML text; `source` names the text in errors."""
     try:
         table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{source} is not TOML: {error}") from error
     try:
         return recipe_from_table(table)
@@ -103,10 +103,10 @@ def parse_recipe(text: str, source: str = "recipe") -> Recipe:
 def read_config(path: Path) -> Table:
     """The keys of a TOML file that changes some values of a recipe, as nested dictionaries."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # editors may put a mark first
     except OSError as error:
         raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from error
 
 
@@ -289,8 +289,8 @@ def _parse_setting(setting: str) -> tuple[list[str], Any]:
             f"--set {setting!r} is not key=value; for example: --set training.steps=1000"
         )
     try:  # a TOML value; a bare word is a string, so that nobody has to quote twice in a shell
-        value = tomllib.loads(f"value = {text.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
+        ((_, value),) = tomllib.loads(f"value = {text.strip()}").items()
+    except (ValueError, RecursionError):
         value = text.strip()
     return _keys_of(key), value
 
@@ -358,7 +358,7 @@ def _pools(table: Any) -> tuple[Pool, ...]:
             if isinstance(share, bool) or not isinstance(share, int | float):
                 key = f"{where}.{shape}"
                 raise ConfigError(f"{key} = {share!r}: a share is a number", key=key)
-        pools.append(Pool(name, tuple((shape, float(s)) for shape, s in shares.items())))
+        pools.append(Pool(name, tuple((shape, as_float(s)) for shape, s in shares.items())))
     return tuple(pools)
 
 

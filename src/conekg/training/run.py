@@ -73,7 +73,7 @@ class Run:
         """The resolved recipe the run was started with."""
         path = self.folder / _RECIPE
         try:
-            return parse_recipe(path.read_text(encoding="utf-8"), str(path))
+            return parse_recipe(path.read_text(encoding="utf-8-sig"), str(path))
         except OSError as error:
             raise cannot_read(path, error, _RESTORE) from error
         except UnicodeDecodeError as error:
