@@ -1,13 +1,14 @@
 import copy
 import tomllib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conekg.errors import ConfigError
-from conekg.model.catalog import MODELS
+from conekg.model.catalog import MODELS, ModelEntry
+from conekg.model.gqe import Gqe, GqeConfig
 from conekg.training.recipe import Pool
 from conekg.training.recipe_file import (
     change_recipe,
@@ -71,6 +72,23 @@ def test_settings_change_values_of_every_type():
     assert recipe.training.pool("path").shares == (("1p", 1.0), ("2p", 3.0), ("3p", 1.0))
     assert recipe.config.dim == 16
     assert recipe.config.gamma == 9.0
+
+
+def test_an_option_of_a_model_that_may_be_left_out_can_be_unset(monkeypatch):
+    @dataclass(frozen=True)
+    class Config(GqeConfig):
+        width: int | None = None
+
+    monkeypatch.setitem(MODELS, "mine", ModelEntry(Gqe, Config, "mine"))
+    wide = change_recipe(find_recipe("small", "mine"), {}, ["model.width=5"])
+    assert wide.config.width == 5
+    unset = change_recipe(wide, {}, ["model.width=none"])
+    assert unset == find_recipe("small", "mine")
+    for recipe in (wide, unset):
+        assert parse_recipe(dump_recipe(recipe)) == recipe
+        assert change_recipe(wide, tomllib.loads(dump_recipe(recipe)), []) == recipe
+    with pytest.raises(ConfigError, match="whole number"):
+        change_recipe(wide, {}, ["model.dim=none"])
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,8 @@ def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable
                 f"--set {setting!r} would change the recipe's name alone; --recipe chooses another",
                 key="recipe",
             )
+        if value == "none" and ".".join(keys) in _may_be_none(recipe.model):
+            value = None
         _assign(table, keys, value)
         chosen += keys[1:2] if keys[:1] == ["training"] else []
         set_pools += keys[2:3] if keys[:2] == ["training", "pools"] else []
@@ -153,7 +155,7 @@ def _whole_recipe(like: Recipe, table: Mapping[str, Any]) -> Recipe:
         for key in recipe_to_table(like)[part]
         if key not in _require_table(table.get(part, {}), part)
     ]
-    missing = [key for key in missing if key not in _may_be_none() | _CAME_LATER]
+    missing = [key for key in missing if key not in _may_be_none(like.model) | _CAME_LATER]
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise ConfigError(
@@ -316,16 +318,24 @@ def _assign(table: Table, keys: list[str], value: Any) -> None:
             where = ".".join(keys[: depth + 1])
             raise ConfigError(f"{'.'.join(keys)}: {where} is a value and has no keys", key=where)
         table = inner
-    if value == "none" and ".".join(keys) in _may_be_none():
+    if value is None:
         table.pop(last, None)  # TOML has no null; in a file the key is left out instead
     else:
         table[last] = value
 
 
-def _may_be_none() -> frozenset[str]:
-    """The keys of a recipe that need no value."""
-    fields = dataclasses.fields(TrainingRecipe)
-    return frozenset(f"training.{field.name}" for field in fields if field.default is None)
+def _may_be_none(model: str) -> frozenset[str]:
+    """The keys of a model's recipes that need no value."""
+    parts: dict[str, type[Any]] = {
+        "training": TrainingRecipe,
+        "model": find_model(model).config,
+    }
+    return frozenset(
+        f"{part}.{field.name}"
+        for part, kind in parts.items()
+        for field in dataclasses.fields(kind)
+        if field.default is None
+    )
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any], path: tuple[str, ...]) -> Table:
