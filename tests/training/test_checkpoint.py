@@ -244,10 +244,22 @@ def test_a_full_disk_loses_nothing_older(tmp_path, monkeypatch, failing_call):
     assert "--resume" in error.value.hint
     monkeypatch.undo()
     assert_same(load_checkpoint(tmp_path), checkpoint(1))
-    assert not list(tmp_path.glob("*.part"))
+    assert not list(tmp_path.glob("*.partial"))
     save_checkpoint(tmp_path, checkpoint(3))
     assert_same(load_checkpoint(tmp_path), checkpoint(3))
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_what_a_killed_process_was_writing_is_removed_by_the_next(tmp_path):
+    save_checkpoint(tmp_path, checkpoint(1))
+    (tmp_path / ".parameters-000000002-0badcafe.safetensors.77.partial").write_bytes(b"half")
+    (tmp_path / "parameters-000000002-0badcafe.safetensors").write_bytes(b"of no manifest")
+    (tmp_path / "notes.txt").write_text("mine")
+    assert_same(load_checkpoint(tmp_path), checkpoint(1))
+    save_checkpoint(tmp_path, checkpoint(3))
+    left = sorted(path.suffix for path in tmp_path.iterdir())
+    assert left == [".json", ".safetensors", ".safetensors", ".txt"]
+    assert_same(load_checkpoint(tmp_path), checkpoint(3))
 
 
 def test_an_unwritable_place_is_an_error(tmp_path):

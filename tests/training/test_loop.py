@@ -178,7 +178,8 @@ def test_a_gpu_run_resumes_as_if_never_stopped(tmp_path, model):
 def test_a_run_resumed_at_a_drop_equals_the_unbroken_one(tmp_path):
     unbroken = tiny_run(tmp_path / "unbroken", steps=8, checkpoint_every=100)
     train(unbroken, device=CPU)
-    stopped = tiny_run(tmp_path / "stopped", steps=8, checkpoint_every=4)  # drops at 4 and 6
+    # Drops at 4 and 6.
+    stopped = tiny_run(tmp_path / "stopped", steps=8, checkpoint_every=4, log_every=1)
 
     class KilledError(Exception):
         pass
@@ -193,8 +194,28 @@ def test_a_run_resumed_at_a_drop_equals_the_unbroken_one(tmp_path):
         with pytest.raises(KilledError):
             train(stopped, device=CPU, report=stop_at_five)
     assert load_checkpoint(stopped.checkpoint_folder("last")).step == 4
+    assert [line["step"] for line in read_metrics(stopped.folder)] == [1, 2, 3, 4, 5]
     train(stopped, device=CPU)
     assert_equal_bits(parameters(unbroken), parameters(stopped))
+    assert [line["step"] for line in read_metrics(stopped.folder)] == [*range(1, 9)]
+
+
+@pytest.mark.parametrize(("fresh_moments", "count"), [(True, 2), (False, 8)])
+def test_moments_are_forgotten_at_a_drop_where_the_recipe_says_so(tmp_path, fresh_moments, count):
+    """Adam counts its updates, one a step here, from where it last began: drops are at 4 and 6."""
+    settings = {"steps": 8, "drops_at": (0.5, 0.75), "fresh_moments": fresh_moments}
+    run = tiny_run(tmp_path / "run", **settings)
+    assert len(run.recipe.training.cycle) == 1
+    train(run, device=CPU)
+    assert load_checkpoint(run.checkpoint_folder("last")).optimizer["entity:step"] == count
+
+
+@pytest.mark.parametrize("every", [None, 3])
+def test_a_run_is_validated_every_so_often_and_at_its_end(tmp_path, every):
+    run = tiny_run(tmp_path / "run", steps=7, validate_every=every)
+    train(run, device=CPU, validate=lambda model: {"score": 0.5})
+    measured = [line["step"] for line in read_metrics(run.folder) if line["kind"] == "valid"]
+    assert measured == ([3, 6, 7] if every else [7])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
