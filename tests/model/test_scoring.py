@@ -92,7 +92,10 @@ def test_scores_carry_the_learnt_scale() -> None:
     table = scoring_table(model)
     distances = table.distances(region)
     assert distances.shape == (2, NUM_ENTITIES)
-    torch.testing.assert_close(table.logits(region), 30.0 - model.scale * distances)
+    expected = 30.0 - model.scale * distances
+    torch.testing.assert_close(table.logits(region), expected)
+    model.scale.mul_(2.0)
+    torch.testing.assert_close(table.logits(region), expected)  # as it was learnt then
 
 
 @pytest.mark.parametrize("name", list(VARIANTS))
