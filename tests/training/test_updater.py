@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import types
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -23,7 +25,7 @@ from conekg.training.batches import (
     move_to_device,
 )
 from conekg.training.recipe import Pool, TrainingRecipe
-from conekg.training.updater import WORTH_A_THREAD, EagerUpdater, one_thread
+from conekg.training.updater import WORTH_A_THREAD, EagerUpdater, make_updater, one_thread
 from tiny import tiny_graph, tiny_queries, tiny_recipe
 
 
@@ -105,6 +107,29 @@ def _loss_by_hand(model: QueryModel, data: DeviceData, recipe: TrainingRecipe) -
             row += 1
     assert row == recipe.batch_size
     return total / (2 * weights)
+
+
+@pytest.mark.parametrize("frozen", [None, "relation", "entity"])
+def test_weights_that_are_to_stay_as_they_are_do(
+    monkeypatch: pytest.MonkeyPatch, frozen: str | None
+) -> None:
+    """Kernels move every row of the entity table, whatever is said of it."""
+    recipe, graph, cpu = tiny_recipe("gqe"), tiny_graph(), torch.device("cpu")
+    model = build_model("gqe", graph.num_entities, graph.num_relations, recipe.config, seed=0)
+    if frozen is not None:
+        model.get_parameter(frozen).requires_grad_(False)
+    before = {name: value.detach().clone() for name, value in model.named_parameters()}
+    data = load_training_data(graph, tiny_queries()["train"], recipe.training, cpu)
+    fused = types.ModuleType("conekg.training.fused")
+    fused.__dict__.update(can_fuse=lambda *_: True, FusedUpdater=lambda *_: None)
+    monkeypatch.setitem(sys.modules, "conekg.training.fused", fused)
+    monkeypatch.setattr(model, "to", lambda device: model)
+    updater = make_updater(model, data, recipe.training, torch.device("cuda"))
+    assert (updater is None) == (frozen is None)
+    updater = make_updater(model, data, recipe.training, cpu)
+    updater.step(1e-3)
+    moved = [name for name, value in model.named_parameters() if not value.equal(before[name])]
+    assert set(before) - set(moved) == ({frozen} if frozen else set())
 
 
 def test_a_state_that_was_loaded_stays_what_it_is() -> None:
