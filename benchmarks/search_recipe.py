@@ -34,7 +34,7 @@ from conekg.training.loop import LossWatch, pick_device
 from conekg.training.loss import UNINFORMED_LOSS
 from conekg.training.recipe import Recipe
 from conekg.training.recipe_file import change_recipe, read_config
-from conekg.training.recipes import find_recipe
+from conekg.training.recipes import recipe_of
 from conekg.training.schedule import forgets_moments_at, learning_rate_at
 from conekg.training.updater import make_updater
 
@@ -175,7 +175,7 @@ def search(arguments: argparse.Namespace) -> None:
     trials = read_trials(arguments.trials)[arguments.part]
     graph = open_graph(arguments.graph)
     valid = load_query_set(arguments.queries / "valid.arrow", graph)
-    base = find_recipe(arguments.recipe, arguments.model, graph.name)
+    base, _ = recipe_of(graph, arguments.recipe, arguments.model)
     recipes = [change_recipe(base, {}, trial.settings) for trial in trials]
     for name in {trial.training_queries for trial in trials}:
         if not (arguments.queries / f"{name}.arrow").is_file():

@@ -21,9 +21,12 @@ from conekg.evaluation.metrics import Metrics
 from conekg.evaluation.report import Report, StructureResult
 from conekg.graph.benchmarks import BENCHMARKS
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
+from conekg.query.shape import STRUCTURES
 from conekg.sampling.protocol import PRESETS
+from conekg.sampling.sample import sample_query_set
 from conekg.training.checkpoint import load_checkpoint
 from conekg.training.recipe import Pool
+from conekg.training.recipes import find_recipe
 from tiny import tiny_graph, tiny_queries, tiny_recipe
 
 CPU = torch.device("cpu")
@@ -170,6 +173,22 @@ def test_an_interrupted_fit_keeps_its_model(tmp_path):
     assert finished.outcome.finished
 
 
+def test_an_interrupted_fit_is_continued_by_the_same_call(tmp_path):
+    """Its recipe has lost the shapes that there are no queries of; the call still names them."""
+    facts = tmp_path / "three.tsv"
+    facts.write_text("a\tr\tb\nb\tr\tc\nc\tr\td\n")
+    pools = {"mine": {"1p": 2.0, "3i": 1.0}, "none": {"3in": 1.0}}
+    config = {"training": {"cycle": ["mine", "none"], "pools": pools}}
+    options = {"config": config, "settings": [*SETTINGS, "training.pools.mine.3i=4"]}
+    run = fit(facts, tmp_path / "run", max_minutes=0.0, device=CPU, protocol=FEW, **options).run
+    assert run.recipe.training.trained_shapes() == ("1p",)
+    other = options | {"settings": [*SETTINGS, "training.pools.mine.2p=4"]}
+    for mistaken in (other, options | {"settings": ["training.steps=4"]}):
+        with pytest.raises(ConfigError, match="another recipe than these settings make"):
+            fit(facts, tmp_path / "run", resume=True, device=CPU, **mistaken)
+    assert fit(facts, tmp_path / "run", resume=True, device=CPU, **options).outcome.finished
+
+
 def test_an_interrupted_fit_keeps_its_queries(tmp_path):
     """The same protocol again is no mistake, and it is told that nothing is sampled by it."""
     folder, heard = tmp_path / "run", Heard()
@@ -226,6 +245,31 @@ def test_the_recipe_fits_graph_and_machine(monkeypatch):
     assert "FB15k-237" in heard.choices[-1][0]
 
 
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("paper", "the paper's hyper-parameters for FB15k-237"),
+        ("fast", "'fast' as for a graph that is no benchmark"),
+        ("small", None),
+    ],
+)
+def test_a_graph_that_is_only_called_like_a_benchmark_has_no_recipe_of_its_own(
+    monkeypatch, name, what
+):
+    graph = KnowledgeGraph(
+        "nell995", tiny_graph().vocabulary, {s: tiny_graph().edges(s) for s in SPLITS}
+    )
+    told = "the graph is called 'nell995' but has 31 entities and 3 relations, not 63,361 and 200"
+    heard = Heard()
+    assert choose_recipe(graph, None, name, {}, (), CPU, heard) == find_recipe(name, "cone")
+    assert heard.choices == ([(what, told)] if what else [])
+    monkeypatch.setitem(BENCHMARKS, "nell995", replace(BENCHMARKS["nell995"], size=(31, 3)))
+    heard = Heard()
+    itself = choose_recipe(graph, None, name, {}, (), CPU, heard)
+    assert itself == find_recipe(name, "cone", "nell995")
+    assert not heard.choices
+
+
 def test_a_recipe_may_want_more_training_queries_and_that_is_told(monkeypatch):
     monkeypatch.setitem(PRESETS, "small", FEW)  # which takes less patience
     heard = Heard()
@@ -270,6 +314,27 @@ def test_a_graph_that_is_only_called_like_a_benchmark_has_no_published_counts(mo
     )
 
 
+def test_shapes_that_a_pool_has_beside_the_usual_are_sampled(tmp_path, monkeypatch):
+    monkeypatch.setitem(PRESETS, "small", FEW)
+    pool = {"1p": 1.0, "2i": 1.0, "(e.r & e.r).r": 1.0, "e.r.r.r.r": 2.0}
+    config = {"training": {"cycle": ["mine"], "pools": {"mine": pool}}}
+    heard = Heard()
+    fitting = partial(fit, tiny_graph(), config=config, settings=SETTINGS, device=CPU)
+    run = fitting(tmp_path / "run", events=heard).run
+    assert run.recipe.training.trained_shapes() == ("1p", "2i", "ip", "e.r.r.r.r")
+    assert ("to sample training queries of ip, e.r.r.r.r too", "a pool has them") in heard.choices
+    assert len(run.queries("train").block("ip")) == len(run.queries("train").block("2i")) > 0
+    assert not any("to train without" in what for what, _ in heard.choices)
+    usual = sample_queries(tiny_graph(), None, 0, Heard())
+    for split in SPLITS:
+        for block in usual[split]:
+            sampled = run.queries(split).block(block.shape.name)
+            assert sampled.anchors.tolist() == block.anchors.tolist()
+    # A protocol that is given is taken as it is.
+    given = fitting(tmp_path / "given", protocol=FEW).run
+    assert given.recipe.training.trained_shapes() == ("1p", "2i")
+
+
 def test_shapes_without_queries_are_left_out_and_told(tmp_path):
     heard = Heard()
     links = tiny_queries()["train"]
@@ -277,7 +342,9 @@ def test_shapes_without_queries_are_left_out_and_told(tmp_path):
     recipe = tiny_recipe()
     run = start_run(tmp_path / "run", tiny_graph(), recipe, {"train": only}, heard)
     assert run.recipe.training.trained_shapes() == ("1p", "2i")
-    assert "2p" in heard.choices[0][0]
+    ((what, why),) = heard.choices
+    assert "2p" in what
+    assert why == "there are no training queries of that shape"
     assert not run.has_queries("valid")
 
 
@@ -291,7 +358,8 @@ def test_shapes_that_all_entities_answer_are_left_out_and_told(tmp_path):
     assert result.outcome.finished
     shapes = result.run.recipe.training.trained_shapes()
     assert "1p" in shapes
-    left_out = next(what for what, _ in heard.choices if what.startswith("to train without"))
+    left_out, why = next(told for told in heard.choices if told[0].startswith("to train without"))
+    assert "has both an answer and an entity that is none" in why
     assert any(len(block) for block in result.run.queries("train") if block.shape.name in left_out)
     assert load_checkpoint(result.run.checkpoint_folder("best")).step == 3
 
@@ -308,6 +376,17 @@ def test_a_model_without_negation_says_so_before_there_is_a_run(tmp_path, model,
     else:
         start()
     assert (tmp_path / "run").exists() != is_refused
+
+
+def test_a_union_to_train_on_is_refused_before_there_is_a_run(tmp_path):
+    recipe = tiny_recipe()
+    pools = (Pool("mine", (("1p", 1.0), ("2u", 1.0))),)
+    asked = replace(recipe, training=replace(recipe.training, pools=pools, cycle=("mine",)))
+    shapes = [STRUCTURES["1p"], STRUCTURES["2u"]]
+    queries = {"train": sample_query_set(tiny_graph(), "train", FEW, 0, shapes=shapes).query_set}
+    with pytest.raises(ConfigError, match="2u, a union"):
+        start_run(tmp_path / "run", tiny_graph(), asked, queries, FitEvents())
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_place_that_is_no_path_is_told():

@@ -437,16 +437,18 @@ def test_memory_of_scoring_all_is_bounded() -> None:
     assert max(seen) <= 1 << 20
 
 
-def test_an_average_has_a_gradient_from_a_thousandth_on() -> None:
-    for length, flows in ((0.9e-3, False), (1.1e-3, True), (2e-2, True)):
-        x = torch.tensor(length * math.cos(2.0), dtype=torch.float64, requires_grad=True)
-        y = torch.tensor(length * math.sin(2.0), dtype=torch.float64, requires_grad=True)
+@pytest.mark.parametrize("at", [2.0, 0.0, math.pi / 2, -3.0])
+def test_an_average_has_a_gradient_from_a_thousandth_on(at: float) -> None:
+    for length, flows in ((0.9e-3, False), (1.1e-3, True), (2e-2, True), (1.0, True)):
+        x = torch.tensor(length * math.cos(at), dtype=torch.float64, requires_grad=True)
+        y = torch.tensor(length * math.sin(at), dtype=torch.float64, requires_grad=True)
         direction = angle(x, y)
-        assert float(direction.detach()) == pytest.approx(2.0)
+        assert float(direction.detach()) == pytest.approx(at)
         if direction.requires_grad:
             direction.backward()
-        gradient = 0.0 if x.grad is None else float(x.grad)
-        assert gradient == pytest.approx(-math.sin(2.0) / length if flows else 0.0)
+        gradient = [0.0 if part.grad is None else float(part.grad) for part in (x, y)]
+        expected = [-math.sin(at) / length, math.cos(at) / length] if flows else [0.0, 0.0]
+        assert gradient == pytest.approx(expected)
 
 
 def test_the_border_of_a_cone_is_inside() -> None:

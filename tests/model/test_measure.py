@@ -10,6 +10,7 @@ from conekg.model.cone import Cone
 from conekg.model.geometry import Geometry
 from conekg.model.interface import QueryModel
 from conekg.model.measure import Measure, measure_of, scale_of
+from conekg.model.scoring import scoring_table
 from small_models import VARIANTS, rough_model, small_model
 
 OPTIONS: dict[str, dict[str, object]] = {
@@ -84,6 +85,20 @@ def test_a_derived_model_with_other_operators_measures_alike(name: str) -> None:
 @pytest.mark.parametrize("name", MEASURED)
 def test_a_derived_model_with_its_own_distance_has_none(name: str, method: str) -> None:
     assert measure_of(derived(name, method)) is None
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_a_derived_model_with_a_scale_of_its_own_measures_alike_where_kernels_know_one(
+    name: str,
+) -> None:
+    model = derived(name)
+    type(model).distance_scale = property(lambda self: 3.0)  # type: ignore[assignment]
+    assert measure_of(model) == (None if name == "beta" else EXPECTED[name])
+    model = model.float().requires_grad_(False)
+    region = model.project(model.anchor(torch.arange(3)), torch.arange(3))
+    distances = model.distance(region, torch.arange(model.num_entities).expand(3, -1))
+    found = scoring_table(model).logits(region)
+    torch.testing.assert_close(found, model.gamma - 3.0 * distances, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -53,6 +53,23 @@ def test_a_derived_model_is_scored_by_its_own_distance(name: str) -> None:
         assert (type(scoring_table(model)) is PlainTable) == bool(changes)
 
 
+@pytest.mark.parametrize("name", list(MODELS))
+def test_a_derived_model_is_scored_by_its_own_logits(name: str) -> None:
+    """Such as by a bias of each entity, which no distance has."""
+    kind, bias = MODELS[name].model, torch.linspace(-3.0, 3.0, NUM_ENTITIES)
+    ids = torch.arange(NUM_ENTITIES).expand(3, -1)
+    changes = {
+        "logits": lambda self, region, ids: kind.logits(self, region, ids) + bias[ids],
+        "logits_of_all": lambda self, region: kind.logits_of_all(self, region) + bias,
+    }
+    model = derived(name, **changes)
+    region = model.project(model.anchor(torch.arange(3)), torch.arange(3))
+    expected = model.logits(region, ids)
+    found = scoring_table(model).logits(region)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert (found - scoring_table(derived(name)).logits(region)).abs().max() > 2.9
+
+
 @pytest.mark.parametrize("name", ["cone", "box", "gqe"])
 def test_double_precision_keeps_the_model_s_own_arithmetic(name: str) -> None:
     assert type(scoring_table(small_model(name))) is PlainTable
@@ -75,7 +92,10 @@ def test_scores_carry_the_learnt_scale() -> None:
     table = scoring_table(model)
     distances = table.distances(region)
     assert distances.shape == (2, NUM_ENTITIES)
-    torch.testing.assert_close(table.logits(region), 30.0 - model.scale * distances)
+    expected = 30.0 - model.scale * distances
+    torch.testing.assert_close(table.logits(region), expected)
+    model.scale.mul_(2.0)
+    torch.testing.assert_close(table.logits(region), expected)  # as it was learnt then
 
 
 @pytest.mark.parametrize("name", list(VARIANTS))

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -9,9 +11,10 @@ from conekg.errors import (
     UnknownNameError,
 )
 from conekg.graph.vocabulary import NameTable, Vocabulary
-from conekg.query.parse import DEPTH_LIMIT, parse_query
+from conekg.query.parse import DEPTH_LIMIT, parse_query, parse_shape
 from conekg.query.tokens import quote
 from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, depth, subtrees
+from strategies import shapes
 
 NAMES = ["Academy Award", "United States", "France", "/m/02x", "concept:team", "a.b", "*"]
 VOCABULARY = Vocabulary(
@@ -342,3 +345,22 @@ def test_telling_the_notation_takes_no_longer_than_reading():
     for text in ("select" + " " * 10**6, "#\n" * 10**6, "select " + "a " * 10**6):
         with pytest.raises(QueryTooLargeError, match="characters"):
             parse(text)
+
+
+@given(shapes())
+def test_the_name_of_a_shape_means_that_shape(shape):
+    assert parse_shape(shape.name) == shape
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "suggestion"),
+    [
+        ("2inn", "'2inn' is no shape; named are 1p", "2in"),
+        ("e.r & f.r", "is no shape", None),
+        ("e.^r", "'e.^r' has a '^'; leave it out", None),
+    ],
+)
+def test_what_is_no_shape_is_told(text, told, suggestion):
+    with pytest.raises(ConfigError, match=re.escape(told)) as error:
+        parse_shape(text)
+    assert suggestion is None or suggestion in error.value.suggestions

@@ -44,6 +44,15 @@ def test_a_checkpoint_comes_back_and_replaces_the_older(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3  # nothing of the older one is left
 
 
+def test_weights_that_share_memory_come_back_under_all_their_names(tmp_path):
+    table = torch.arange(12.0).reshape(3, 4)
+    shared = {"one": table, "other": table, "turned": table.t(), "part": table[1:]}
+    save_checkpoint(tmp_path, Checkpoint(3, shared, {"steps": torch.tensor(3)}))
+    found = load_parameters(tmp_path)
+    assert found.keys() == shared.keys()
+    assert all(torch.equal(found[name], shared[name]) for name in shared)
+
+
 def test_a_truncated_file_is_named(tmp_path):
     save_checkpoint(tmp_path, checkpoint(1))
     (weights,) = tmp_path.glob("parameters-*.safetensors")
@@ -235,10 +244,22 @@ def test_a_full_disk_loses_nothing_older(tmp_path, monkeypatch, failing_call):
     assert "--resume" in error.value.hint
     monkeypatch.undo()
     assert_same(load_checkpoint(tmp_path), checkpoint(1))
-    assert not list(tmp_path.glob("*.part"))
+    assert not list(tmp_path.glob("*.partial"))
     save_checkpoint(tmp_path, checkpoint(3))
     assert_same(load_checkpoint(tmp_path), checkpoint(3))
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_what_a_killed_process_was_writing_is_removed_by_the_next(tmp_path):
+    save_checkpoint(tmp_path, checkpoint(1))
+    (tmp_path / ".parameters-000000002-0badcafe.safetensors.77.partial").write_bytes(b"half")
+    (tmp_path / "parameters-000000002-0badcafe.safetensors").write_bytes(b"of no manifest")
+    (tmp_path / "notes.txt").write_text("mine")
+    assert_same(load_checkpoint(tmp_path), checkpoint(1))
+    save_checkpoint(tmp_path, checkpoint(3))
+    left = sorted(path.suffix for path in tmp_path.iterdir())
+    assert left == [".json", ".safetensors", ".safetensors", ".txt"]
+    assert_same(load_checkpoint(tmp_path), checkpoint(3))
 
 
 def test_an_unwritable_place_is_an_error(tmp_path):

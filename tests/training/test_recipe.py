@@ -19,6 +19,12 @@ def test_compositions_of_the_published_pools():
     assert {counts[name] for name in ("2in", "3in", "inp", "pin", "pni")} == {20, 21}
 
 
+def test_what_is_left_of_a_batch_goes_to_the_largest_remainder():
+    assert Pool("p", (("1p", 1.0), ("2p", 2.0))).composition(4) == {"1p": 1, "2p": 3}
+    assert Pool("p", (("1p", 2.0), ("2p", 1.0))).composition(4) == {"1p": 3, "2p": 1}
+    assert Pool("p", (("1p", 1.0), ("2p", 1.0))).composition(5) == {"1p": 3, "2p": 2}
+
+
 @given(
     shares=st.lists(st.floats(0.001, 1000), min_size=1, max_size=12),
     extra=st.integers(0, 600),

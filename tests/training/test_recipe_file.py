@@ -1,12 +1,14 @@
+import copy
 import tomllib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conekg.errors import ConfigError
-from conekg.model.catalog import MODELS
+from conekg.model.catalog import MODELS, ModelEntry
+from conekg.model.gqe import Gqe, GqeConfig
 from conekg.training.recipe import Pool
 from conekg.training.recipe_file import (
     change_recipe,
@@ -72,6 +74,23 @@ def test_settings_change_values_of_every_type():
     assert recipe.config.gamma == 9.0
 
 
+def test_an_option_of_a_model_that_may_be_left_out_can_be_unset(monkeypatch):
+    @dataclass(frozen=True)
+    class Config(GqeConfig):
+        width: int | None = None
+
+    monkeypatch.setitem(MODELS, "mine", ModelEntry(Gqe, Config, "mine"))
+    wide = change_recipe(find_recipe("small", "mine"), {}, ["model.width=5"])
+    assert wide.config.width == 5
+    unset = change_recipe(wide, {}, ["model.width=none"])
+    assert unset == find_recipe("small", "mine")
+    for recipe in (wide, unset):
+        assert parse_recipe(dump_recipe(recipe)) == recipe
+        assert change_recipe(wide, tomllib.loads(dump_recipe(recipe)), []) == recipe
+    with pytest.raises(ConfigError, match="whole number"):
+        change_recipe(wide, {}, ["model.dim=none"])
+
+
 @pytest.mark.parametrize(
     ("setting", "suggestion"),
     [
@@ -112,6 +131,11 @@ def test_an_unknown_key_is_refused_with_a_suggestion(setting, suggestion):
         ("training.pools.step.1p=1", "another use for 'step'"),
         ("training.steps", "key=value"),
         ("=3", "key=value"),
+        pytest.param("training.steps=" + "9" * 5000, "whole number", id="digits"),
+        pytest.param("training.steps=" + "[" * 5000, "whole number", id="brackets"),
+        pytest.param("model.gamma=1" + "0" * 400, "finite number", id="float"),
+        pytest.param("training.pools.path.1p=1" + "0" * 400, "positive number", id="share"),
+        ("training.steps=5\nseed=3", "whole number"),
     ],
 )
 def test_values_of_the_wrong_type_are_refused(setting, complaint):
@@ -164,6 +188,60 @@ def test_pools_are_refused_by_a_loss_of_its_own():
     assert change_recipe(recipe, {}, ["training.pools.path.2p=1"]) == recipe
     # How many updates a step has is its business too.
     assert change_recipe(recipe, {}, ['training.cycle=["path"]']).training.cycle == ("path",)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("e.r.r.r", "3p"),
+        ("e.r & !e.r", "2in"),
+        ("(e.r & e.r).r & e.r", "((e.r & e.r).r & e.r)"),
+        (" 2i ", "2i"),
+    ],
+)
+def test_a_shape_of_a_pool_is_known_however_it_is_written(written, name):
+    """Query sets have shapes by one name each; another spelling would find no queries."""
+    in_file = {"training": {"cycle": ["mine"], "pools": {"mine": {"1p": 1, written: 2}}}}
+    settings = ['training.cycle=["mine"]', "training.pools.mine.1p=1"]
+    quoted = f'training.pools.mine."{written}"=2'
+    base = find_recipe("paper", "cone")
+    for changes, added in ((in_file, []), ({}, [*settings, quoted])):
+        changed = change_recipe(base, changes, added)
+        assert changed.training.pool("mine").shares == (("1p", 1.0), (name, 2.0))
+    whole = tomllib.loads(dump_recipe(base)) | {"recipe": "paper"}
+    whole["training"] |= in_file["training"]
+    again = change_recipe(find_recipe("small", "cone"), whole, [])
+    assert again.training.trained_shapes() == ("1p", name)
+
+
+@pytest.mark.parametrize(
+    ("pool", "told", "suggestion"),
+    [
+        ({"1p": 1, "2pp": 1}, r"training\.pools\.mine: '2pp' is no shape", "2p"),
+        ({"e..r": 1}, "'e..r' is no shape", None),
+        ({"": 1}, "'' is no shape", None),
+        ({"e.r.^r": 1}, "leave it out", None),
+        ({"2p": 1, "e.r.r": 2}, "'e.r.r' is the shape 2p, which the pool has already", None),
+        ({"1p": 1, "2u": 1}, "2u, a union", None),
+        ({"1p": 1, "(e.r | e.r) & e.r": 1}, "a union", None),
+    ],
+)
+def test_what_is_no_shape_to_train_on_is_refused(pool, told, suggestion):
+    changes = {"training": {"cycle": ["mine"], "pools": {"mine": pool}}}
+    with pytest.raises(ConfigError, match=told) as error:
+        change_recipe(find_recipe("paper", "cone"), changes, [])
+    assert error.value.key.startswith("training.pools")
+    assert suggestion is None or suggestion in error.value.suggestions
+
+
+def test_pools_that_came_with_a_recipe_are_left_as_they_are():
+    """A run of before shapes were checked can be continued, whatever its idle pools hold."""
+    recipe = find_recipe("paper", "cone")
+    idle = Pool("idle", (("whatever", 1.0),))
+    recipe = replace(
+        recipe, training=replace(recipe.training, pools=(*recipe.training.pools, idle))
+    )
+    assert change_recipe(recipe, {}, ["training.seed=3"]).training.pool("idle") == idle
 
 
 def test_near_misses_are_refused_where_nothing_is_negated():
@@ -238,6 +316,18 @@ def test_a_configuration_file_is_merged_and_settings_come_last(tmp_path):
     assert (recipe.config.dim, recipe.training.steps, recipe.training.seed) == (24, 5, 4)
     assert recipe.training.pool("path").shares == (("1p", 1.0),)  # a pool is replaced as a whole
     assert recipe.training.pool("other").shapes[0] == "2i"
+
+
+def test_a_configuration_stays_as_it_was_given():
+    """Whoever makes several recipes of one table would have them all with the settings of each."""
+    changes = {"training": {"cycle": ["mine"], "pools": {"mine": {"1p": 1.0}}}}
+    given = copy.deepcopy(changes)
+    changed = change_recipe(find_recipe("small", "cone"), changes, ["training.pools.mine.2p=2"])
+    assert changed.training.trained_shapes() == ("1p", "2p")
+    assert changes == given
+    assert change_recipe(find_recipe("small", "cone"), changes, []).training.trained_shapes() == (
+        "1p",
+    )
 
 
 def test_a_file_for_another_model_says_how_to_choose_it():
@@ -325,9 +415,18 @@ def test_unreadable_configurations_say_which_file(tmp_path):
     with pytest.raises(ConfigError, match=r"nowhere\.toml"):
         read_config(tmp_path / "nowhere.toml")
     broken = tmp_path / "broken.toml"
-    broken.write_text("steps = = 3")
-    with pytest.raises(ConfigError, match=r"broken\.toml is not TOML"):
-        read_config(broken)
+    for text in ("steps = = 3", "steps = " + "9" * 5000, "steps = " + "[" * 5000):
+        broken.write_text(text)
+        with pytest.raises(ConfigError, match=r"broken\.toml is not TOML"):
+            read_config(broken)
+        with pytest.raises(ConfigError, match="mine is not TOML"):
+            parse_recipe(text, "mine")
+
+
+def test_a_mark_that_an_editor_put_before_a_configuration_is_no_part_of_it(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("[training]\nsteps = 5\n", encoding="utf-8-sig")
+    assert read_config(path) == {"training": {"steps": 5}}
     with pytest.raises(ConfigError, match="is not TOML"):
         parse_recipe("steps = = 3")
     with pytest.raises(ConfigError, match=r"^my/recipe\.toml: "):

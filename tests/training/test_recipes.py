@@ -3,8 +3,11 @@ from dataclasses import replace
 import pytest
 
 from conekg.errors import ConfigError
+from conekg.graph.benchmarks import BENCHMARKS
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.model.catalog import MODELS
-from conekg.training.recipes import data_set_of, find_recipe
+from conekg.training.recipes import DATA_SETS, RECIPES, data_set_of, find_recipe, recipe_of
+from tiny import tiny_graph
 
 
 @pytest.mark.parametrize(
@@ -120,3 +123,26 @@ def test_names():
     assert error.value.suggestions == ("paper",)
     with pytest.raises(ConfigError, match="unknown model"):
         find_recipe("paper", "coin")
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("data_set", DATA_SETS)
+def test_a_graph_that_is_only_called_like_a_data_set_is_any_other(monkeypatch, name, data_set):
+    graph = called(data_set)
+    told = f"the graph is called {data_set!r} but has 31 entities and 3 relations, not"
+    recipe, why = recipe_of(graph, name, "cone")
+    assert recipe == find_recipe(name, "cone")
+    assert why.startswith(told) if name in ("paper", "fast") else why is None
+    its_size = replace(BENCHMARKS[data_set], size=(31, 3))
+    monkeypatch.setitem(BENCHMARKS, data_set, its_size)
+    assert recipe_of(graph, name, "cone") == (find_recipe(name, "cone", data_set), None)
+
+
+def test_a_graph_that_is_called_like_no_data_set_needs_no_excuse():
+    for name in ("mine", "wn18rr-qa"):
+        assert recipe_of(called(name), "paper", "cone") == (find_recipe("paper", "cone"), None)
+
+
+def called(name):
+    edges = {split: tiny_graph().edges(split) for split in SPLITS}
+    return KnowledgeGraph(name, tiny_graph().vocabulary, edges)

@@ -174,6 +174,13 @@ def test_a_damaged_recipe_is_told_with_its_file_and_a_remedy(tmp_path, content, 
     assert "copy of the run" in caught.value.hint
 
 
+def test_a_mark_that_an_editor_put_before_a_recipe_is_no_part_of_it(tmp_path):
+    run = tiny_run(tmp_path / "run")
+    path = run.folder / "recipe.toml"
+    path.write_text(path.read_text(encoding="utf-8"), encoding="utf-8-sig")
+    assert open_run(run.folder).recipe == run.recipe
+
+
 def test_a_recipe_of_another_version_names_the_version(tmp_path):
     run = tiny_run(tmp_path / "run")
     (run.folder / "recipe.toml").write_text("[training]\nsteps = 3\nnews = 1")
@@ -181,6 +188,18 @@ def test_a_recipe_of_another_version_names_the_version(tmp_path):
     with pytest.raises(CheckpointError, match=r"unknown key 'training\.news'") as caught:
         _ = open_run(run.folder).recipe
     assert caught.value.hint.startswith("use conekg 9.9, which made the run, or restore")
+
+
+def test_a_run_of_a_model_that_is_not_there_says_where_it_belongs(tmp_path, monkeypatch):
+    monkeypatch.setitem(MODELS, "mine", MODELS["gqe"])
+    recipe = replace(tiny_recipe("gqe"), model="mine")
+    run = create_run(tmp_path / "run", tiny_graph(), recipe, tiny_queries())
+    assert open_run(run.folder).recipe == recipe
+    monkeypatch.delitem(MODELS, "mine")
+    with pytest.raises(CheckpointError, match=r"recipe\.toml: unknown model 'mine'") as caught:
+        _ = open_run(run.folder).recipe
+    assert caught.value.hint.startswith("put 'mine' into conekg.model.catalog.MODELS")
+    assert "restore" not in caught.value.hint
 
 
 def test_a_run_before_its_first_checkpoint_has_no_model(tmp_path):

@@ -1,5 +1,7 @@
 """A run is held by one process, and by none that has ended."""
 
+import os
+import signal
 import subprocess
 import sys
 
@@ -38,6 +40,22 @@ def test_what_another_process_holds_is_refused_until_it_is_killed(folder):
     with held_for_training(folder):
         pass
     assert [path.name for path in folder.iterdir()] == ["run.json"], "nothing is left behind"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="not a Unix")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_what_was_forked_meanwhile_holds_nothing_afterwards(folder):
+    """Such as the workers of a library, which have open what their parent had."""
+    with held_for_training(folder):
+        child = os.fork()
+        if not child:
+            signal.pause()
+    try:
+        with held_for_training(folder):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def test_errors_of_what_is_done_meanwhile_are_not_swallowed(folder):

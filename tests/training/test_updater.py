@@ -1,16 +1,31 @@
-"""Which threads an update uses; what it does to parameters is tested with the loop and the loss."""
+"""What an update is taken by, and which threads it uses."""
 
 from __future__ import annotations
 
+import math
+import sys
+import types
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
 from conekg.model.catalog import build_model
-from conekg.training.batches import move_to_device
-from conekg.training.updater import WORTH_A_THREAD, EagerUpdater, one_thread
+from conekg.model.embed import embed
+from conekg.model.interface import QueryModel
+from conekg.query.plan import plan_shapes
+from conekg.query.shape import STRUCTURES
+from conekg.training.batches import (
+    BatchSampler,
+    DeviceData,
+    generator_at,
+    load_training_data,
+    move_to_device,
+)
+from conekg.training.recipe import Pool, TrainingRecipe
+from conekg.training.updater import WORTH_A_THREAD, EagerUpdater, make_updater, one_thread
 from tiny import tiny_graph, tiny_queries, tiny_recipe
 
 
@@ -20,6 +35,101 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"positives": 3},
+        {"negatives": 9},
+        {"negative_sampling": "uniform-published"},
+        {"near_misses": 0.5},
+        {"adversarial_temperature": 2.0},
+        {"answer_discount": 0.0},
+        {"batch_size": 23},
+        {"seed": 5},
+    ],
+    ids=str,
+)
+def test_an_update_is_by_the_loss_that_the_recipe_says(changes: dict[str, Any]) -> None:
+    """Of the batch that the recipe says, by the formula, and Adam's first step for it."""
+    pool = Pool("mine", (("1p", 1.0), ("2i", 1.0), ("2in", 2.0)))
+    recipe, graph = tiny_recipe("beta"), tiny_graph()
+    plain = replace(
+        recipe.training, pools=(pool,), cycle=("mine",), adversarial_temperature=0.0, near_misses=0
+    )
+    losses = []
+    for training in (plain, replace(plain, **changes)):
+        data = load_training_data(graph, tiny_queries()["train"], training, torch.device("cpu"))
+        model = build_model("beta", graph.num_entities, graph.num_relations, recipe.config, seed=0)
+        before = model.entity.detach().clone()
+        losses.append(_loss_by_hand(model, data, training))
+        updater = EagerUpdater(model, data, training)
+        updater.step(1e-3)
+        assert updater.take_loss()["mine"] == pytest.approx(losses[-1], rel=1e-5)
+        # Adam's first step is as long as its learning rate wherever there is a gradient.
+        moved = (model.entity.detach() - before).abs().max()
+        assert float(moved) == pytest.approx(1e-3, rel=0.01)
+    assert (losses[0] == losses[1]) == (not changes)
+
+
+def _loss_by_hand(model: QueryModel, data: DeviceData, recipe: TrainingRecipe) -> float:
+    """The loss of the first batch, one query after the other."""
+    batch = BatchSampler(
+        data,
+        recipe.pools[0],
+        recipe.batch_size,
+        recipe.negatives,
+        recipe.negative_sampling,
+        positives=recipe.positives,
+        near_misses=recipe.near_misses,
+    ).draw(generator_at(recipe.seed, 0, 0, torch.device("cpu")))
+    total = weights = 0.0
+    row = 0
+    for name, anchors, relations in zip(
+        recipe.pools[0].shapes, batch.anchors, batch.relations, strict=True
+    ):
+        for query in range(len(anchors)):
+            plan = plan_shapes([(STRUCTURES[name], 1)])
+            ids = ([part[query : query + 1]] for part in (anchors, relations))
+            with torch.no_grad():
+                region = embed(model, plan, *ids)
+                positive = model.logits(region, batch.positives[row : row + 1])[0].tolist()
+                negative = model.logits(region, batch.negatives[row : row + 1])[0].tolist()
+            shares = [math.exp(recipe.adversarial_temperature * logit) for logit in negative]
+            weight = float(batch.weights[row])
+            weights += weight
+            total += weight * sum(math.log1p(math.exp(-x)) for x in positive) / len(positive)
+            total += weight * sum(
+                share * math.log1p(math.exp(x)) for share, x in zip(shares, negative, strict=True)
+            ) / sum(shares)  # fmt: skip
+            row += 1
+    assert row == recipe.batch_size
+    return total / (2 * weights)
+
+
+@pytest.mark.parametrize("frozen", [None, "relation", "entity"])
+def test_weights_that_are_to_stay_as_they_are_do(
+    monkeypatch: pytest.MonkeyPatch, frozen: str | None
+) -> None:
+    """Kernels move every row of the entity table, whatever is said of it."""
+    recipe, graph, cpu = tiny_recipe("gqe"), tiny_graph(), torch.device("cpu")
+    model = build_model("gqe", graph.num_entities, graph.num_relations, recipe.config, seed=0)
+    if frozen is not None:
+        model.get_parameter(frozen).requires_grad_(False)
+    before = {name: value.detach().clone() for name, value in model.named_parameters()}
+    data = load_training_data(graph, tiny_queries()["train"], recipe.training, cpu)
+    fused = types.ModuleType("conekg.training.fused")
+    fused.__dict__.update(can_fuse=lambda *_: True, FusedUpdater=lambda *_: None)
+    monkeypatch.setitem(sys.modules, "conekg.training.fused", fused)
+    monkeypatch.setattr(model, "to", lambda device: model)
+    updater = make_updater(model, data, recipe.training, torch.device("cuda"))
+    assert (updater is None) == (frozen is None)
+    updater = make_updater(model, data, recipe.training, cpu)
+    updater.step(1e-3)
+    moved = [name for name, value in model.named_parameters() if not value.equal(before[name])]
+    assert set(before) - set(moved) == ({frozen} if frozen else set())
 
 
 def test_a_state_that_was_loaded_stays_what_it_is() -> None:

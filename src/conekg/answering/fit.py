@@ -20,20 +20,22 @@ from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.frequency import FrequencyScorer
 from conekg.evaluation.report import Report
 from conekg.evaluation.validate import make_validator
+from conekg.graph.benchmarks import release_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.place import as_path
 from conekg.graph.source import read_source
 from conekg.model.catalog import MODELS, find_model
 from conekg.model.support import check_supported
+from conekg.query.parse import parse_shape
 from conekg.query.shape import Shape
 from conekg.sampling.protocol import PRESETS, SamplingProtocol, preset_of
 from conekg.sampling.query_set import QuerySet
 from conekg.sampling.sample import sample_query_set
-from conekg.training.batches import usable_shapes
+from conekg.training.batches import check_trainable, usable_shapes
 from conekg.training.loop import Outcome, Progress, check_max_minutes, pick_device, train
 from conekg.training.recipe import Recipe
 from conekg.training.recipe_file import change_recipe
-from conekg.training.recipes import data_set_of, find_recipe
+from conekg.training.recipes import data_set_of, find_recipe, recipe_of
 from conekg.training.run import Run, Which, check_vacant, create_run, is_run, open_run
 
 SMALL_GRAPH_EDGES = 30_000
@@ -162,8 +164,15 @@ def fit(
         check_vacant(folder)
         graph = source if isinstance(source, KnowledgeGraph) else read_graph(source, events)
         chosen = choose_recipe(graph, model, recipe, config or {}, settings, device, events)
-        times = chosen.training.query_times
-        queries = sample_queries(graph, protocol, chosen.training.seed, events, times)
+        training = chosen.training
+        queries = sample_queries(
+            graph,
+            protocol,
+            training.seed,
+            events,
+            training.query_times,
+            training.trained_shapes(),
+        )
         run = start_run(folder, graph, chosen, queries, events)
     outcome = train_run(run, device=device, max_minutes=max_minutes, events=events)
     if not outcome.finished:
@@ -211,7 +220,11 @@ def _refuse_another_recipe(
             f"with {name!r}; start a new run for it",
             key="recipe",
         )
-    if change_recipe(run.recipe, config, settings) != run.recipe:
+    changed = change_recipe(run.recipe, config, settings)
+    if changed != run.recipe:  # the run's own has only the shapes that there are queries of
+        present = usable_shapes(run.queries("train"), run.graph.num_entities)
+        changed = replace(changed, training=changed.training.restricted_to(present))
+    if changed != run.recipe:
         raise ConfigError(
             f"{run.folder} was started with another recipe than these settings make; leave them "
             "out to continue it, or start a new run"
@@ -267,7 +280,7 @@ def choose_recipe(
     named = options.get("name") if isinstance(options, Mapping) else None
     if model is None:  # a name of no model is refused with the rest of the configuration
         model = named if isinstance(named, str) and named in MODELS else DEFAULT_MODEL
-    return change_recipe(find_recipe("small", model, graph.name), config, settings)
+    return change_recipe(find_recipe("small", model), config, settings)
 
 
 def _recipe_to_change(
@@ -280,12 +293,7 @@ def _recipe_to_change(
     """The recipe of that name; without one, that of a size which graph and machine allow."""
     num_edges = len(graph.edges("train"))
     if recipe is not None:
-        if recipe == "paper" and data_set_of(graph.name) is None:
-            events.chose(
-                "the paper's hyper-parameters for FB15k-237",
-                f"the paper has none for a graph called {graph.name!r}",
-            )
-        return find_recipe(recipe, model, graph.name)
+        return _told_recipe(graph, model, recipe, events)
     edges = f"{num_edges:,} training edges"
     if num_edges <= SMALL_GRAPH_EDGES:
         name, why = "small", f"the graph has only {edges}"
@@ -296,7 +304,20 @@ def _recipe_to_change(
     else:
         name, why = "fast", f"there is a GPU and {edges}"
     events.chose(f"the recipe {name!r}", why)
-    return find_recipe(name, model, graph.name)
+    return _told_recipe(graph, model, name, events)
+
+
+def _told_recipe(graph: KnowledgeGraph, model: str, name: str, events: FitEvents) -> Recipe:
+    """The recipe of that name for a graph; it is told where the paper has none for it."""
+    recipe, not_by_name = recipe_of(graph, name, model)
+    if name == "paper" and data_set_of(release_of(graph) or "") is None:
+        events.chose(
+            "the paper's hyper-parameters for FB15k-237",
+            not_by_name or f"the paper has none for a graph called {graph.name!r}",
+        )
+    elif not_by_name is not None:
+        events.chose(f"{name!r} as for a graph that is no benchmark", not_by_name)
+    return recipe
 
 
 def sample_queries(
@@ -305,11 +326,12 @@ def sample_queries(
     seed: int,
     events: FitEvents,
     times: int | None = None,
+    trained: Sequence[str] = (),
 ) -> dict[Split, QuerySet]:
     """Training, validation and test queries of the graph.
 
-    `times` is the recipe's `query_times`; a protocol that is given is taken as it is, and
-    that is told.
+    `times` is the recipe's `query_times`, `trained` the shapes it trains on, of which queries are
+    sampled beside those of the protocol. A protocol that is given is taken as it is.
     """
     if protocol is None:
         preset, not_by_name = preset_of(graph)
@@ -322,6 +344,11 @@ def sample_queries(
         if times is not None:
             protocol = protocol.with_more_training(times)
             why = f"the recipe wants up to {times} times the training queries"
+        usual = [shape.name for shape in protocol.trained]
+        if more := [name for name in trained if name not in usual]:
+            own = tuple(parse_shape(name) for name in more)
+            protocol = replace(protocol, trained=(*protocol.trained, *own))
+            events.chose(f"to sample training queries of {', '.join(more)} too", "a pool has them")
         events.chose(
             f"{protocol.train_count:,} training queries a shape "
             f"({protocol.train_negation_count:,} with negation) and "
@@ -365,19 +392,26 @@ def start_run(
 ) -> Run:
     """A new run, its recipe restricted to the shapes that have queries to learn from.
 
-    Shapes that the model has no operators for are refused, before there is a run.
+    Shapes that the model has no operators for are refused, before there is a run, and so are
+    those that no model is trained on.
     """
     present = usable_shapes(queries["train"], graph.num_entities)
     missing = [name for name in recipe.training.trained_shapes() if name not in present]
+    held = {block.shape.name for block in queries["train"] if len(block)}
+    for is_held, why in (
+        (True, "no training query of that shape has both an answer and an entity that is none"),
+        (False, "there are no training queries of that shape"),
+    ):
+        names = [name for name in missing if (name in held) is is_held]
+        if names:
+            events.chose(f"to train without {', '.join(names)}", why)
     if missing:
-        events.chose(
-            f"to train without {', '.join(missing)}",
-            "no training query of that shape has both an answer and an entity that is none",
-        )
         recipe = replace(recipe, training=recipe.training.restricted_to(present))
     trained = recipe.training.trained_shapes()
     shapes = [block.shape for block in queries["train"] if block.shape.name in trained]
     check_supported(find_model(recipe.model).model, shapes)
+    for shape in shapes:
+        check_trainable(shape)
     return create_run(folder, graph, recipe, queries)
 
 

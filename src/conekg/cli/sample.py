@@ -15,11 +15,10 @@ import typer
 from conekg.cli.console import JsonOption, print_json, print_table, progress, say, warn
 from conekg.cli.output_file import refuse_part_of_run
 from conekg.cli.told_graph import open_told
-from conekg.errors import ConeKGError, ConfigError
+from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
-from conekg.graph.vocabulary import NameTable, Vocabulary
-from conekg.query.parse import parse_query
-from conekg.query.shape import STRUCTURES, Shape, shape_of, slots_of
+from conekg.query.parse import parse_shape
+from conekg.query.shape import Shape
 from conekg.sampling.protocol import LINK, PRESETS, SamplingProtocol, preset_of
 from conekg.sampling.query_set import check_replaceable, save_query_set
 
@@ -89,7 +88,7 @@ def sample(
     from conekg.sampling.sample import sample_query_set  # numba takes a while to load
 
     _check_out(out, split)
-    wanted = None if shapes is None else [_shape(text) for text in shapes.split(",")]
+    wanted = None if shapes is None else [parse_shape(text) for text in shapes.split(",")]
     opened = open_told(graph)
     protocol = _protocol(opened, preset, cap, train_cap, train_paths_from)
     _refuse_idle_cap(split, cap, train_cap)
@@ -136,30 +135,6 @@ def _check_out(out: Path, split: SplitChoice) -> None:
     for file in files:
         refuse_part_of_run(file)
         check_replaceable(file)
-
-
-def _shape(text: str) -> Shape:
-    """A shape by its literature name, or written in the path algebra over `e` and `r`."""
-    name = text.strip()
-    if name in STRUCTURES:
-        return STRUCTURES[name]
-    letters = Vocabulary(NameTable("entity", ["e"]), NameTable("relation", ["r"]))
-    try:
-        query = parse_query(name, letters)
-    except ConeKGError as error:
-        raise ConfigError(
-            f"{name!r} is no shape; named are {', '.join(STRUCTURES)}, and others are written "
-            "with e for an entity and r for a relation, as in (e.r & !e.r).r",
-            key="shapes",
-            suggestions=tuple(get_close_matches(name, STRUCTURES)),
-        ) from error
-    if any(slots_of(query)[1]):  # an odd id: an inverse
-        raise ConfigError(
-            f"the shape {name!r} has a '^'; leave it out, since relations are drawn in both "
-            "directions alike",
-            key="shapes",
-        )
-    return shape_of(query)
 
 
 def _protocol(

@@ -129,9 +129,11 @@ def train(
             if show_recipe:
                 typer.echo(dump_recipe(chosen), nl=False)
                 return
-            times = chosen.training.query_times
+            training = chosen.training
+            times = training.query_times
             if queries is None:
-                sets = sample_queries(facts, None, chosen.training.seed, events, times)
+                shapes = training.trained_shapes()
+                sets = sample_queries(facts, None, training.seed, events, times, shapes)
             else:
                 sets = open_all_queries(queries, facts)
                 if times is not None:

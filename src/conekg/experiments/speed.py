@@ -21,7 +21,7 @@ from conekg.model.config import ModelConfig
 from conekg.model.interface import QueryModel
 from conekg.training.batches import load_training_data, usable_shapes
 from conekg.training.recipe import Recipe
-from conekg.training.recipes import find_recipe
+from conekg.training.recipes import recipe_of
 from conekg.training.run import Run
 from conekg.training.timing import REPEATS, WARM_UP_STEPS, seconds_per_step
 from conekg.training.updater import Updater, make_updater
@@ -89,7 +89,7 @@ def equal_recipes(run: Run, width: int) -> dict[str, Recipe]:
     Batches are as large as the run's, or larger where a model's pool has more shapes than that.
     """
     present = usable_shapes(run.queries("train"), run.graph.num_entities)
-    recipes = {name: find_recipe("paper", name, run.graph.name) for name in MODEL_TITLES}
+    recipes = {name: recipe_of(run.graph, "paper", name)[0] for name in MODEL_TITLES}
     pooled = {name: recipe.training.restricted_to(present) for name, recipe in recipes.items()}
     ours = run.recipe.training
     shapes = [len(pool.shares) for training in pooled.values() for pool in training.pools]

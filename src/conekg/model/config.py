@@ -10,8 +10,19 @@ import dataclasses
 import difflib
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from conekg.errors import ConfigError
 
@@ -94,6 +105,20 @@ def check_keys(table: Mapping[str, object], known: Sequence[str], where: str, wh
             )
 
 
+def _convert_to_any(value: Any, hints: Sequence[Any], key: str) -> Any:
+    """`value` as the first of several annotated types that it can be."""
+    *others, last = hints
+    for hint in others:
+        with suppress(ConfigError):
+            return _convert(value, hint, key)
+    return _convert(value, last, key)
+
+
+def as_float(number: float) -> float:
+    """A number as a float; a whole number beyond all floats is infinite."""
+    return math.inf if isinstance(number, int) and number.bit_length() >= 1024 else float(number)
+
+
 def _convert(value: Any, hint: Any, key: str) -> Any:
     """`value` as the annotated type, without guessing: an int may stand for a float only."""
     origin = get_origin(hint)
@@ -106,15 +131,14 @@ def _convert(value: Any, hint: Any, key: str) -> Any:
                 suggestions=tuple(difflib.get_close_matches(str(value), map(str, choices))),
             )
         return value
-    if origin is UnionType:
-        (inner,) = [choice for choice in get_args(hint) if choice is not NoneType]
-        return _convert(value, inner, key)
+    if origin in (UnionType, Union):
+        return _convert_to_any(value, [c for c in get_args(hint) if c is not NoneType], key)
     if origin is tuple:
         if not isinstance(value, list | tuple):
             raise ConfigError(f"{key} = {value!r}: a list is needed", key=key)
         return tuple(_convert(item, get_args(hint)[0], key) for item in value)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        value = as_float(value)
     # bool is a subclass of int: `dim = true` must not mean `dim = 1`.
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}

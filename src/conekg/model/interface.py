@@ -149,7 +149,10 @@ class QueryModel(nn.Module, ABC):
         return 1.0
 
     def logits(self, region: Region, entity_ids: Tensor) -> Tensor:
-        """[rows, candidates] γ − scale · distance: positive for likely answers."""
+        """[rows, candidates] γ − scale · distance: positive for likely answers.
+
+        What is trained by. Who scores otherwise changes `logits_of_all` alike, which is ranked by.
+        """
         return self.gamma - self.distance_scale * self.distance(region, entity_ids)
 
     def logits_of_all(self, region: Region) -> Tensor:

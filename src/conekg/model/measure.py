@@ -41,7 +41,8 @@ def measure_of(model: QueryModel) -> Measure | None:
         return Measure(Geometry.BOX, model.config.center_weight)
     if measures_as(model, Gqe):
         return Measure(Geometry.POINT)
-    if measures_as(model, Beta):
+    # The kernels of divergences know no scale.
+    if measures_as(model, Beta) and type(model).distance_scale is Beta.distance_scale:
         return Measure(Geometry.INNER)
     return None
 

@@ -82,6 +82,11 @@ class PlainTable(ScoringTable):
         """[rows, num_entities] from each region to every entity."""
         return self._model.distance_to_all(region)
 
+    @torch.no_grad()
+    def logits(self, region: Region) -> Tensor:
+        """[rows, num_entities] the model's own, which need not be of its distance alone."""
+        return self._model.logits_of_all(region)
+
 
 class CompiledTable(ScoringTable):
     """Cones, boxes and points in float32 on a CPU, by compiled loops over a copied table."""

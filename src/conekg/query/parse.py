@@ -20,10 +20,12 @@ between double or single quotes, in which a backslash escapes quotes and backsla
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 
-from conekg.errors import ConfigError, QuerySyntaxError
-from conekg.graph.vocabulary import Vocabulary, check_vocabulary
+from conekg.errors import ConeKGError, ConfigError, QuerySyntaxError
+from conekg.graph.vocabulary import NameTable, Vocabulary, check_vocabulary
 from conekg.query.formula import read_formula
+from conekg.query.shape import STRUCTURES, Shape, shape_of, slots_of
 from conekg.query.sparql import parse_sparql
 from conekg.query.tokens import TokenStream, check_depth, check_text, quote
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, depth
@@ -92,6 +94,34 @@ def parse_query(
             query = _PathReader(stream, vocabulary).read()
     check_depth(depth(query), max_depth)
     return query
+
+
+def parse_shape(text: str) -> Shape:
+    """A shape by its literature name, or written in the path algebra over `e` and `r`.
+
+    >>> parse_shape("2in") == parse_shape("e.r & !e.r")
+    True
+    """
+    name = text.strip()
+    if name in STRUCTURES:
+        return STRUCTURES[name]
+    letters = Vocabulary(NameTable("entity", ["e"]), NameTable("relation", ["r"]))
+    try:
+        query = parse_query(name, letters)
+    except ConeKGError as error:
+        raise ConfigError(
+            f"{name!r} is no shape; named are {', '.join(STRUCTURES)}, and others are written "
+            "with e for an entity and r for a relation, as in (e.r & !e.r).r",
+            key="shape",
+            suggestions=tuple(get_close_matches(name, STRUCTURES)),
+        ) from error
+    if any(slots_of(query)[1]):  # an odd id: an inverse
+        raise ConfigError(
+            f"the shape {name!r} has a '^'; leave it out, since relations are drawn in both "
+            "directions alike",
+            key="shape",
+        )
+    return shape_of(query)
 
 
 def _refuse_sentence(text: str, vocabulary: Vocabulary) -> None:

@@ -131,13 +131,7 @@ def move_to_device(
                 f"{', '.join(present) or 'no shape at all'}",
                 key="training.pools",
             )
-        if len(union_free_branches(chosen[name].shape.template)) > 1:
-            # A batch has one region a query, and a union is as many as it has branches.
-            raise ConfigError(
-                f"the recipe trains on {name}, a union; models learn from shapes without one, "
-                "which unions are put together from when they are asked",
-                key="training.pools",
-            )
+        check_trainable(chosen[name].shape)
     answer_offsets, answers = _shared([chosen[name].hard for name in shapes], device)
     find = near_misses or (lambda block: Ragged.empty(len(block)))
     near_offsets, near = _shared([find(chosen[name]) for name in shapes], device)
@@ -155,6 +149,17 @@ def move_to_device(
         for place, name in enumerate(shapes)
     }
     return DeviceData(num_entities, blocks)
+
+
+def check_trainable(shape: Shape) -> None:
+    """Raise ConfigError at a shape that no model is trained on: one of several branches."""
+    if len(union_free_branches(shape.template)) > 1:
+        # A batch has one region a query, and a union is as many as it has branches.
+        raise ConfigError(
+            f"the recipe trains on {shape.name}, a union; models learn from shapes without one, "
+            "which unions are put together from when they are asked",
+            key="training.pools",
+        )
 
 
 def usable_shapes(query_set: QuerySet, num_entities: int) -> frozenset[str]:

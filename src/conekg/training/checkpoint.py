@@ -137,12 +137,26 @@ def cannot_read(path: Path, error: OSError, if_gone: str | None = None) -> Check
 
 
 def _write_tensors(folder: Path, kind: str, step: int, tensors: dict[str, Tensor]) -> _File:
-    content = safetensors.torch.save({name: t.contiguous() for name, t in tensors.items()})
+    content = safetensors.torch.save(_apart(tensors))
     digest = hashlib.sha256(content).hexdigest()
     # Part of the checksum in the name: a file of that name either is this one or is damaged.
     name = f"{kind}-{step:09d}-{digest[:8]}.safetensors"
     write_atomically(folder / name, content)
     return _File(name, len(content), digest)
+
+
+def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors in memory of their own: a file has no word for weights that a model uses twice.
+
+    They are in it as often as they have a name, and loading them puts the same into one place.
+    """
+    apart, taken = {}, set[int]()
+    for name, tensor in tensors.items():
+        place = tensor.untyped_storage().data_ptr()
+        own = tensor.clone() if place in taken else tensor
+        apart[name] = own.contiguous()
+        taken.add(place)
+    return apart
 
 
 def _read_whole(

@@ -85,8 +85,9 @@ def _lack_of_memory_told() -> Iterator[None]:
         # Of a CPU's memory torch has no error of its own.
         if not is_lack and "can't allocate memory" not in str(error):
             raise
+        said, _, _ = str(error).partition("\n")  # Python itself says nothing of its own
         raise ConeKGError(
-            f"there is not enough memory to train: {str(error).splitlines()[0]}",
+            f"there is not enough memory to train{said and ': '}{said}",
             hint="start a run of a lower training.batch_size, training.negatives or model.dim "
             "(--set); a checkpoint that was written before is untouched",
         ) from error

@@ -6,18 +6,20 @@ value of the wrong type fails here, with a suggestion, before any work starts.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from conekg.errors import ConfigError
 from conekg.model.catalog import find_model
-from conekg.model.config import check_keys, config_from_table
+from conekg.model.config import as_float, check_keys, config_from_table
+from conekg.query.parse import parse_shape
 from conekg.query.relax import near_miss_query
-from conekg.query.shape import STRUCTURES
+from conekg.training.batches import check_trainable
 from conekg.training.recipe import Pool, Recipe, TrainingRecipe
 
 Table = dict[str, Any]
@@ -88,7 +90,7 @@ def parse_recipe(text: str, source: str = "recipe") -> Recipe:
     """The recipe of TOML text; `source` names the text in errors."""
     try:
         table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{source} is not TOML: {error}") from error
     try:
         return recipe_from_table(table)
@@ -101,10 +103,10 @@ def parse_recipe(text: str, source: str = "recipe") -> Recipe:
 def read_config(path: Path) -> Table:
     """The keys of a TOML file that changes some values of a recipe, as nested dictionaries."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # editors may put a mark first
     except OSError as error:
         raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from error
 
 
@@ -125,14 +127,18 @@ def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable
                 f"--set {setting!r} would change the recipe's name alone; --recipe chooses another",
                 key="recipe",
             )
+        if value == "none" and ".".join(keys) in _may_be_none(recipe.model):
+            value = None
         _assign(table, keys, value)
         chosen += keys[1:2] if keys[:1] == ["training"] else []
         set_pools += keys[2:3] if keys[:2] == ["training", "pools"] else []
     _refuse_another_model(recipe, table)
-    changed = recipe_from_table(table)
+    changed = _with_shape_names(recipe_from_table(table), but_of=recipe.training.pools)
     _refuse_idle_changes(recipe, changed)
     _refuse_idle_drops(recipe.training, changed.training, chosen)
     _refuse_idle_pools(changed.training, set_pools)
+    for name in changed.training.trained_shapes():
+        check_trainable(parse_shape(name))
     return changed
 
 
@@ -149,7 +155,7 @@ def _whole_recipe(like: Recipe, table: Mapping[str, Any]) -> Recipe:
         for key in recipe_to_table(like)[part]
         if key not in _require_table(table.get(part, {}), part)
     ]
-    missing = [key for key in missing if key not in _may_be_none() | _CAME_LATER]
+    missing = [key for key in missing if key not in _may_be_none(like.model) | _CAME_LATER]
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise ConfigError(
@@ -158,7 +164,39 @@ def _whole_recipe(like: Recipe, table: Mapping[str, Any]) -> Recipe:
             "change only what it has (--recipe chooses what is changed), or add what it lacks",
             key=missing[0],
         )
-    return recipe_from_table(table)
+    return _with_shape_names(recipe_from_table(table))
+
+
+def _with_shape_names(recipe: Recipe, but_of: Collection[Pool] = ()) -> Recipe:
+    """The recipe with the shapes of its pools called as query sets call them.
+
+    ConfigError at what is no shape; pools that are among `but_of` are left as they are.
+    """
+    training = recipe.training
+    pools = tuple(pool if pool in but_of else _pool_by_names(pool) for pool in training.pools)
+    return dataclasses.replace(recipe, training=dataclasses.replace(training, pools=pools))
+
+
+def _pool_by_names(pool: Pool) -> Pool:
+    shares: dict[str, float] = {}
+    for written, share in pool.shares:
+        key = f"training.pools.{pool.name}.{written}"
+        try:
+            name = parse_shape(written).name
+        except ConfigError as error:
+            raise ConfigError(
+                f"training.pools.{pool.name}: {error.message}",
+                key=key,
+                suggestions=error.suggestions,
+            ) from error
+        if name in shares:
+            raise ConfigError(
+                f"training.pools.{pool.name}: {written!r} is the shape {name}, which the pool has "
+                "already; give it one share",
+                key=key,
+            )
+        shares[name] = share
+    return Pool(pool.name, tuple(shares.items()))
 
 
 def _chosen_in(changes: Mapping[str, Any]) -> list[str]:
@@ -242,9 +280,8 @@ def _refuse_idle_changes(before: Recipe, after: Recipe) -> None:
 
 
 def _has_near_misses(shape_name: str) -> bool:
-    """Whether queries of that shape can have some; of one that is spelled out, whether it might."""
-    shape = STRUCTURES.get(shape_name)
-    return near_miss_query(shape.template) is not None if shape else "!" in shape_name
+    """Whether queries of that shape can have some."""
+    return near_miss_query(parse_shape(shape_name).template) is not None
 
 
 def _parse_setting(setting: str) -> tuple[list[str], Any]:
@@ -254,10 +291,23 @@ def _parse_setting(setting: str) -> tuple[list[str], Any]:
             f"--set {setting!r} is not key=value; for example: --set training.steps=1000"
         )
     try:  # a TOML value; a bare word is a string, so that nobody has to quote twice in a shell
-        value = tomllib.loads(f"value = {text.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
+        ((_, value),) = tomllib.loads(f"value = {text.strip()}").items()
+    except (ValueError, RecursionError):
         value = text.strip()
-    return key.strip().split("."), value
+    return _keys_of(key), value
+
+
+def _keys_of(key: str) -> list[str]:
+    """The parts of a dotted key, as TOML has them: one with dots of its own is put in quotes."""
+    try:
+        inner: Any = tomllib.loads(f"{key} = 0")
+        keys = []
+        while isinstance(inner, dict):
+            ((name, inner),) = inner.items()
+            keys.append(name)
+    except ValueError:  # no key of TOML's, and so none of ours: it is told with those there are
+        return key.strip().split(".")
+    return keys
 
 
 def _assign(table: Table, keys: list[str], value: Any) -> None:
@@ -268,16 +318,24 @@ def _assign(table: Table, keys: list[str], value: Any) -> None:
             where = ".".join(keys[: depth + 1])
             raise ConfigError(f"{'.'.join(keys)}: {where} is a value and has no keys", key=where)
         table = inner
-    if value == "none" and ".".join(keys) in _may_be_none():
+    if value is None:
         table.pop(last, None)  # TOML has no null; in a file the key is left out instead
     else:
         table[last] = value
 
 
-def _may_be_none() -> frozenset[str]:
-    """The keys of a recipe that need no value."""
-    fields = dataclasses.fields(TrainingRecipe)
-    return frozenset(f"training.{field.name}" for field in fields if field.default is None)
+def _may_be_none(model: str) -> frozenset[str]:
+    """The keys of a model's recipes that need no value."""
+    parts: dict[str, type[Any]] = {
+        "training": TrainingRecipe,
+        "model": find_model(model).config,
+    }
+    return frozenset(
+        f"{part}.{field.name}"
+        for part, kind in parts.items()
+        for field in dataclasses.fields(kind)
+        if field.default is None
+    )
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any], path: tuple[str, ...]) -> Table:
@@ -288,7 +346,7 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any], path: tuple[str
         if isinstance(old, dict) and isinstance(value, Mapping) and not replaces:
             result[key] = _merged(old, value, (*path, key))
         else:
-            result[key] = value
+            result[key] = copy.deepcopy(value)  # settings are put in, not into the caller's table
     return result
 
 
@@ -310,7 +368,7 @@ def _pools(table: Any) -> tuple[Pool, ...]:
             if isinstance(share, bool) or not isinstance(share, int | float):
                 key = f"{where}.{shape}"
                 raise ConfigError(f"{key} = {share!r}: a share is a number", key=key)
-        pools.append(Pool(name, tuple((shape, float(s)) for shape, s in shares.items())))
+        pools.append(Pool(name, tuple((shape, as_float(s)) for shape, s in shares.items())))
     return tuple(pools)
 
 

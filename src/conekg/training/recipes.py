@@ -12,7 +12,8 @@ import difflib
 from dataclasses import replace
 
 from conekg.errors import ConfigError
-from conekg.graph.benchmarks import benchmark_of
+from conekg.graph.benchmarks import benchmark_of, misnomer_of, release_of
+from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.model.beta import BetaConfig
 from conekg.model.box import BoxConfig
 from conekg.model.catalog import find_model
@@ -25,6 +26,9 @@ from conekg.training.recipe import OTHER_POOL, Pool, Recipe, TrainingRecipe
 
 RECIPES = ("paper", "fast", "medium", "small")
 """Names that `find_recipe` knows."""
+
+_BY_GRAPH = ("paper", "fast")
+"""Those of them that differ from graph to graph."""
 
 DATA_SETS = ("fb15k", "fb15k-237", "nell995")
 """Graphs that the paper has hyper-parameters of its own for."""
@@ -46,7 +50,7 @@ float32."""
 
 
 def find_recipe(name: str, model: str, graph_name: str = "") -> Recipe:
-    """The recipe called `name` for a model; `paper` also looks at which graph it is.
+    """The recipe called `name` for a model; `paper` and `fast` also look at which graph it is.
 
     A graph that the paper does not have is trained as FB15k-237 is.
     """
@@ -67,6 +71,17 @@ def find_recipe(name: str, model: str, graph_name: str = "") -> Recipe:
         case _:
             config, training = _small(model)
     return Recipe(name, model, config, _without_negation(training, model))
+
+
+def recipe_of(graph: KnowledgeGraph, name: str, model: str) -> tuple[Recipe, str | None]:
+    """The recipe called `name` for a model on a graph, which must be what it is called.
+
+    Also, where it is not that of the graph's name, why.
+    """
+    own = release_of(graph)
+    is_called_so = name in _BY_GRAPH and data_set_of(graph.name) is not None
+    why = misnomer_of(graph) if is_called_so else None
+    return find_recipe(name, model, own or ""), why
 
 
 def data_set_of(graph_name: str) -> str | None:

@@ -24,7 +24,7 @@ from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.place import as_path, check_place, place_of
 from conekg.graph.source import RUN_FILE
 from conekg.graph.store import load_graph, save_graph
-from conekg.model.catalog import build_model
+from conekg.model.catalog import MODELS, build_model
 from conekg.model.interface import QueryModel
 from conekg.sampling.query_set import QuerySet, load_query_set, save_query_set
 from conekg.training.checkpoint import (
@@ -73,7 +73,7 @@ class Run:
         """The resolved recipe the run was started with."""
         path = self.folder / _RECIPE
         try:
-            return parse_recipe(path.read_text(encoding="utf-8"), str(path))
+            return parse_recipe(path.read_text(encoding="utf-8-sig"), str(path))
         except OSError as error:
             raise cannot_read(path, error, _RESTORE) from error
         except UnicodeDecodeError as error:
@@ -81,7 +81,10 @@ class Run:
         except ConfigError as error:
             made_by = self.info["conekg"]
             other = "" if made_by == VERSION else f"use conekg {made_by}, which made the run, or "
-            raise CheckpointError(error.message, hint=other + _RESTORE) from error
+            remedy = _RESTORE
+            if (model := self.info["model"]) not in MODELS:  # nothing is wrong with the file
+                remedy = f"put {model!r} into conekg.model.catalog.MODELS before the run is opened"
+            raise CheckpointError(error.message, hint=other + remedy) from error
 
     @cached_property
     def graph(self) -> KnowledgeGraph:

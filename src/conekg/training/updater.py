@@ -54,7 +54,9 @@ def make_updater(
 ) -> Updater:
     """The fastest updater for this model on this device."""
     model = model.to(device)
-    if device.type == "cuda":
+    # Where some weights are to stay as they are, only autograd knows which.
+    learns_throughout = all(parameter.requires_grad for parameter in model.parameters())
+    if device.type == "cuda" and learns_throughout:
         # Kernels need Triton, which only a GPU build of torch brings along.
         from conekg.training.fused import FusedUpdater, can_fuse
 

@@ -96,6 +96,25 @@ def test_other_layers_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert few_rows_linear(single) is single
 
 
+class _Doubled(torch.nn.Linear):
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return 2.0 * super().forward(inputs)
+
+
+def test_a_layer_that_does_more_than_the_product_still_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("conekg.model.kernels.few_rows.LEAST_BYTES", 0)
+    network = torch.nn.Sequential(_Doubled(16, 8), torch.nn.Linear(8, 4))
+    inputs = torch.randn(5, 16)
+    with torch.inference_mode():
+        before = network(inputs)
+    lay_out_for_few_rows(network)
+    with torch.inference_mode():
+        torch.testing.assert_close(network(inputs), before)
+    assert isinstance(network[1], FewRowsLinear) == has_wide_vectors()
+
+
 def test_the_layout_of_weights_changes_no_region(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("conekg.model.kernels.few_rows.LEAST_BYTES", 0)
     model = build_model("cone", 30, 4, ConeConfig(dim=8, hidden=12), 0).eval()

@@ -72,7 +72,10 @@ def lay_out_for_few_rows(model: nn.Module) -> None:
 def few_rows_linear(layer: nn.Linear) -> nn.Module:
     """The layer in a form that is fast for few rows, or itself where there is none."""
     weight = layer.weight
-    is_plain = weight.device.type == "cpu" and weight.dtype == torch.float32
+    # A class derived from it may do more with its weights than the product.
+    is_plain = (
+        type(layer) is nn.Linear and weight.device.type == "cpu" and weight.dtype == torch.float32
+    )
     is_large = weight.nbytes >= LEAST_BYTES
     return FewRowsLinear(layer) if is_plain and is_large and has_wide_vectors() else layer
 
