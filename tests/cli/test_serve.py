@@ -58,6 +58,16 @@ def test_bad_options_are_refused_before_the_run_is_read(tmp_path: Path, options,
     assert message in result.stderr
 
 
+@pytest.mark.parametrize("key", ["", " \n"])
+def test_a_variable_without_a_key_does_not_serve_everybody(tmp_path: Path, monkeypatch, key: str):
+    """A secret that was not filled in must not open the server that it was to guard."""
+    monkeypatch.setenv("CONEKG_API_KEY", key)
+    result = runner.invoke(app, ["serve", str(tmp_path), "--port", "0"])
+    assert result.exit_code == 2
+    assert "the API key is empty" in result.stderr
+    assert "unset CONEKG_API_KEY" in result.stderr.replace("\n", " ")
+
+
 def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     real_import = builtins.__import__
 
