@@ -637,6 +637,20 @@ def test_a_guarded_server_asks_for_its_key(open_page, start_server, answerer):
         ask(page, "France.borders")
 
 
+def test_a_key_in_any_letters_is_sent_as_it_is(open_page, start_server, answerer):
+    """One that no header can carry would look as if the server were gone, as long as the tab."""
+    with start_server(answerer, api_key="clé à 東京") as running:
+        page = open_page(running.url)
+        field = page.get_by_label("this server asks for its API key")
+        field.fill("ключ")
+        page.get_by_role("button", name="Use this key").click()
+        field = page.get_by_label("the API key that was sent is not this server's")
+        field.fill("clé à 東京")
+        page.get_by_role("button", name="Use this key").click()
+        expect(page.locator("#source")).to_contain_text("geography")
+        expect(page.locator("ck-notice")).to_be_empty()
+
+
 def test_names_are_text_and_never_markup(open_page, start_server):
     evil = '<img src=x onerror="document.title=1">'
     vocabulary = Vocabulary(NameTable("entity", [evil, "b"]), NameTable("relation", [evil]))
