@@ -24,6 +24,7 @@ from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.model.catalog import build_model
 from conekg.query.iri import name_of_iri
 from conekg.serving.limits import Limits
+from conekg.serving.schemas import Example
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -1004,6 +1005,28 @@ def test_awkward_names_are_shown_whole_on_a_narrow_screen(open_page, start_serve
         expect(error.locator("mark")).to_have_text("Beb")
         error.get_by_role("button", name="Bea").click()
         expect(page.get_by_label("Ask the graph")).to_have_value('"😀😀" & Bea')
+
+
+@pytest.mark.parametrize("width", [320, 800, 1280])
+def test_long_names_in_examples_and_suggestions_fit_any_screen(open_page, start_server, width):
+    """Of a graph whose names are web addresses, say, which have no space to break at."""
+    long = f"http://example.org/{'x' * 180}"
+    vocabulary = Vocabulary(NameTable("entity", [long, "Bea"]), NameTable("relation", ["knows"]))
+    none = np.empty((0, 3), dtype=np.int32)
+    train = with_inverses(np.array([[0, 0, 1]], dtype=np.int32))
+    graph = KnowledgeGraph("long", vocabulary, {"train": train, "valid": none, "test": none})
+    examples = (
+        Example(query=f'"{long}".knows', reading=f"things that {long} knows", shape="1p"),
+        Example(query="Bea.^knows", reading="things that know Bea", shape="1p"),
+    )
+    answerer = Answerer(graph, build_model("cone", 2, 2, {"dim": 4, "hidden": 4}))
+    with start_server(answerer, examples=examples) as own:
+        page = open_page(own.url, viewport={"width": width, "height": 700})
+        expect(page.locator(".example")).to_have_count(2)
+        page.get_by_label("Ask the graph").fill(f'"{long}x"')
+        page.keyboard.press("Escape")
+        expect(page.locator("#question-error .chip")).to_have_text(long)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_no_answer_is_told_by_what_was_asked_for(open_page):
