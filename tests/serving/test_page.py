@@ -1029,6 +1029,19 @@ def test_long_names_in_examples_and_suggestions_fit_any_screen(open_page, start_
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_a_question_stays_whole_when_a_phone_is_turned(open_page):
+    lying = {"width": 844, "height": 390}
+    page = open_page(viewport=lying)
+    field = page.get_by_label("Ask the graph")
+    field.fill(" | ".join(f"{name}.borders" for name in ("France", "Germany", "Italy", "Spain")))
+    height = field.bounding_box()["height"]
+    page.set_viewport_size(PHONE)
+    wait_until(page, lambda: field.bounding_box()["height"] > height)
+    assert field.evaluate("(field) => field.scrollHeight === field.clientHeight")
+    page.set_viewport_size(lying)
+    wait_until(page, lambda: field.bounding_box()["height"] == height)
+
+
 def test_no_answer_is_told_by_what_was_asked_for(open_page):
     page = open_page()
     field, summary = page.get_by_label("Ask the graph"), page.locator("ck-answers .summary")

@@ -84,6 +84,7 @@ class Question extends HTMLElement {
       event.preventDefault();
       this.submit();
     });
+    window.addEventListener("resize", () => this.grow()); // a phone that is turned: other lines
     this.replaceChildren(form, this.error);
   }
 
