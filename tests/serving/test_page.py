@@ -572,6 +572,37 @@ def test_a_highlighted_name_outlives_a_later_answer_that_has_it_too(open_page):
     assert told[1::2] == ["false,true,false", "true,false", "false", "true"]
 
 
+@pytest.mark.parametrize("composing", [{"isComposing": True}, {"keyCode": 229}])
+def test_keys_of_an_input_method_choose_and_ask_nothing(open_page, composing):
+    """Arrows, Enter and Escape choose among its own words; Safari marks them by a code alone."""
+    page = open_page()
+    press = """(field, [key, composing]) =>
+        field.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, ...composing }))"""
+    field, options = page.get_by_label("Ask the graph"), page.get_by_role("option")
+    field.focus()
+    page.keyboard.insert_text("Fran")  # at once, so that the list is of all of it
+    expect(options.first).to_contain_text("France")
+    for key in ("ArrowDown", "Enter", "Tab", "Escape"):
+        field.evaluate(press, [key, composing])
+    expect(options.first).to_have_attribute("aria-selected", "false")
+    expect(field).to_have_value("Fran")
+    expect(page.locator("ck-answers .summary")).to_have_text("Answers appear here, best first.")
+    field.evaluate(press, ["ArrowDown", {}])
+    field.evaluate(press, ["Enter", {}])
+    expect(field).to_have_value("France")
+
+    page.locator("[data-tool=hop]").click()
+    relation = page.get_by_label("Relation", exact=True)
+    expect(options).not_to_have_count(0)
+    page.keyboard.insert_text("bord")
+    expect(options).to_have_count(2)
+    for key in ("Escape", "Enter"):
+        relation.evaluate(press, [key, composing])
+    expect(relation).to_have_value("bord")
+    relation.evaluate(press, ["Enter", {}])
+    expect(relation).to_have_value("borders")
+
+
 def test_more_answers_are_shown_up_to_the_servers_limit(open_page, start_server, answerer):
     with start_server(answerer, Limits(top_k=25)) as small:
         page = open_page(small.url)
