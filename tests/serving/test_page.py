@@ -239,6 +239,41 @@ def test_facts_that_speak_against_an_answer_are_said_first(open_page):
     expect(page.locator("ck-explanation")).to_contain_text("contradicted")
 
 
+@pytest.mark.parametrize(
+    ("kinds", "weakest", "marked"),
+    [
+        (("guess", "guess", "fact"), 1, [1]),
+        (("guess", "contradicted", "absent"), 1, [1]),
+        (("fact", "fact", "absent"), 0, []),
+    ],
+)
+def test_the_one_weakest_step_is_marked(open_page, kinds, weakest, marked):
+    """The same part of a question may be met twice, through entities of different scores."""
+    entity = {"name": "Cuba", "label": "Cuba"}
+    parts = [
+        {"query": "Cuba.borders", "reading": "things", "kind": kind, "score": -1.5 - place}
+        for place, kind in enumerate(kinds)
+    ]
+    witness = {
+        "answer": entity,
+        "edges": [],
+        "parts": parts,
+        "weakest": parts[weakest],
+        "facts_only": not marked,
+    }
+    page = open_page()
+    ask(page, "France.borders")
+    page.route(
+        "**/api/explain",
+        lambda route: route.fulfill(json={"variables": [], "witnesses": [witness]}),
+    )
+    page.locator(".answer button").first.click()
+    steps = page.locator("ck-explanation .step")
+    expect(steps).to_have_count(3)
+    has_mark = [each.locator(".weakest").count() for each in steps.all()]
+    assert [place for place, count in enumerate(has_mark) if count] == marked
+
+
 def test_known_and_predicted_differ_by_word_sign_and_line(open_page):
     page = open_page()
     ask(page, "France.borders")
