@@ -464,6 +464,20 @@ def test_several_texts_are_no_query(film_graph: KnowledgeGraph) -> None:
         make(film_graph).ask(["a1.won_by"])  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("entities", "relations"), [(-1, 0), (1, 0), (0, -2), (0, 2)])
+def test_a_model_of_another_graph_is_refused(
+    film_graph: KnowledgeGraph, entities: int, relations: int
+) -> None:
+    """It would fail at some question, or answer with entities that are not there."""
+    sizes = (film_graph.num_entities + entities, film_graph.num_relations + relations)
+    model = build_model("gqe", *sizes, {"dim": 4}, 0)
+    told = "the model has {} entities and {} relations, .* the graph {} and {};".format(
+        *sizes, film_graph.num_entities, film_graph.num_relations
+    )
+    with pytest.raises(ConfigError, match=told):
+        Answerer(film_graph, model)
+
+
 def test_an_answerer_says_what_it_is(film_graph: KnowledgeGraph) -> None:
     shown = repr(make(film_graph))
     assert shown.startswith("<Answerer by 'cone' of <KnowledgeGraph 'films': 8 entities")
