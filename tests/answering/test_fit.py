@@ -324,7 +324,10 @@ def test_a_place_that_is_no_path_is_told():
         ("protocol", "small", "protocol is 'small'; it must be a SamplingProtocol"),
         ("events", "x", "events is 'x'; it must be a FitEvents"),
         ("model", 3, "model is 3; it must be a str"),
-        ("settings", "training.steps=5", r"must be a list, as \['training\.steps=5'\]"),
+        ("settings", "training.steps=5", r"must be a list of texts, as \['training\.steps=1000'\]"),
+        ("settings", None, "settings is None; it must be a list of texts"),
+        ("settings", [5], r"settings is \[5\]; it must be a list of texts"),
+        ("settings", {"training.steps": 5}, "it must be a list of texts"),
     ],
 )
 def test_arguments_of_another_kind_are_refused_before_any_work(tmp_path, key, value, told):

@@ -140,9 +140,11 @@ def fit(
         ("events", events, FitEvents),
     ):
         _check_kind(key, value, kind)
-    if isinstance(settings, str):
+    is_list = isinstance(settings, Sequence) and not isinstance(settings, str)
+    if not is_list or not all(isinstance(each, str) for each in settings):
         raise ConfigError(
-            f"settings is {settings!r}; it must be a list, as [{settings!r}]", key="settings"
+            f"settings is {settings!r}; it must be a list of texts, as ['training.steps=1000']",
+            key="settings",
         )
     check_max_minutes(max_minutes)
     events = events or FitEvents()
