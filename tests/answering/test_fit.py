@@ -6,11 +6,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from conekg.answering.calibrate import fit_calibration
 from conekg.answering.engine import Answerer
 from conekg.answering.fit import (
     FitEvents,
     FitResult,
     below_baseline,
+    calibrate_run,
     choose_recipe,
     fit,
     sample_queries,
@@ -22,7 +24,7 @@ from conekg.evaluation.report import Report, StructureResult
 from conekg.graph.benchmarks import BENCHMARKS
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.sampling.protocol import PRESETS
-from conekg.training.checkpoint import load_checkpoint
+from conekg.training.checkpoint import load_checkpoint, save_checkpoint
 from conekg.training.recipe import Pool
 from tiny import tiny_graph, tiny_queries, tiny_recipe
 
@@ -345,3 +347,40 @@ def test_a_bad_setting_fails_before_any_work(tmp_path):
     with pytest.raises(ConfigError, match="unknown key"):
         fit(tiny_graph(), tmp_path / "run", settings=["training.stpes=3"], device=CPU)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("moment", ["loaded", "calibrated"])
+def test_a_calibration_is_of_the_weights_it_was_fitted_for(tmp_path, monkeypatch, moment):
+    """Not of those that a training which goes on has put in their place meanwhile."""
+    options = {"settings": SETTINGS, "protocol": FEW, "device": CPU}
+    run = fit(tiny_graph(), tmp_path / "run", **options).run
+    before, is_trained = run.weights_name(), []
+    load_model, calibrate = type(run).load_model, fit_calibration
+
+    def go_on(now):
+        if now == moment and not is_trained:
+            is_trained.append(True)
+            older = load_checkpoint(run.checkpoint_folder("best"))
+            parameters = {name: 2 * tensor for name, tensor in older.parameters.items()}
+            newer = replace(older, step=older.step + 1, parameters=parameters)
+            save_checkpoint(run.checkpoint_folder("best"), newer)
+
+    def load_and_go_on(self, which, device):
+        model = load_model(self, which, device)
+        go_on("loaded")
+        return model
+
+    def calibrate_and_go_on(model, *rest):
+        fitted.append(model)
+        go_on("calibrated")
+        return calibrate(model, *rest)
+
+    fitted = []
+    monkeypatch.setattr(type(run), "load_model", load_and_go_on)
+    monkeypatch.setattr("conekg.answering.fit.fit_calibration", calibrate_and_go_on)
+    calibration = calibrate_run(run, device=CPU)
+    newest = load_model(run, "best", CPU)
+    is_newest = torch.equal(fitted[0].entity, newest.entity)
+    assert is_newest is (moment == "loaded")
+    assert calibration.weights == (run.weights_name() if is_newest else before)
+    assert (Answerer.open(run.folder, device="cpu").calibration is None) is not is_newest

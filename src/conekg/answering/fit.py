@@ -24,6 +24,7 @@ from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.place import as_path
 from conekg.graph.source import read_source
 from conekg.model.catalog import MODELS, find_model
+from conekg.model.interface import QueryModel
 from conekg.model.support import check_supported
 from conekg.query.shape import Shape
 from conekg.sampling.protocol import PRESETS, SamplingProtocol, preset_of
@@ -465,9 +466,20 @@ def calibrate_run(
             f"{run.folder} has no validation queries to calibrate by; train it with a folder of "
             "queries that holds them"
         )
-    model = run.load_model(which, device or pick_device())
-    calibration = replace(
-        fit_calibration(model, run.graph, run.queries("valid")), weights=run.weights_name(which)
-    )
+    model, weights = _named_model(run, which, device or pick_device())
+    fitted = fit_calibration(model, run.graph, run.queries("valid"))
+    calibration = replace(fitted, weights=weights)
     save_calibration(calibration, run.folder / FILE_NAMES[which])
     return calibration
+
+
+def _named_model(run: Run, which: Which, device: torch.device) -> tuple[QueryModel, str]:
+    """A checkpoint's model, and the name of its weights.
+
+    A training that goes on may replace the checkpoint meanwhile: then the newer is loaded.
+    """
+    while True:
+        name = run.weights_name(which)
+        model = run.load_model(which, device)
+        if run.weights_name(which) == name:
+            return model, name
