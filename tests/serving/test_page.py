@@ -650,6 +650,18 @@ def test_more_answers_are_shown_up_to_the_servers_limit(open_page, start_server,
         expect(more).to_be_hidden()
 
 
+def test_names_are_completed_and_cones_drawn_within_narrow_limits(
+    open_page, start_server, answerer
+):
+    with start_server(answerer, Limits(completions=3, dimensions=4)) as small:
+        page = open_page(small.url)
+        page.get_by_label("Ask the graph").press_sequentially("Fran")
+        expect(page.get_by_role("option")).to_have_count(3)
+        ask(page, "France.borders")
+        page.locator(".answer button").first.click()
+        expect(page.locator("ck-cones svg")).to_have_count(4)
+
+
 def test_escape_closes_the_list_and_keeps_the_text(open_page):
     page = open_page()
     field = page.get_by_label("Ask the graph")

@@ -78,8 +78,8 @@ export const ask = (body, signal) => request("api/ask", { body, signal });
 export const explain = (body, signal) => request("api/explain", { body, signal });
 export const cones = (body, signal) => request("api/cones", { body, signal });
 
-/** Entities whose name begins with `prefix`. */
-export function entities(prefix, limit = 8, signal) {
-  const search = new URLSearchParams({ prefix, limit });
+/** Entities whose name begins with `prefix`, as many as the server thinks fit. */
+export function entities(prefix, signal) {
+  const search = new URLSearchParams({ prefix });
   return request(`api/entities?${search}`, { signal });
 }
