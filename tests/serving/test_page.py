@@ -653,7 +653,8 @@ def test_more_answers_are_shown_up_to_the_servers_limit(open_page, start_server,
 def test_names_are_completed_and_cones_drawn_within_narrow_limits(
     open_page, start_server, answerer
 ):
-    with start_server(answerer, Limits(completions=3, dimensions=4)) as small:
+    limits = Limits(completions=3, dimensions=4, explanations=1)
+    with start_server(answerer, limits) as small:
         page = open_page(small.url)
         page.get_by_label("Ask the graph").press_sequentially("Fran")
         expect(page.get_by_role("option")).to_have_count(3)
