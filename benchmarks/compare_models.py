@@ -24,7 +24,7 @@ from pathlib import Path
 
 import torch
 
-from conekg.answering.fit import FitEvents, evaluate_run, sample_queries, start_run, train_run
+from conekg.answering.stages import FitEvents, evaluate_run, sample_queries, start_run, train_run
 from conekg.errors import ConeKGError, ConfigError
 from conekg.evaluation.report import Report, comparison_markdown
 from conekg.graph.geography import load_geography

@@ -29,6 +29,25 @@ CONFIGS: dict[str, dict[str, object]] = {
 }
 """Each model, narrow."""
 
+SETTINGS = [
+    "training.steps=3",
+    "training.batch_size=16",
+    "training.negatives=4",
+    "model.dim=8",
+    "model.hidden=8",
+]
+"""What makes a fit of ConE a matter of a second."""
+
+FEW = replace(
+    PRESETS["small"],
+    train_count=20,
+    train_negation_count=5,
+    evaluation_count=5,
+    patience=2048,
+    min_yield=0.01,
+)
+"""A protocol of a few queries of each shape."""
+
 
 @cache
 def tiny_graph() -> KnowledgeGraph:

@@ -292,6 +292,40 @@ def test_estimates_of_branches_are_added(random_graph: KnowledgeGraph) -> None:
     assert answer.estimated_count_factor == pytest.approx(most / answer.estimated_count)
 
 
+def test_a_branch_whose_size_means_nothing_leaves_the_number_open(
+    random_graph: KnowledgeGraph,
+) -> None:
+    """A sum that leaves a branch out would be told as that of all."""
+    links = CountCurve(Curve((0.0,), (1.0,)), 1.5)
+    answerer = make(random_graph)
+    answerer.calibration = replace(CALIBRATION, count=None, count_of={"e.r": links})
+    assert answerer.ask("e0.r0 | e1.r2").estimated_count is not None
+    answer = answerer.ask("e0.r0 | e1.r2.r4")
+    assert (answer.estimated_count, answer.estimated_count_factor) == (None, None)
+
+
+def test_a_score_is_taken_above_the_background_of_its_own_branch(
+    random_graph: KnowledgeGraph,
+) -> None:
+    """What an arbitrary entity scores differs from branch to branch."""
+    scores = ScoreCurve(Curve((-100.0, 100.0), (0.0, 1.0)), relative=True, error=0.0)
+    answerer = make(random_graph)
+    answerer.calibration = replace(CALIBRATION, predicted=scores)
+    model = answerer.model
+    with torch.inference_mode():
+        heads, relations = torch.tensor([0, 1]), torch.tensor([0, 2])
+        logits = model.logits_of_all(model.project(model.anchor(heads), relations)).numpy()
+    best, usual = logits.argmax(axis=0), logits.mean(axis=1)
+    assert set(best) == {0, 1}
+    assert abs(usual[0] - usual[1]) > 0.01
+    question = Question("e0.r0 | e1.r1", top_k=60, only="predicted")
+    asked = answerer.ask(question).answers
+    judged = answerer.judge(question, [ranked.entity_id for ranked in asked])
+    for ranked in (*asked, *judged):
+        above = ranked.score - usual[best[ranked.entity_id]]
+        assert ranked.probability == pytest.approx((above + 100) / 200, abs=1e-5)
+
+
 @pytest.mark.parametrize(("share", "member"), [(5 / 8, True), (0.6249, False)])
 def test_five_eighths_of_the_dimensions_make_a_member(
     random_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch, share: float, member: bool
@@ -463,6 +497,20 @@ def test_a_batch_of_no_list_is_told(film_graph: KnowledgeGraph, asked: Any) -> N
 def test_several_texts_are_no_query(film_graph: KnowledgeGraph) -> None:
     with pytest.raises(ConfigError, match="ask_batch takes several"):
         make(film_graph).ask(["a1.won_by"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("entities", "relations"), [(-1, 0), (1, 0), (0, -2), (0, 2)])
+def test_a_model_of_another_graph_is_refused(
+    film_graph: KnowledgeGraph, entities: int, relations: int
+) -> None:
+    """It would fail at some question, or answer with entities that are not there."""
+    sizes = (film_graph.num_entities + entities, film_graph.num_relations + relations)
+    model = build_model("gqe", *sizes, {"dim": 4}, 0)
+    told = "the model has {} entities and {} relations, .* the graph {} and {};".format(
+        *sizes, film_graph.num_entities, film_graph.num_relations
+    )
+    with pytest.raises(ConfigError, match=told):
+        Answerer(film_graph, model)
 
 
 def test_an_answerer_says_what_it_is(film_graph: KnowledgeGraph) -> None:

@@ -161,6 +161,18 @@ def test_a_run_folder_and_text_will_do(tmp_path: Path, film_graph: KnowledgeGrap
     assert explain(str(run), tree).variables == expected.variables
 
 
+@pytest.mark.parametrize("options", [{"only": "predicted"}, {"exclude": ("f1", "f3")}])
+def test_variables_list_whom_the_answers_must_not_be(
+    film_graph: KnowledgeGraph, options: dict[str, Any]
+) -> None:
+    """What is wanted of the answers is not wanted of those on the way to them."""
+    answerer, text = make(film_graph), "a1.won_by.directed_by"
+    (usual,) = explain(answerer, Question(text), candidates=20).variables
+    assert {"f1", "f3"} == {each.name for each in usual.candidates if each.known}
+    (variable,) = explain(answerer, Question(text, **options), candidates=20).variables
+    assert variable == usual
+
+
 def test_negations_are_absent_or_contradicted(film_graph: KnowledgeGraph) -> None:
     answerer = make(film_graph)
     question = Question("a1.won_by & !c1.produced")

@@ -1,50 +1,22 @@
-import json
+"""A fit as a whole: from a graph to a run that can be asked, and on from where it was stopped."""
+
 from dataclasses import replace
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from conekg.answering.engine import Answerer
-from conekg.answering.fit import (
-    FitEvents,
-    FitResult,
-    below_baseline,
-    choose_recipe,
-    fit,
-    sample_queries,
-    start_run,
-)
-from conekg.errors import CheckpointError, ConfigError, UnsupportedOperatorError
+from conekg.answering.fit import FitResult, fit
+from conekg.answering.stages import FitEvents, below_baseline
+from conekg.errors import CheckpointError, ConfigError
 from conekg.evaluation.metrics import Metrics
 from conekg.evaluation.report import Report, StructureResult
-from conekg.graph.benchmarks import BENCHMARKS
-from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
-from conekg.query.shape import STRUCTURES
 from conekg.sampling.protocol import PRESETS
-from conekg.sampling.sample import sample_query_set
 from conekg.training.checkpoint import load_checkpoint
-from conekg.training.recipe import Pool
-from conekg.training.recipes import find_recipe
-from tiny import tiny_graph, tiny_queries, tiny_recipe
+from tiny import FEW, SETTINGS, tiny_graph, tiny_recipe
 
 CPU = torch.device("cpu")
-SETTINGS = [
-    "training.steps=3",
-    "training.batch_size=16",
-    "training.negatives=4",
-    "model.dim=8",
-    "model.hidden=8",
-]
-FEW = replace(
-    PRESETS["small"],
-    train_count=20,
-    train_negation_count=5,
-    evaluation_count=5,
-    patience=2048,
-    min_yield=0.01,
-)
 
 
 class Heard(FitEvents):
@@ -124,17 +96,6 @@ def test_a_model_below_the_baseline_is_told_with_numbers_and_a_remedy():
     assert FitResult(None, None).warning is None, "an interrupted fit has no report"
 
 
-def test_what_is_below_the_baseline_is_kept_with_the_run(tmp_path):
-    options = {"settings": SETTINGS, "protocol": FEW, "device": CPU}
-    result = fit(tiny_graph(), tmp_path / "run", **options)
-    below = json.loads((tmp_path / "run" / "evaluation.json").read_text())["below_baseline"]
-    assert below, "three steps teach too little"
-    mrr = {name: metrics.mrr for name, metrics in result.report.measured.items()}
-    frequency = {name: metrics.mrr for name, metrics in result.baseline.measured.items()}
-    assert all(mrr[name] < frequency[name] for name in below)
-    assert all(mrr[name] > frequency[name] - 0.001 for name in mrr if name not in below)
-
-
 def test_a_graph_too_small_to_hold_queries_out_can_be_asked_all_the_same(tmp_path):
     facts = tmp_path / "three.tsv"
     facts.write_text("a\tr\tb\nb\tr\tc\nc\tr\ta\n")
@@ -208,146 +169,6 @@ def test_an_interrupted_fit_keeps_its_queries(tmp_path):
     assert any(what == "the queries that the run has" for what, _ in heard.choices)
 
 
-def test_a_cpu_ranks_some_test_queries_and_that_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("conekg.answering.fit.REPORTED_QUERIES", 2)
-    heard = Heard()
-    options = {"protocol": FEW, "settings": SETTINGS, "device": CPU, "events": heard}
-    result = fit(tiny_graph(), tmp_path / "run", **options)
-    for report in (result.report, result.baseline):
-        assert {result.structure: result.num_queries for result in report.structures}["1p"] == 2
-    assert any(what == "to rank 2 test queries of a shape at most" for what, _ in heard.choices)
-
-
-def test_the_recipe_fits_graph_and_machine(monkeypatch):
-    gpu = torch.device("cuda")
-    graph = tiny_graph()
-    edges = len(graph.edges("train"))
-
-    def chosen(device: torch.device, small: int, medium: int) -> tuple[str, str]:
-        monkeypatch.setattr("conekg.answering.fit.SMALL_GRAPH_EDGES", small)
-        monkeypatch.setattr("conekg.answering.fit.MEDIUM_GRAPH_EDGES", medium)
-        heard = Heard()
-        name = choose_recipe(graph, "cone", None, {}, (), device, heard).name
-        ((what, why),) = heard.choices
-        assert what == f"the recipe {name!r}"
-        return name, why
-
-    few, some = f"the graph has only {edges:,} training edges", f"{edges:,} training edges"
-    for device in (CPU, gpu):
-        assert chosen(device, edges, edges) == ("small", few)
-        assert chosen(device, edges - 1, edges) == ("medium", f"the graph has {some}")
-    assert chosen(CPU, 0, edges - 1) == ("medium", f"there is no GPU and {some}")
-    assert chosen(gpu, 0, edges - 1) == ("fast", f"there is a GPU and {some}")
-    heard = Heard()
-    assert choose_recipe(graph, "cone", "fast", {}, (), CPU, heard).name == "fast"
-    assert not heard.choices
-    assert choose_recipe(graph, "cone", "paper", {}, (), CPU, heard).name == "paper"
-    assert "FB15k-237" in heard.choices[-1][0]
-
-
-@pytest.mark.parametrize(
-    ("name", "what"),
-    [
-        ("paper", "the paper's hyper-parameters for FB15k-237"),
-        ("fast", "'fast' as for a graph that is no benchmark"),
-        ("small", None),
-    ],
-)
-def test_a_graph_that_is_only_called_like_a_benchmark_has_no_recipe_of_its_own(
-    monkeypatch, name, what
-):
-    graph = KnowledgeGraph(
-        "nell995", tiny_graph().vocabulary, {s: tiny_graph().edges(s) for s in SPLITS}
-    )
-    told = "the graph is called 'nell995' but has 31 entities and 3 relations, not 63,361 and 200"
-    heard = Heard()
-    assert choose_recipe(graph, None, name, {}, (), CPU, heard) == find_recipe(name, "cone")
-    assert heard.choices == ([(what, told)] if what else [])
-    monkeypatch.setitem(BENCHMARKS, "nell995", replace(BENCHMARKS["nell995"], size=(31, 3)))
-    heard = Heard()
-    itself = choose_recipe(graph, None, name, {}, (), CPU, heard)
-    assert itself == find_recipe(name, "cone", "nell995")
-    assert not heard.choices
-
-
-def test_a_recipe_may_want_more_training_queries_and_that_is_told(monkeypatch):
-    monkeypatch.setitem(PRESETS, "small", FEW)  # which takes less patience
-    heard = Heard()
-    graph = tiny_graph()
-    usual = sample_queries(graph, FEW, 0, heard)
-    more = sample_queries(graph, FEW.with_more_training(2), 0, heard)
-    assert len(more["train"].block("1p")) == len(usual["train"].block("1p"))
-    assert len(more["train"]) > len(usual["train"])
-    assert len(more["valid"]) == len(usual["valid"])
-    assert not any("query_times" in why for _, why in heard.choices)
-    sample_queries(graph, FEW, 0, heard, times=2)
-    assert any("query_times" in why for _, why in heard.choices)
-    sample_queries(graph, None, 0, heard, times=2)
-    assert any("2 times the training queries" in why for _, why in heard.choices)
-
-
-@pytest.mark.parametrize("times", [None, 2])
-def test_a_graph_that_is_only_called_like_a_benchmark_has_no_published_counts(monkeypatch, times):
-    monkeypatch.setitem(PRESETS, "small", FEW)
-    monkeypatch.setitem(PRESETS, "fb15k", replace(FEW, name="fb15k", train_count=7))
-    graph = KnowledgeGraph(
-        "fb15k", tiny_graph().vocabulary, {s: tiny_graph().edges(s) for s in SPLITS}
-    )
-    heard = Heard()
-    sampled = sample_queries(graph, None, 0, heard, times)
-    assert {queries.protocol for queries in sampled.values()} == {"small"}
-    told = "the graph is called 'fb15k' but has 31 entities and 3 relations, not 14,951 and 1,345"
-    assert heard.choices[0] == ("the preset 'small'", told)
-    whys = [why for _, why in heard.choices]
-    assert "these are the published counts" not in whys
-    assert ("in proportion to the graph's links" in whys) is (times is None)
-    heard = Heard()
-    sample_queries(graph, FEW, 0, heard)
-    assert not any("preset" in what for what, _ in heard.choices), "it was given"
-    monkeypatch.setitem(BENCHMARKS, "fb15k", replace(BENCHMARKS["fb15k"], size=(31, 3)))
-    heard = Heard()
-    sampled = sample_queries(graph, None, 0, heard)
-    assert {queries.protocol for queries in sampled.values()} == {"fb15k"}
-    assert heard.choices[0] == (
-        "7 training queries a shape (5 with negation) and 5 for validation and test",
-        "these are the published counts",
-    )
-
-
-def test_shapes_that_a_pool_has_beside_the_usual_are_sampled(tmp_path, monkeypatch):
-    monkeypatch.setitem(PRESETS, "small", FEW)
-    pool = {"1p": 1.0, "2i": 1.0, "(e.r & e.r).r": 1.0, "e.r.r.r.r": 2.0}
-    config = {"training": {"cycle": ["mine"], "pools": {"mine": pool}}}
-    heard = Heard()
-    fitting = partial(fit, tiny_graph(), config=config, settings=SETTINGS, device=CPU)
-    run = fitting(tmp_path / "run", events=heard).run
-    assert run.recipe.training.trained_shapes() == ("1p", "2i", "ip", "e.r.r.r.r")
-    assert ("to sample training queries of ip, e.r.r.r.r too", "a pool has them") in heard.choices
-    assert len(run.queries("train").block("ip")) == len(run.queries("train").block("2i")) > 0
-    assert not any("to train without" in what for what, _ in heard.choices)
-    usual = sample_queries(tiny_graph(), None, 0, Heard())
-    for split in SPLITS:
-        for block in usual[split]:
-            sampled = run.queries(split).block(block.shape.name)
-            assert sampled.anchors.tolist() == block.anchors.tolist()
-    # A protocol that is given is taken as it is.
-    given = fitting(tmp_path / "given", protocol=FEW).run
-    assert given.recipe.training.trained_shapes() == ("1p", "2i")
-
-
-def test_shapes_without_queries_are_left_out_and_told(tmp_path):
-    heard = Heard()
-    links = tiny_queries()["train"]
-    only = replace(links, blocks=tuple(b for b in links if b.shape.name in ("1p", "2i")))
-    recipe = tiny_recipe()
-    run = start_run(tmp_path / "run", tiny_graph(), recipe, {"train": only}, heard)
-    assert run.recipe.training.trained_shapes() == ("1p", "2i")
-    ((what, why),) = heard.choices
-    assert "2p" in what
-    assert why == "there are no training queries of that shape"
-    assert not run.has_queries("valid")
-
-
 def test_shapes_that_all_entities_answer_are_left_out_and_told(tmp_path):
     """Of three that all know each other: two steps lead from anyone to everyone."""
     facts = tmp_path / "friends.tsv"
@@ -364,31 +185,6 @@ def test_shapes_that_all_entities_answer_are_left_out_and_told(tmp_path):
     assert load_checkpoint(result.run.checkpoint_folder("best")).step == 3
 
 
-@pytest.mark.parametrize(("model", "is_refused"), [("box", True), ("cone", False)])
-def test_a_model_without_negation_says_so_before_there_is_a_run(tmp_path, model, is_refused):
-    recipe = tiny_recipe(model)
-    pools = (Pool("mine", (("1p", 1.0), ("2in", 1.0))),)
-    asked = replace(recipe, training=replace(recipe.training, pools=pools, cycle=("mine",)))
-    start = partial(start_run, tmp_path / "run", tiny_graph(), asked, tiny_queries(), FitEvents())
-    if is_refused:
-        with pytest.raises(UnsupportedOperatorError, match="'box' lacks negation"):
-            start()
-    else:
-        start()
-    assert (tmp_path / "run").exists() != is_refused
-
-
-def test_a_union_to_train_on_is_refused_before_there_is_a_run(tmp_path):
-    recipe = tiny_recipe()
-    pools = (Pool("mine", (("1p", 1.0), ("2u", 1.0))),)
-    asked = replace(recipe, training=replace(recipe.training, pools=pools, cycle=("mine",)))
-    shapes = [STRUCTURES["1p"], STRUCTURES["2u"]]
-    queries = {"train": sample_query_set(tiny_graph(), "train", FEW, 0, shapes=shapes).query_set}
-    with pytest.raises(ConfigError, match="2u, a union"):
-        start_run(tmp_path / "run", tiny_graph(), asked, queries, FitEvents())
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_place_that_is_no_path_is_told():
     with pytest.raises(ConfigError, match="out is None; it must be a path"):
         fit(tiny_graph(), None, device=CPU)
@@ -403,7 +199,10 @@ def test_a_place_that_is_no_path_is_told():
         ("protocol", "small", "protocol is 'small'; it must be a SamplingProtocol"),
         ("events", "x", "events is 'x'; it must be a FitEvents"),
         ("model", 3, "model is 3; it must be a str"),
-        ("settings", "training.steps=5", r"must be a list, as \['training\.steps=5'\]"),
+        ("settings", "training.steps=5", r"must be a list of texts, as \['training\.steps=1000'\]"),
+        ("settings", None, "settings is None; it must be a list of texts"),
+        ("settings", [5], r"settings is \[5\]; it must be a list of texts"),
+        ("settings", {"training.steps": 5}, "it must be a list of texts"),
     ],
 )
 def test_arguments_of_another_kind_are_refused_before_any_work(tmp_path, key, value, told):

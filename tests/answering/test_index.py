@@ -128,8 +128,11 @@ def test_a_large_table_is_searched_by_shortlist_and_its_recall_told(
         assert EntityIndex(model, shortlist=wanted).recall == recall
 
 
-def test_a_shortlist_is_rescored_and_its_recall_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = build_model("cone", 3000, 4, ConeConfig(dim=32, hidden=16), 0).eval()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_shortlist_is_rescored_and_its_recall_told(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = build_model("cone", 3000, 4, ConeConfig(dim=32, hidden=16), 0).to(dtype).eval()
     assert isinstance(model, Cone)
     index = EntityIndex(model, shortlist=True)
     assert 0.95 <= index.recall <= 1.0

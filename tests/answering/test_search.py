@@ -53,11 +53,14 @@ def test_a_derived_model_with_its_own_distance_takes_a_full_scan(name: str) -> N
 
 
 @pytest.mark.parametrize("scale", [0.0, -0.1])
-def test_where_farther_is_no_worse_nobody_is_abandoned(scale: float) -> None:
+@pytest.mark.parametrize("shortlist", [None, True])
+def test_where_farther_is_no_worse_nobody_is_abandoned(
+    scale: float, shortlist: bool | None
+) -> None:
     model = rough_model("cone")
     with torch.no_grad():
         model.scale.fill_(scale)
-    assert chosen(model) is FullSearch
+    assert chosen(model, shortlist) is FullSearch
 
 
 def test_cones_are_shortlisted_where_asked_for_or_many(monkeypatch: pytest.MonkeyPatch) -> None:

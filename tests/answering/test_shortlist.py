@@ -45,20 +45,21 @@ def test_candidates_hold_the_nearest_entities() -> None:
         assert len(set(nearest.tolist()) & set(candidates[row].tolist())) >= 9
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("count", [30, 100, 149])
 def test_candidates_are_those_of_the_least_first_harmonic(
-    count: int, monkeypatch: pytest.MonkeyPatch
+    count: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Summed up over a fine grid of angles, while the table is gone through in several pieces."""
     monkeypatch.setattr(shortlist, "_CHUNK", 64)
     config = ConeConfig(dim=5, hidden=4, center_weight=0.5)
-    model = build_model("cone", 150, 2, config, 3).eval()
+    model = build_model("cone", 150, 2, config, 3).to(dtype).eval()
     assert isinstance(model, Cone)
     generator = np.random.default_rng(0)
     axis = generator.uniform(-np.pi, np.pi, (3, 5)).astype(np.float32)
     half = generator.uniform(0, np.pi, (3, 5)).astype(np.float32)
     with torch.inference_mode():
-        region = (torch.from_numpy(axis), torch.from_numpy(half))
+        region = (torch.from_numpy(axis).to(dtype), torch.from_numpy(half).to(dtype))
         found = HarmonicShortlist(model).candidates(region, count).numpy()
         angles = model.points(torch.arange(150)).double().numpy()
     delta = np.linspace(0, np.pi, 4001)

@@ -12,13 +12,14 @@ from hypothesis import given
 
 import small_models
 import strategies
+from conekg.answering import witness
 from conekg.answering.index import EntityIndex
 from conekg.answering.witness import WitnessSearch, walk
 from conekg.graph.adjacency import Adjacency
 from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.model.catalog import build_model
 from conekg.model.cone import ConeConfig
-from conekg.model.interface import QueryModel
+from conekg.model.interface import QueryModel, Region
 from conekg.query.rewrite import push_negation, simplify
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
 from oracle import Oracle
@@ -95,6 +96,33 @@ def test_the_cheapest_assignment_is_found(given_graph: tuple[KnowledgeGraph, Que
                 assert found >= best - 1e-9
             else:
                 np.testing.assert_allclose(found, best, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("at_once", [1, 40, 100])
+def test_edges_are_scored_a_bounded_number_at_once(
+    random_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """As many as there are heads, each with every tail, would fill the memory."""
+    graph = random_graph
+    model = build_model("cone", graph.num_entities, graph.num_relations, TELLING, 0).double().eval()
+    query = Universe().project(2).project(1)
+    ids = range(0, graph.num_entities, 2)
+    search = WitnessSearch(model, EntityIndex(model), graph.adjacency("train"), query)
+    whole = search.search(ids)
+    logits, sizes = model.logits, []
+
+    def remember(region: Region, candidates: torch.Tensor) -> torch.Tensor:
+        scores = logits(region, candidates)
+        sizes.append(tuple(scores.shape))
+        return scores
+
+    monkeypatch.setattr(model, "logits", remember)
+    monkeypatch.setattr(witness, "_EDGES_AT_ONCE", at_once)
+    cell = search.search(ids)
+    np.testing.assert_allclose(cell.costs, whole.costs, rtol=1e-12)
+    np.testing.assert_array_equal(cell.choices, whole.choices)
+    assert len(sizes) > 2
+    assert all(heads == 1 or heads * tails <= at_once for heads, tails in sizes)
 
 
 def _has_universe_hop(query: Query) -> bool:

@@ -304,6 +304,23 @@ def test_refusals_are_one_message(run: Path, arguments: list[str], message: str)
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize("form", [(), ("--json",), ("--csv",)])
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [(("-x", "Nobody"), "error: unknown entity 'Nobody'"), (("-k", "0"), "error: top_k is 0")],
+)
+def test_a_bad_option_is_told_once_and_of_no_line(
+    run: Path, tmp_path: Path, form: tuple[str, ...], option: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "questions.txt").write_text("a1.won_by\na1.won_bye\na1\n")
+    result = ask(run, "--file", tmp_path / "questions.txt", *option, *form)
+    assert result.exit_code == 2
+    assert result.stderr.count("error:") == 1
+    assert result.stderr.startswith(message)
+    assert "questions.txt" not in result.stderr
+    assert result.stdout == ""
+
+
 def test_a_file_that_is_no_text(run: Path, tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"a1.won_by\r\n\xff\xfe\x00")
     result = ask(run, "--file", tmp_path / "binary")

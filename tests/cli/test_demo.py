@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from typer.testing import CliRunner
 
-from conekg.answering import fit
+from conekg.answering import stages
 from conekg.cli.demo import ASKED, QUESTIONS
 from conekg.cli.main import app
 from conekg.graph.geography import load_geography
@@ -78,7 +78,7 @@ def test_what_the_model_is_asked_can_be_answered() -> None:
 def test_the_demo_fits_once_and_asks_three_questions(tmp_path, monkeypatch) -> None:
     run = tmp_path / "demo run"
     monkeypatch.setattr(recipes, "_small", lambda model: (TINY, ONE_STEP))
-    monkeypatch.setitem(fit.PRESETS, "small", FEW)
+    monkeypatch.setitem(PRESETS, "small", FEW)
     first = CliRunner().invoke(app, ["demo", "--out", str(run)])
     assert first.exit_code == 0, first.output
     for words, text in ASKED:
@@ -94,7 +94,7 @@ def test_the_demo_fits_once_and_asks_three_questions(tmp_path, monkeypatch) -> N
 
 def test_a_run_of_another_graph_is_no_demo_to_be_removed(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(recipes, "_small", lambda model: (TINY, ONE_STEP))
-    monkeypatch.setitem(fit.PRESETS, "small", FEW)
+    monkeypatch.setitem(PRESETS, "small", FEW)
     facts, run = tmp_path / "facts.tsv", tmp_path / "run"
     facts.write_text("".join(f"a{i}\tr\ta{j}\n" for i in range(6) for j in range(6)))
     assert CliRunner().invoke(app, ["fit", str(facts), "--out", str(run)]).exit_code == 0
@@ -109,8 +109,8 @@ def test_an_interrupted_demo_asks_nothing(tmp_path, monkeypatch) -> None:
         return Outcome(3, False, "interrupted", 1.0, None)
 
     monkeypatch.setattr(recipes, "_small", lambda model: (TINY, ONE_STEP))
-    monkeypatch.setitem(fit.PRESETS, "small", FEW)
-    monkeypatch.setattr(fit, "train", stop)
+    monkeypatch.setitem(PRESETS, "small", FEW)
+    monkeypatch.setattr(stages, "train", stop)
     stopped = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "run")])
     assert stopped.exit_code == 130
     assert "stopped after 3 steps" in stopped.stderr

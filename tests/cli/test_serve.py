@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from threading import Event
@@ -27,9 +26,8 @@ import conekg
 from conekg.answering.fit import fit
 from conekg.cli.main import app
 from conekg.errors import ConfigError
-from conekg.sampling.protocol import PRESETS
 from restless_client import ask_until_refused
-from tiny import tiny_graph
+from tiny import FEW, SETTINGS, tiny_graph
 
 runner = CliRunner()
 
@@ -58,6 +56,16 @@ def test_bad_options_are_refused_before_the_run_is_read(tmp_path: Path, options,
     assert message in result.stderr
 
 
+@pytest.mark.parametrize("key", ["", " \n"])
+def test_a_variable_without_a_key_does_not_serve_everybody(tmp_path: Path, monkeypatch, key: str):
+    """A secret that was not filled in must not open the server that it was to guard."""
+    monkeypatch.setenv("CONEKG_API_KEY", key)
+    result = runner.invoke(app, ["serve", str(tmp_path), "--port", "0"])
+    assert result.exit_code == 2
+    assert "the API key is empty" in result.stderr
+    assert "unset CONEKG_API_KEY" in result.stderr.replace("\n", " ")
+
+
 def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     real_import = builtins.__import__
 
@@ -80,22 +88,7 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run trained for three steps, calibrated."""
     folder = tmp_path_factory.mktemp("serve") / "run"
-    sizes = ["training.steps=3", "training.batch_size=16", "training.negatives=4"]
-    few = replace(
-        PRESETS["small"],
-        train_count=20,
-        train_negation_count=5,
-        evaluation_count=5,
-        patience=2048,
-        min_yield=0.01,
-    )
-    fit(
-        tiny_graph(),
-        folder,
-        settings=[*sizes, "model.dim=8", "model.hidden=8"],
-        protocol=few,
-        device=torch.device("cpu"),
-    )
+    fit(tiny_graph(), folder, settings=SETTINGS, protocol=FEW, device=torch.device("cpu"))
     return folder
 
 

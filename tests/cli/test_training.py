@@ -45,7 +45,7 @@ def graph(tmp_path_factory):
 def few_queries():
     """Sampling stops early, since the graph does not hold as many queries as are wanted."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(fit.PRESETS, "small", replace(PRESETS["small"], patience=2048, min_yield=0.1))
+        patch.setitem(PRESETS, "small", replace(PRESETS["small"], patience=2048, min_yield=0.1))
         yield
 
 
@@ -286,7 +286,7 @@ def test_calibrated_shapes_have_the_names_of_other_commands(monkeypatch, run):
         predicted_of=dict.fromkeys([unnamed, *keys.values()], scores),
         count_of={keys["1p"]: count},
     )
-    monkeypatch.setattr("conekg.answering.fit.calibrate_run", lambda *_, **__: calibration)
+    monkeypatch.setattr("conekg.answering.stages.calibrate_run", lambda *_, **__: calibration)
     told = json.loads(conekg("calibrate", run, "--json").stdout)["shapes"]
     assert set(told) == {*STRUCTURES, unnamed}
     assert told["1p"] == {"error": 0.25, "estimated_count_factor": 1.5}

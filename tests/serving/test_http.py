@@ -305,6 +305,26 @@ def test_limits_of_a_question(served, body, status, kind):
     error_of(served.post("/api/ask", **body), status, kind)
 
 
+def test_what_is_left_to_a_server_is_within_its_limits(start_server, answerer):
+    """Defaults are no requests: a server that gives less than they say gives what it does."""
+    asked = {"query": "France.borders", "answer": "Spain"}
+    with start_server(answerer, Limits(top_k=2, completions=3, dimensions=4)) as small:
+        cases = [
+            (lambda **own: small.post("/api/ask", query="France.borders", **own), "top_k", 2),
+            (lambda **own: small.post("/api/cones", **asked, **own), "dimensions", 4),
+            (lambda **own: small.get("/api/entities", prefix="s", **own), "limit", 3),
+            (lambda **own: small.get("/api/graph/neighbors", entity="France", **own), "limit", 3),
+        ]
+        for send, name, limit in cases:
+            body = send().json()
+            (found,) = [body[key] for key in ("answers", "cones", "entities") if key in body] or [
+                max((group["entities"] for group in body["groups"]), key=len)
+            ]
+            assert len(found) == limit
+            refused = error_of(send(**{name: limit + 1}), 422, "config")
+            assert refused["message"] == f"{name} is {limit + 1}; this server takes {limit} at most"
+
+
 @pytest.mark.parametrize("path", ["ask", "explain", "cones", "parse", "relations", "about"])
 def test_parameters_that_a_route_does_not_have_are_refused(served, path):
     address = f"/api/{path}?top_k=3"

@@ -24,6 +24,7 @@ from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.model.catalog import build_model
 from conekg.query.iri import name_of_iri
 from conekg.serving.limits import Limits
+from conekg.serving.schemas import Example
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -236,6 +237,41 @@ def test_facts_that_speak_against_an_answer_are_said_first(open_page):
     verdict = page.locator("ck-explanation .verdict")
     expect(verdict).to_have_text("The graph’s facts speak against Luxembourg.")
     expect(page.locator("ck-explanation")).to_contain_text("contradicted")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "weakest", "marked"),
+    [
+        (("guess", "guess", "fact"), 1, [1]),
+        (("guess", "contradicted", "absent"), 1, [1]),
+        (("fact", "fact", "absent"), 0, []),
+    ],
+)
+def test_the_one_weakest_step_is_marked(open_page, kinds, weakest, marked):
+    """The same part of a question may be met twice, through entities of different scores."""
+    entity = {"name": "Cuba", "label": "Cuba"}
+    parts = [
+        {"query": "Cuba.borders", "reading": "things", "kind": kind, "score": -1.5 - place}
+        for place, kind in enumerate(kinds)
+    ]
+    witness = {
+        "answer": entity,
+        "edges": [],
+        "parts": parts,
+        "weakest": parts[weakest],
+        "facts_only": not marked,
+    }
+    page = open_page()
+    ask(page, "France.borders")
+    page.route(
+        "**/api/explain",
+        lambda route: route.fulfill(json={"variables": [], "witnesses": [witness]}),
+    )
+    page.locator(".answer button").first.click()
+    steps = page.locator("ck-explanation .step")
+    expect(steps).to_have_count(3)
+    has_mark = [each.locator(".weakest").count() for each in steps.all()]
+    assert [place for place, count in enumerate(has_mark) if count] == marked
 
 
 def test_known_and_predicted_differ_by_word_sign_and_line(open_page):
@@ -571,6 +607,37 @@ def test_a_highlighted_name_outlives_a_later_answer_that_has_it_too(open_page):
     assert told[1::2] == ["false,true,false", "true,false", "false", "true"]
 
 
+@pytest.mark.parametrize("composing", [{"isComposing": True}, {"keyCode": 229}])
+def test_keys_of_an_input_method_choose_and_ask_nothing(open_page, composing):
+    """Arrows, Enter and Escape choose among its own words; Safari marks them by a code alone."""
+    page = open_page()
+    press = """(field, [key, composing]) =>
+        field.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, ...composing }))"""
+    field, options = page.get_by_label("Ask the graph"), page.get_by_role("option")
+    field.focus()
+    page.keyboard.insert_text("Fran")  # at once, so that the list is of all of it
+    expect(options.first).to_contain_text("France")
+    for key in ("ArrowDown", "Enter", "Tab", "Escape"):
+        field.evaluate(press, [key, composing])
+    expect(options.first).to_have_attribute("aria-selected", "false")
+    expect(field).to_have_value("Fran")
+    expect(page.locator("ck-answers .summary")).to_have_text("Answers appear here, best first.")
+    field.evaluate(press, ["ArrowDown", {}])
+    field.evaluate(press, ["Enter", {}])
+    expect(field).to_have_value("France")
+
+    page.locator("[data-tool=hop]").click()
+    relation = page.get_by_label("Relation", exact=True)
+    expect(options).not_to_have_count(0)
+    page.keyboard.insert_text("bord")
+    expect(options).to_have_count(2)
+    for key in ("Escape", "Enter"):
+        relation.evaluate(press, [key, composing])
+    expect(relation).to_have_value("bord")
+    relation.evaluate(press, ["Enter", {}])
+    expect(relation).to_have_value("borders")
+
+
 def test_more_answers_are_shown_up_to_the_servers_limit(open_page, start_server, answerer):
     with start_server(answerer, Limits(top_k=25)) as small:
         page = open_page(small.url)
@@ -581,6 +648,19 @@ def test_more_answers_are_shown_up_to_the_servers_limit(open_page, start_server,
         more.click()
         expect(page.locator(".answer")).to_have_count(25)
         expect(more).to_be_hidden()
+
+
+def test_names_are_completed_and_cones_drawn_within_narrow_limits(
+    open_page, start_server, answerer
+):
+    limits = Limits(completions=3, dimensions=4, explanations=1)
+    with start_server(answerer, limits) as small:
+        page = open_page(small.url)
+        page.get_by_label("Ask the graph").press_sequentially("Fran")
+        expect(page.get_by_role("option")).to_have_count(3)
+        ask(page, "France.borders")
+        page.locator(".answer button").first.click()
+        expect(page.locator("ck-cones svg")).to_have_count(4)
 
 
 def test_escape_closes_the_list_and_keeps_the_text(open_page):
@@ -635,6 +715,20 @@ def test_a_guarded_server_asks_for_its_key(open_page, start_server, answerer):
         expect(page.locator("#source")).to_contain_text("geography")
         expect(page.get_by_role("alert")).to_be_empty()
         ask(page, "France.borders")
+
+
+def test_a_key_in_any_letters_is_sent_as_it_is(open_page, start_server, answerer):
+    """One that no header can carry would look as if the server were gone, as long as the tab."""
+    with start_server(answerer, api_key="clé à 東京") as running:
+        page = open_page(running.url)
+        field = page.get_by_label("this server asks for its API key")
+        field.fill("ключ")
+        page.get_by_role("button", name="Use this key").click()
+        field = page.get_by_label("the API key that was sent is not this server's")
+        field.fill("clé à 東京")
+        page.get_by_role("button", name="Use this key").click()
+        expect(page.locator("#source")).to_contain_text("geography")
+        expect(page.locator("ck-notice")).to_be_empty()
 
 
 def test_names_are_text_and_never_markup(open_page, start_server):
@@ -990,6 +1084,41 @@ def test_awkward_names_are_shown_whole_on_a_narrow_screen(open_page, start_serve
         expect(error.locator("mark")).to_have_text("Beb")
         error.get_by_role("button", name="Bea").click()
         expect(page.get_by_label("Ask the graph")).to_have_value('"😀😀" & Bea')
+
+
+@pytest.mark.parametrize("width", [320, 800, 1280])
+def test_long_names_in_examples_and_suggestions_fit_any_screen(open_page, start_server, width):
+    """Of a graph whose names are web addresses, say, which have no space to break at."""
+    long = f"http://example.org/{'x' * 180}"
+    vocabulary = Vocabulary(NameTable("entity", [long, "Bea"]), NameTable("relation", ["knows"]))
+    none = np.empty((0, 3), dtype=np.int32)
+    train = with_inverses(np.array([[0, 0, 1]], dtype=np.int32))
+    graph = KnowledgeGraph("long", vocabulary, {"train": train, "valid": none, "test": none})
+    examples = (
+        Example(query=f'"{long}".knows', reading=f"things that {long} knows", shape="1p"),
+        Example(query="Bea.^knows", reading="things that know Bea", shape="1p"),
+    )
+    answerer = Answerer(graph, build_model("cone", 2, 2, {"dim": 4, "hidden": 4}))
+    with start_server(answerer, examples=examples) as own:
+        page = open_page(own.url, viewport={"width": width, "height": 700})
+        expect(page.locator(".example")).to_have_count(2)
+        page.get_by_label("Ask the graph").fill(f'"{long}x"')
+        page.keyboard.press("Escape")
+        expect(page.locator("#question-error .chip")).to_have_text(long)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_question_stays_whole_when_a_phone_is_turned(open_page):
+    lying = {"width": 844, "height": 390}
+    page = open_page(viewport=lying)
+    field = page.get_by_label("Ask the graph")
+    field.fill(" | ".join(f"{name}.borders" for name in ("France", "Germany", "Italy", "Spain")))
+    height = field.bounding_box()["height"]
+    page.set_viewport_size(PHONE)
+    wait_until(page, lambda: field.bounding_box()["height"] > height)
+    assert field.evaluate("(field) => field.scrollHeight === field.clientHeight")
+    page.set_viewport_size(lying)
+    wait_until(page, lambda: field.bounding_box()["height"] == height)
 
 
 def test_no_answer_is_told_by_what_was_asked_for(open_page):

@@ -59,6 +59,7 @@ class Answerer:
                 f"max_branches is {max_branches!r}; it must be a whole number, 1 or more",
                 key="max_branches",
             )
+        _check_fits(model, graph)
         self.graph = graph
         self.model = (deepcopy(model) if copy else model).eval()
         self.calibration = calibration
@@ -425,6 +426,18 @@ def ask(
         union=union,
         keep_contradicted=keep_contradicted,
     )
+
+
+def _check_fits(model: QueryModel, graph: KnowledgeGraph) -> None:
+    """Raise `ConfigError` unless a model has as many entities and relations as a graph."""
+    have = (model.num_entities, model.num_relations)
+    if have != (graph.num_entities, graph.num_relations):
+        raise ConfigError(
+            f"the model has {model.num_entities:,} entities and {model.num_relations:,} relations, "
+            f"inverses included, and the graph {graph.num_entities:,} and "
+            f"{graph.num_relations:,}; give the graph that the model was trained on",
+            key="graph",
+        )
 
 
 @dataclass(frozen=True)

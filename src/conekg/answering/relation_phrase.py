@@ -57,12 +57,15 @@ _VERBS = {
     "found": ("founded", "founded"),
     "give": ("gave", "given"),
     "govern": ("governed", "governed"),
+    "graduate": ("graduated", "graduated"),
     "grow": ("grew", "grown"),
+    "happen": ("happened", "happened"),
     "hate": ("hated", "hated"),
     "have": ("had", "had"),
     "hold": ("held", "held"),
     "import": ("imported", "imported"),
     "include": ("included", "included"),
+    "influence": ("influenced", "influenced"),
     "inhibit": ("inhibited", "inhibited"),
     "interact": ("interacted", "interacted"),
     "invent": ("invented", "invented"),
@@ -81,6 +84,7 @@ _VERBS = {
     "occur": ("occurred", "occurred"),
     "own": ("owned", "owned"),
     "paint": ("painted", "painted"),
+    "participate": ("participated", "participated"),
     "perform": ("performed", "performed"),
     "play": ("played", "played"),
     "prevent": ("prevented", "prevented"),
@@ -115,7 +119,8 @@ _VERBS = {
 }
 
 _OFTENER_NOUNS = frozenset(
-    {"attack", "coach", "cover", "design", "neighbor", "play", "sponsor", "star", "study", "work"}
+    {"attack", "coach", "cover", "design", "graduate", "influence", "neighbor", "play", "sponsor"}
+    | {"star", "study", "work"}
 )
 """Verbs whose base form, as a relation's name, is a noun: the stars of a film."""
 
@@ -124,8 +129,11 @@ _ARTICLES = frozenset({"a", "an", "the"})
 _COPULAS = frozenset({"is", "are", "was"})
 _PREDICATES = _ARTICLES | _COPULAS | {"than"}
 """Words that say nothing alone."""
-_UNREAD = frozenset({"also", "cannot", "never", "no", "not", "without"})
-"""Words that no pattern here expects, most of which turn a relation into its opposite."""
+_UNREAD = frozenset(
+    {"also", "cannot", "never", "no", "not", "without"}
+    | {"can", "could", "may", "might", "must", "shall", "should", "will", "would"}
+)
+"""Words that no pattern here expects: many turn a relation into its opposite, or doubt it."""
 
 
 def _with_s(word: str) -> str:
@@ -149,8 +157,9 @@ _PARTICIPLES = frozenset(participle for _, participle in _VERBS.values()) | {
     "found",
 }
 _DEEDS = frozenset(
-    {"acted", "appeared", "belonged", "collaborated", "competed", "flowed", "interacted", "lived"}
-    | {"played", "starred", "studied", "taught", "worked"}
+    {"acted", "appeared", "belonged", "collaborated", "competed", "depended", "died", "flowed"}
+    | {"graduated", "happened", "interacted", "led", "lived", "occurred", "participated", "played"}
+    | {"starred", "studied", "taught", "worked"}
 )
 """Past forms that no "is" is missing from: somebody acted in a film, but is located in a town."""
 _PARTS = re.compile(r"[^\W_]+")
@@ -230,6 +239,8 @@ def _understand(name: str) -> _Relation:
         lead, rest = words[0], words[1:]
         if lead in _PREPOSITIONS:
             return _Relation("state", "", lead, " ".join(rest))
+    if lead in ("has", "have") and rest and _is_past(rest[0]):  # "has won" says what "won" does
+        lead, rest = rest[0], rest[1:]
     if rest and rest[0] == "than":
         return _Relation("state", lead, "than", " ".join(rest[1:]))
     is_participle = lead in _PARTICIPLES or lead.endswith("ed")
@@ -259,6 +270,11 @@ def _without_article(words: list[str]) -> list[str]:
 def _is_compound(lead: str, rest: list[str]) -> bool:
     """Whether a verb's base form and what follows are one noun: a support group."""
     return lead in _VERBS and bool(rest) and rest[0] not in _PREPOSITIONS | _ARTICLES
+
+
+def _is_past(word: str) -> bool:
+    _, past = _FORMS.get(word, ("", False))
+    return past
 
 
 def _is_deed(lead: str, preposition: str) -> bool:

@@ -50,15 +50,13 @@ def choose_search(
     entities decides.
     """
     measure = measure_of(model)
-    if measure is None:
+    # A learnt scale below zero makes the farthest entity the best.
+    if measure is None or not measure.geometry.is_sum or scale_of(model) <= 0:
         return FullSearch(model)
     is_large = model.num_entities >= SHORTLIST_FROM
     if measure.geometry is Geometry.CONE and (is_large if shortlist is None else shortlist):
         assert isinstance(model, Cone)
         return ShortlistSearch(model)
-    # A learnt scale below zero makes the farthest entity the best.
-    if not measure.geometry.is_sum or scale_of(model) <= 0:
-        return FullSearch(model)
     weights = model.entity
     if weights.device.type == "cpu" and weights.dtype == torch.float32:
         return ScanSearch(model, measure, all_points(model))

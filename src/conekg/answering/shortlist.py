@@ -62,21 +62,26 @@ class ShortlistSearch:
 
 
 class HarmonicShortlist:
-    """The entity features of a ConE model; a snapshot of its entity table."""
+    """The entity features of a ConE model; a snapshot of its entity table.
+
+    In single precision whatever the model's: they only propose whom to score.
+    """
 
     def __init__(self, model: Cone) -> None:
         self.center_weight = model.config.center_weight
         self.num_entities = model.num_entities
         device = model.entity.device
-        self.features = torch.empty(model.num_entities, 2 * model.dim, device=device)
+        self.features = torch.empty(
+            model.num_entities, 2 * model.dim, dtype=torch.float32, device=device
+        )
         with torch.inference_mode():
             for ids in torch.arange(model.num_entities, device=device).split(_CHUNK):
-                angle = model.points(ids)
+                angle = model.points(ids).float()
                 self.features[ids] = torch.cat([torch.cos(angle), torch.sin(angle)], dim=-1)
 
     def candidates(self, region: Region, count: int) -> Tensor:
         """[rows, count] the entities whose first harmonic is nearest, in no particular order."""
-        axis, half_aperture = region
+        axis, half_aperture = (part.float() for part in region)
         slope = first_harmonic(half_aperture, self.center_weight)
         weights = torch.cat([slope * torch.cos(axis), slope * torch.sin(axis)], dim=-1)
         count = min(count, self.num_entities)

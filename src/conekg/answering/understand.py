@@ -58,7 +58,7 @@ def understand(
     question: Question, graph: KnowledgeGraph, model: QueryModel, max_branches: int
 ) -> Understood:
     """The question with its query parsed, for a model that can answer it; raises what is wrong."""
-    _check_options(question)
+    exclude = excluded_by(question, graph)
     vocabulary = graph.vocabulary
     query = question.query
     if isinstance(query, str):
@@ -73,7 +73,7 @@ def understand(
         ranked_by=_checked_form(asked, shorter, question.union, model, max_branches),
         text=render_query(query, vocabulary),
         reading=read_query(query, vocabulary),
-        exclude=_entity_ids(question.exclude, graph),
+        exclude=exclude,
     )
 
 
@@ -147,6 +147,15 @@ def _ranked_by(form: Grounded, union: UnionForm, cap: int) -> RankedBy:
 def _names_answers(shape: Shape, union: UnionForm, cap: int) -> bool:
     """Whether branches of queries of a shape name entities as their answers."""
     return bool(ranked_by(shape.template, union, cap).limits)
+
+
+def excluded_by(question: Question, graph: KnowledgeGraph) -> IntArray:
+    """The sorted ids of a question's `exclude`; raises what is wrong with any of its options.
+
+    Its query is not read.
+    """
+    _check_options(question)
+    return _entity_ids(question.exclude, graph)
 
 
 def _entity_ids(entities: Sequence[str | int], graph: KnowledgeGraph) -> IntArray:

@@ -50,6 +50,9 @@ _SHARED = 16
 _SPREAD = 128
 """Origins in all from which on each answer gets a single one of its own."""
 
+_EDGES_AT_ONCE = 1 << 16
+"""Single edges scored together, which bounds the memory that hundreds of answers take."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -273,9 +276,13 @@ class WitnessSearch:
 
     def _hop_scores(self, heads: LongArray, relation_id: int, tails: LongArray) -> FloatArray:
         """[heads, tails] the logits of single edges."""
-        region = self._project(heads, relation_id)
-        logits = self._model.logits(region, self._tensor(tails)[None])
-        return np.asarray(logits.double().cpu().numpy())
+        rows = max(1, _EDGES_AT_ONCE // len(tails))
+        candidates = self._tensor(tails)[None]
+        scores: list[FloatArray] = []
+        for start in range(0, len(heads), rows):
+            region = self._project(heads[start : start + rows], relation_id)
+            scores.append(self._model.logits(region, candidates).double().cpu().numpy())
+        return np.concatenate(scores)
 
     def _project(self, ids: LongArray, relation_id: int) -> Region:
         relations = torch.full((len(ids),), relation_id, device=self._device)

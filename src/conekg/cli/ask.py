@@ -93,12 +93,14 @@ def ask(
     form = _form(as_json, as_csv, explain)
     from conekg.answering.answer import Question
     from conekg.answering.engine import Answerer
+    from conekg.answering.understand import excluded_by
 
     lines = [(1, question or "")] if file is None else list(_read_lines(file))
     if not lines:
         raise DataError("holds no question", path=str(file), hint="write one a line")
     answerer = Answerer.open(run, which=checkpoint, device=device)
     settings = Question("", top_k, only, tuple(exclude or ()), known, union, keep_contradicted)
+    excluded_by(settings, answerer.graph)  # what is wrong with an option is no fault of a line
     no_odds = partial(why_no_probabilities, run, checkpoint)
     session = _Session(no_odds, answerer, settings, explain, form, file)
     for start in range(0, len(lines), _BATCH):

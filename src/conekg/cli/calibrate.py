@@ -27,7 +27,7 @@ def calibrate(
     `conekg fit` has done so already; a run of `conekg train` answers without probabilities
     until it is calibrated. Each checkpoint keeps what was fitted for it.
     """
-    from conekg.answering.fit import calibrate_run
+    from conekg.answering.stages import calibrate_run
     from conekg.training.run import open_run
 
     calibration = calibrate_run(open_run(run), which=which)

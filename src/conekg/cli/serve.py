@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,6 +13,7 @@ from conekg.cli.console import say, warn
 from conekg.cli.training_report import why_no_probabilities
 from conekg.errors import ConeKGError, ConfigError
 
+KEY_VARIABLE = "CONEKG_API_KEY"
 EXTRA_MODULES = frozenset({"fastapi", "fastapi_offline", "pydantic", "starlette", "uvicorn"})
 
 
@@ -28,7 +30,7 @@ def serve(
     api_key: Annotated[
         str | None,
         typer.Option(
-            envvar="CONEKG_API_KEY",
+            envvar=KEY_VARIABLE,
             help="Ask every client for this key. Set it in the environment to keep it out of "
             "process lists.",
         ),
@@ -76,10 +78,16 @@ def serve(
             hint="pip install 'conekg[serve]'",
         ) from None
 
+    if api_key is None:  # also by a variable that is empty, as of a secret that was not filled in
+        api_key = os.environ.get(KEY_VARIABLE)
     if api_key is not None:
         api_key = api_key.strip()  # as clients' headers are: a key from a file ends in a line end
         if not api_key:
-            raise ConfigError("the API key is empty", key="api_key")
+            raise ConfigError(
+                f"the API key is empty; give one by --api-key or {KEY_VARIABLE}, or unset "
+                f"{KEY_VARIABLE} to serve without",
+                key="api_key",
+            )
     limits = limits_from_settings(limit or [])
     allowed = host_names(allow_host or [])
 

@@ -93,7 +93,7 @@ def train(
     happened. Every hyper-parameter can be changed by --set or --config; --show-recipe
     lists them.
     """
-    from conekg.answering.fit import (
+    from conekg.answering.stages import (
         choose_recipe,
         read_graph,
         sample_queries,

@@ -16,7 +16,7 @@ from conekg.cli.console import ProgressReport, progress, say
 
 if TYPE_CHECKING:
     from conekg.answering.calibration import Calibration
-    from conekg.answering.fit import FitEvents
+    from conekg.answering.stages import FitEvents
     from conekg.graph.knowledge_graph import Split
     from conekg.query.shape import Shape
     from conekg.training.loop import Outcome, Progress
@@ -28,7 +28,7 @@ INTERRUPTED = 130
 @contextmanager
 def told_events() -> Iterator[FitEvents]:
     """Events that are printed as they come: one progress bar a stage, closed by the next."""
-    from conekg.answering.fit import FitEvents
+    from conekg.answering.stages import FitEvents
 
     class Told(FitEvents):
         def __init__(self, stack: ExitStack) -> None:

@@ -187,7 +187,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
     @router.get("/entities", dependencies=once)
     async def entities(query: Annotated[EntitiesQuery, Query()]) -> EntitiesResponse:
         """Entities whose name or label begins with `prefix`, in any case."""
-        return await service.entities(query.prefix, query.limit)
+        return await service.entities(query)
 
     @router.get("/relations", dependencies=bare)
     async def relations() -> RelationsResponse:
@@ -197,7 +197,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
     @router.get("/graph/neighbors", dependencies=once)
     async def neighbors(query: Annotated[NeighborsQuery, Query()]) -> NeighborsResponse:
         """The facts around an entity, relation by relation, `limit` entities each."""
-        return await service.neighbors(query.entity, query.graph, query.limit)
+        return await service.neighbors(query)
 
     @router.get("/about", dependencies=bare)
     async def about_server() -> AboutResponse:

@@ -7,6 +7,7 @@ A route as a whole keeps to the time limit.
 from __future__ import annotations
 
 import numpy as np
+from pydantic import BaseModel
 
 from conekg.answering.answer import Question
 from conekg.answering.engine import Answerer
@@ -14,7 +15,6 @@ from conekg.answering.explain import explain, sector_cones
 from conekg.answering.reading import read_query
 from conekg.answering.understand import Understood
 from conekg.errors import ConfigError, QueryError
-from conekg.graph.knowledge_graph import Split
 from conekg.query.parse import parse_query
 from conekg.query.render import name_of, render_formula, render_query
 from conekg.query.shape import shape_of
@@ -28,11 +28,13 @@ from conekg.serving.schemas import (
     ConeItem,
     ConesRequest,
     ConesResponse,
+    EntitiesQuery,
     EntitiesResponse,
     EntityItem,
     ExplainRequest,
     ExplainResponse,
     NeighborGroup,
+    NeighborsQuery,
     NeighborsResponse,
     ParseRequest,
     ParseResponse,
@@ -64,14 +66,14 @@ class Service:
 
     async def ask(self, request: AskRequest) -> AskResponse:
         """Ranked answers."""
-        self._check_count("top_k", request.top_k, self._limits.top_k)
+        top_k = self._count(request, "top_k", self._limits.top_k)
         self._check_count("the length of exclude", len(request.exclude), self._limits.excluded)
 
         def understand() -> Understood:
             return self._understand(
                 Question(
                     self._parse(request.query),
-                    request.top_k,
+                    top_k,
                     request.only,
                     tuple(
                         check_text(name, self._limits, f"exclude.{index}")
@@ -106,7 +108,7 @@ class Service:
 
     async def cones(self, request: ConesRequest) -> ConesResponse:
         """A sample of a query's cones with an answer's angles."""
-        self._check_count("dimensions", request.dimensions, self._limits.dimensions)
+        most = self._count(request, "dimensions", self._limits.dimensions)
         dim = self._answerer.model.dim
 
         def understand() -> tuple[Query, int]:
@@ -127,7 +129,7 @@ class Service:
             )
         # A fair sample: evenly spaced from the narrowest cone to the widest.
         by_width = sorted(cones, key=lambda cone: cone.half_aperture)
-        places = np.linspace(0, len(by_width) - 1, min(request.dimensions, len(by_width)))
+        places = np.linspace(0, len(by_width) - 1, min(most, len(by_width)))
         shown = [by_width[round(place)] for place in places]
         return ConesResponse(
             query=render_query(query, self._vocabulary),
@@ -142,15 +144,15 @@ class Service:
         async with self._scorer.in_time():
             return await self._scorer.read(lambda: self._parsed(request), request.query or "")
 
-    async def entities(self, prefix: str, limit: int) -> EntitiesResponse:
+    async def entities(self, query: EntitiesQuery) -> EntitiesResponse:
         """Completions of an entity's name."""
         async with self._scorer.in_time():
-            return await self._scorer.read(lambda: self._completions(prefix, limit), prefix)
+            return await self._scorer.read(lambda: self._completions(query), query.prefix)
 
-    async def neighbors(self, entity: str, split: Split, limit: int) -> NeighborsResponse:
+    async def neighbors(self, query: NeighborsQuery) -> NeighborsResponse:
         """The facts around an entity."""
         async with self._scorer.in_time():
-            return await self._scorer.read(lambda: self._facts(entity, split, limit), entity)
+            return await self._scorer.read(lambda: self._facts(query), query.entity)
 
     def _parsed(self, request: ParseRequest) -> ParseResponse:
         if (request.query is None) == (request.tree is None):
@@ -171,10 +173,10 @@ class Service:
             tree=tree_of_query(query, self._vocabulary),
         )
 
-    def _completions(self, prefix: str, limit: int) -> EntitiesResponse:
-        self._check_count("limit", limit, self._limits.completions)
+    def _completions(self, query: EntitiesQuery) -> EntitiesResponse:
+        limit = self._count(query, "limit", self._limits.completions)
         table = self._vocabulary.entities
-        ids = table.with_prefix(check_text(prefix, self._limits, "prefix"), limit)
+        ids = table.with_prefix(check_text(query.prefix, self._limits, "prefix"), limit)
         return EntitiesResponse(
             entities=[
                 CompletionItem(
@@ -187,10 +189,10 @@ class Service:
             total=len(table),
         )
 
-    def _facts(self, entity: str, split: Split, limit: int) -> NeighborsResponse:
-        self._check_count("limit", limit, self._limits.completions)
-        entity_id = self._entity_id(entity, "entity")
-        adjacency = self._answerer.graph.adjacency(split)
+    def _facts(self, query: NeighborsQuery) -> NeighborsResponse:
+        limit = self._count(query, "limit", self._limits.completions)
+        entity_id = self._entity_id(query.entity, "entity")
+        adjacency = self._answerer.graph.adjacency(query.graph)
         groups = []
         for relation_id in adjacency.relations_of(entity_id).tolist():
             tails = adjacency.neighbors(entity_id, relation_id)
@@ -202,7 +204,9 @@ class Service:
                     count=len(tails),
                 )
             )
-        return NeighborsResponse(entity=self._entity(entity_id), known_graph=split, groups=groups)
+        return NeighborsResponse(
+            entity=self._entity(entity_id), known_graph=query.graph, groups=groups
+        )
 
     def _parse(self, text: str) -> Query:
         query = parse_query(
@@ -241,6 +245,14 @@ class Service:
                 for index in range(len(self._vocabulary.relations))
             ]
         )
+
+    def _count(self, request: BaseModel, field: str, limit: int) -> int:
+        """How many a request asks for; of what it leaves to the server, no more than the limit."""
+        value: int = getattr(request, field)
+        if field not in request.model_fields_set:
+            return min(value, limit)
+        self._check_count(field, value, limit)
+        return value
 
     @staticmethod
     def _check_count(name: str, value: int, limit: int) -> None:

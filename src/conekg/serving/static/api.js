@@ -31,6 +31,9 @@ function keyInUse() {
   }
 }
 
+/** A text as a header carries it: its bytes in UTF-8, a character each; others cannot be sent. */
+const inHeader = (text) => String.fromCharCode(...new TextEncoder().encode(text));
+
 function parsed(text) {
   try {
     return JSON.parse(text);
@@ -42,7 +45,7 @@ function parsed(text) {
 async function request(path, { body, signal } = {}) {
   const headers = { Accept: "application/json" };
   const key = keyInUse();
-  if (key) headers.Authorization = `Bearer ${key}`;
+  if (key) headers.Authorization = `Bearer ${inHeader(key)}`;
   if (body) headers["Content-Type"] = "application/json";
   let response, text;
   try {
@@ -75,8 +78,8 @@ export const ask = (body, signal) => request("api/ask", { body, signal });
 export const explain = (body, signal) => request("api/explain", { body, signal });
 export const cones = (body, signal) => request("api/cones", { body, signal });
 
-/** Entities whose name begins with `prefix`. */
-export function entities(prefix, limit = 8, signal) {
-  const search = new URLSearchParams({ prefix, limit });
+/** Entities whose name begins with `prefix`, as many as the server thinks fit. */
+export function entities(prefix, signal) {
+  const search = new URLSearchParams({ prefix });
   return request(`api/entities?${search}`, { signal });
 }

@@ -4,7 +4,7 @@
 
 import { Completion } from "./completion.js";
 import { drawTree } from "./diagram.js";
-import { announce, html } from "./dom.js";
+import { announce, html, isComposing } from "./dom.js";
 import { entitiesLike, relationsLike } from "./names.js";
 import * as trees from "./tree.js";
 
@@ -181,7 +181,7 @@ class Builder extends HTMLElement {
         {
           onsubmit: submit,
           onkeydown: (event) => {
-            if (event.key === "Escape") this.closePanel();
+            if (event.key === "Escape" && !isComposing(event)) this.closePanel();
           },
         },
         html("p", { class: "panel-title" }, title),
@@ -278,7 +278,8 @@ function picker(label, kind, optional = false) {
   });
   // Enter on a finished word takes its first completion, once the list is of that word.
   input.addEventListener("keydown", async (event) => {
-    if (event.key !== "Enter" || state.chosen || !state.completion.isOpen) return;
+    if (event.key !== "Enter" || isComposing(event)) return;
+    if (state.chosen || !state.completion.isOpen) return;
     event.preventDefault();
     const { completion } = state;
     const typed = input.value;

@@ -1,7 +1,7 @@
 // A field with a list of suggestions below it, by the ARIA combobox pattern.
 // What is suggested and what choosing does are the owner's business.
 
-import { html } from "./dom.js";
+import { html, isComposing } from "./dom.js";
 
 let lists = 0;
 
@@ -121,7 +121,7 @@ export class Completion {
   }
 
   key(event) {
-    if (!this.isOpen) return;
+    if (!this.isOpen || isComposing(event)) return;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       this.move(event.key === "ArrowDown" ? 1 : -1);

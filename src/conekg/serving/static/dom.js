@@ -27,6 +27,9 @@ export function announce(element, name, detail) {
   element.dispatchEvent(new CustomEvent(name, { detail, bubbles: true }));
 }
 
+/** Whether a key is for an input method that is putting a word together; Safari tells by 229 alone. */
+export const isComposing = (event) => event.isComposing || event.keyCode === 229;
+
 /** A function that runs once its calls have paused for `delay` milliseconds. */
 export function debounce(run, delay) {
   let timer = 0;

@@ -28,7 +28,8 @@ class Explanation extends HTMLElement {
     const open = this.querySelector("details")?.open ?? false; // stays so from answer to answer
     this.canvas = html("div", { class: "canvas" });
     this.drawnRoom = -1;
-    const steps = this.witness.parts.map((part) => this.part(part));
+    const weakest = this.weakest();
+    const steps = this.witness.parts.map((part) => this.part(part, part === weakest));
     this.replaceChildren(this.verdict(), this.canvas, html("ol", { class: "steps" }, steps));
     const others = this.alternatives(open);
     if (others !== null) this.append(others);
@@ -80,18 +81,21 @@ class Explanation extends HTMLElement {
     return html("p", { class: "verdict" }, name, ` needs ${many}${rest}.`);
   }
 
-  part(part) {
+  /** The one step to be doubted first; the same part of a question may be met twice, by other names. */
+  weakest() {
+    const { parts, weakest } = this.witness;
+    if (weakest === null || weakest.kind === "fact" || weakest.kind === "absent") return null;
+    return parts.find((part) => ["query", "kind", "score"].every((key) => part[key] === weakest[key]));
+  }
+
+  part(part, isWeakest) {
     const [sign, word, title] = KINDS[part.kind];
-    const weakest = this.witness.weakest;
-    const isWeakest = weakest && weakest.query === part.query && weakest.kind === part.kind;
     return html(
       "li",
       { class: `step step-${part.kind}` },
       html("span", { class: "step-sign", title }, sign, " ", word),
       html("span", { class: "step-words" }, part.reading),
-      isWeakest && part.kind !== "fact" && part.kind !== "absent"
-        ? html("span", { class: "weakest" }, "weakest step")
-        : null,
+      isWeakest ? html("span", { class: "weakest" }, "weakest step") : null,
     );
   }
 

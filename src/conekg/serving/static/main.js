@@ -190,12 +190,11 @@ async function explain(answer) {
   answers.choose(answer.name);
   tell("Looking for reasons…");
   try {
-    const both = await latest("explain", (signal) =>
-      Promise.all([
-        api.explain({ query, answer: answer.name }, signal),
-        api.cones({ query, answer: answer.name }, signal),
-      ]),
-    );
+    // One after the other: a server, or a process of it, may take a single one at a time.
+    const both = await latest("explain", async (signal) => [
+      await api.explain({ query, answer: answer.name }, signal),
+      await api.cones({ query, answer: answer.name }, signal),
+    ]);
     if (!both) return;
     settle("explain");
     part("#explanation-title").replaceChildren("Why ", html("bdi", {}, answer.label));

@@ -46,8 +46,8 @@ export async function relationsLike(typed, most = 40) {
 }
 
 /** Entities whose name or label begins with `typed`. */
-export async function entitiesLike(typed, signal, most = 8) {
-  const { entities } = await api.entities(typed, most, signal);
+export async function entitiesLike(typed, signal) {
+  const { entities } = await api.entities(typed, signal);
   return entities.map((each) => ({
     ...each,
     title: each.label,

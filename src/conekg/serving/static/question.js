@@ -1,7 +1,7 @@
 // <ck-question>: the text of the question, completed while it is typed, and the Ask button.
 
 import { Completion } from "./completion.js";
-import { announce, html } from "./dom.js";
+import { announce, html, isComposing } from "./dom.js";
 import { entitiesLike, relationsLike } from "./names.js";
 
 const BARE = /\^?[\p{L}\p{M}\p{N}_\-/:#@$%+~]*$/u; // what needs no quotes
@@ -80,10 +80,11 @@ class Question extends HTMLElement {
       announce(this, "question-typed", { text: this.text });
     });
     this.field.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      if (event.key !== "Enter" || event.shiftKey || isComposing(event)) return;
       event.preventDefault();
       this.submit();
     });
+    window.addEventListener("resize", () => this.grow()); // a phone that is turned: other lines
     this.replaceChildren(form, this.error);
   }
 

@@ -1,0 +1,50 @@
+"""What one process of a server loads."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from conekg.errors import CheckpointError
+from conekg.query.parse import parse_query
+from conekg.query.tree import has_negation
+from conekg.serving.limits import Limits
+from conekg.serving.worker import Ready, Settings, load_app
+from conekg.training.checkpoint import Checkpoint, save_checkpoint
+from tiny import tiny_graph, tiny_run
+
+
+def settings_of(run: Path) -> Settings:
+    return Settings(run, "best", "cpu", Limits(), None, access_log=False, hosts=None)
+
+
+async def about(app: FastAPI) -> dict[str, Any]:
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        told: dict[str, Any] = (await client.get("/api/about")).json()
+    return told
+
+
+@pytest.mark.parametrize(("model", "can_negate"), [("cone", True), ("gqe", False)])
+def test_questions_to_start_from_are_those_that_the_model_can_answer(
+    tmp_path: Path, model: str, can_negate: bool
+) -> None:
+    run = tiny_run(tmp_path / "run", model)
+    weights = dict(run.new_model().state_dict())
+    save_checkpoint(run.checkpoint_folder("best"), Checkpoint(0, weights, {}))
+    app, ready = load_app(settings_of(run.folder))
+    assert ready == Ready(calibrated=False)
+    examples = asyncio.run(about(app))["examples"]
+    asked = [parse_query(example["query"], tiny_graph().vocabulary) for example in examples]
+    assert len(asked) >= 3
+    assert any(map(has_negation, asked)) is can_negate
+
+
+def test_a_run_without_weights_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="holds no checkpoint"):
+        load_app(settings_of(tiny_run(tmp_path / "run").folder))
