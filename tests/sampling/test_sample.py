@@ -10,8 +10,8 @@ import pytest
 from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.source import open_graph
-from conekg.query.shape import STRUCTURES, Shape, shape_of
-from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, has_negation
+from conekg.query.shape import NEGATION_STRUCTURES, STRUCTURES, Shape, shape_of
+from conekg.query.tree import Anchor, And, Not, Or, Project, Universe
 from conekg.sampling.attempt import REASONS
 from conekg.sampling.protocol import PRESETS, SamplingProtocol
 from conekg.sampling.query_set import QuerySet
@@ -85,8 +85,27 @@ def test_every_sampled_query_keeps_every_rule(random_graph: KnowledgeGraph, spli
             if block.shape == STRUCTURES["1p"]:
                 continue
             assert max(len(answers - known), len(known - answers)) <= 12
-            if small and has_negation(block.shape.template):
+            if small and block.shape.name in NEGATION_STRUCTURES:
                 assert known - answers
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_negations_that_can_retract_no_answer_are_not_asked_to(
+    random_graph: KnowledgeGraph, split: Split
+) -> None:
+    other_than = shape_of(And((Project(Anchor(0), 0), Not(Anchor(1)))))
+    shapes = [STRUCTURES["2u-DM"], STRUCTURES["up-DM"], other_than, UNNAMED]
+    sampled = sample_query_set(random_graph, split, PLAIN, 3, shapes=shapes, count=15)
+    small, full = oracles(random_graph, split)
+    assert small is not None
+    assert [len(block) for block in sampled.query_set] == [15] * len(shapes)
+    for block in sampled.query_set:
+        for row in range(len(block)):
+            known, answers = (oracle.answer(block.query(row)) for oracle in (small, full))
+            assert block.easy[row].tolist() == sorted(known)
+            assert block.hard[row].tolist() == sorted(answers - known)
+            assert 0 < len(answers - known) <= 12
+            assert known <= answers
 
 
 def test_the_cap_is_on_hard_and_on_retracted_answers(random_graph: KnowledgeGraph) -> None:

@@ -20,7 +20,7 @@ from conekg.graph.adjacency import IntArray, LongArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import Shape
-from conekg.query.tree import has_negation
+from conekg.query.tree import is_monotone
 from conekg.sampling.answers import graphs_of
 from conekg.sampling.ground import (
     DEAD_END,
@@ -119,7 +119,8 @@ def attempts(
     )
     rules = (
         smaller is not None,
-        smaller is not None and has_negation(shape.template),
+        # Where no fact can retract an answer, as under `!e` or De Morgan's law, none is asked for.
+        smaller is not None and not is_monotone(shape.template),
         np.iinfo(np.int64).max if cap is None else np.int64(cap),
         tries,
         distinct,
