@@ -204,9 +204,15 @@ def test_a_limit_takes_evenly_spaced_queries():
     again = evaluate(model, QuerySet("test", (chosen,)), num_entities=SIZE)
     assert limited.structures[0].num_queries == 3
     assert limited.measured == again.measured
-    for limit in (len(rows) - 1, len(rows), len(rows) + 1):
+    for limit in (1, len(rows) - 1, len(rows), len(rows) + 1):
         report = evaluate(model, everything, num_entities=SIZE, max_queries=limit)
         assert report.structures[0].num_queries == min(limit, len(rows))
+
+
+def test_a_limit_of_nothing_is_refused():
+    with pytest.raises(ConfigError, match="max_queries is 0; it must be 1 or more") as caught:
+        evaluate(new_model("gqe"), tiny_queries()["test"], num_entities=SIZE, max_queries=0)
+    assert caught.value.key == "max_queries"
 
 
 def test_an_empty_set_is_reported_as_such():

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conekg.errors import ConeKGError
+from conekg.errors import ConeKGError, ConfigError
 from conekg.evaluation import ranks as module
 from conekg.evaluation.ranks import filtered_ranks
 from conekg.model.catalog import build_model
@@ -107,6 +107,14 @@ def test_infinite_scores_are_ranked_and_nan_is_refused():
     assert ranks.tolist() == [2.5]
     with pytest.raises(ConeKGError, match="NaN"):
         filtered_ranks(torch.tensor([[0.0, torch.nan]]), *hard, *easy)
+
+
+def test_an_unknown_policy_for_ties_is_refused():
+    hard = (torch.tensor([0, 1]), torch.tensor([0]))
+    easy = (torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64))
+    with pytest.raises(ConfigError, match="ties is 'average'; it must be mean or ") as caught:
+        filtered_ranks(torch.zeros(1, 3), *hard, *easy, "average")
+    assert caught.value.key == "ties"
 
 
 @pytest.mark.gpu

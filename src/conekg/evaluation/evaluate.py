@@ -126,6 +126,8 @@ def evaluate(
     model is to take unions, by default as `dnf`; a scorer has its own way, and another one is
     refused. `progress` hears how many queries are done, of how many.
     """
+    if max_queries is not None and max_queries < 1:
+        raise ConfigError(f"max_queries is {max_queries}; it must be 1 or more", key="max_queries")
     scorer = _scorer_of(model, union)
     blocks = [_with_hard_answers(block, max_queries) for block in query_set]
     total, done = sum(map(len, blocks)), 0
