@@ -110,7 +110,7 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
         (("--train-cap", "0"), "--train-cap is '0'"),
         (("--cap", "²"), "--cap is '²'"),
         (("--shapes", "2p,1p,e.r"), "shape 1p is asked for 2 times"),
-        (("--seed", "-1"), "seed is -1; it must be 0 or more"),
+        (("--seed", "-1"), "seed is -1; it must be a whole number, 0 or more"),
         (("--train-cap", "5"), "--train-cap would change nothing: it is not for test queries"),
         (("--split", "train", "--cap", "5"), "--cap would change nothing"),
         (("--train-paths-from", "anchor"), "it is not for test queries"),

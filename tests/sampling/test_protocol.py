@@ -59,11 +59,23 @@ def test_given_counts_stay_as_they_are(random_graph: KnowledgeGraph) -> None:
      "train_negation_cap", "relation_tries", "patience"],
 )  # fmt: skip
 def test_a_number_of_nothing_is_refused_and_not_replaced(key: str) -> None:
-    told = f"{key} of the sampling protocol 'small' is 0; it must be 1 or more"
-    with pytest.raises(ConfigError, match=told) as caught:
-        replace(PRESETS["small"], **{key: 0})
-    assert caught.value.key == key
+    for value in (0, 2.5, "7"):
+        told = (
+            f"{key} of the sampling protocol 'small' is {value!r}; it must be a whole number, 1 or"
+        )
+        with pytest.raises(ConfigError, match=told) as caught:
+            replace(PRESETS["small"], **{key: value})
+        assert caught.value.key == key
     assert getattr(replace(PRESETS["small"], **{key: 1}), key) == 1
+
+
+def test_a_yield_that_is_no_share_is_refused() -> None:
+    for value in (-1e-4, 0, 1.5, float("nan")):
+        told = f"min_yield of .* is {value}; it is a share of the attempts, above 0 and at most 1"
+        with pytest.raises(ConfigError, match=told) as caught:
+            replace(PRESETS["small"], min_yield=value)
+        assert caught.value.key == "min_yield"
+    assert replace(PRESETS["small"], min_yield=1).min_yield == 1
 
 
 def test_an_unknown_end_of_a_path_is_refused() -> None:

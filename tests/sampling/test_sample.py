@@ -256,14 +256,26 @@ def test_progress_is_told_shape_by_shape(random_graph: KnowledgeGraph) -> None:
     assert told[-1] == (shapes[1], 7, 7)
 
 
-def test_a_count_below_one_is_refused(random_graph: KnowledgeGraph) -> None:
-    with pytest.raises(ConfigError, match="count is 0"):
-        sample_query_set(random_graph, "train", PLAIN, 0, count=0)
+@pytest.mark.parametrize("count", [0, 2.5])
+def test_a_count_that_is_no_number_of_queries_is_refused(
+    random_graph: KnowledgeGraph, count: int
+) -> None:
+    with pytest.raises(ConfigError, match=f"count is {count}; it must be a whole number") as caught:
+        sample_query_set(random_graph, "train", PLAIN, 0, count=count)
+    assert caught.value.key == "count"
 
 
-def test_a_seed_below_zero_is_refused(random_graph: KnowledgeGraph) -> None:
-    with pytest.raises(ConfigError, match="seed is -1"):
-        sample_query_set(random_graph, "train", PLAIN, -1, shapes=[STRUCTURES["1p"]], count=1)
+@pytest.mark.parametrize("seed", [-1, 0.5])
+def test_a_seed_that_is_no_whole_number_is_refused(random_graph: KnowledgeGraph, seed: int) -> None:
+    with pytest.raises(ConfigError, match=f"seed is {seed}; it must be a whole number"):
+        sample_query_set(random_graph, "train", PLAIN, seed, shapes=[STRUCTURES["1p"]], count=1)
+
+
+def test_no_thread_at_all_is_refused(random_graph: KnowledgeGraph) -> None:
+    with pytest.raises(ConfigError, match="workers is 0; it must be 1 or more"):
+        sample_query_set(
+            random_graph, "train", PLAIN, 0, shapes=[STRUCTURES["2i"]], count=1, workers=0
+        )
 
 
 @pytest.mark.slow
