@@ -150,6 +150,12 @@ def check_replaceable(path: Path) -> None:
             path=str(path),
             hint=f"choose another name, as {str(path / 'test.arrow')!r}",
         )
+    if path.exists() and not path.is_file():
+        raise StoreError(
+            "a pipe or a device, which a query set would replace",
+            path=str(path),
+            hint="choose another name",
+        )
     try:
         with path.open("rb") as file:
             start = file.read(len(_ARROW))
@@ -157,12 +163,21 @@ def check_replaceable(path: Path) -> None:
         return
     except OSError as error:
         raise StoreError(f"cannot be read: {error.strerror}", path=str(path)) from error
-    if start and start != _ARROW:
+    if start and (start != _ARROW or _is_of_another_kind(path)):
         raise StoreError(
             "exists and is not a query set, so it is left alone",
             path=str(path),
             hint="choose another name, or remove the file first",
         )
+
+
+def _is_of_another_kind(path: Path) -> bool:
+    """Whether an Arrow file holds something else; a damaged one may have been a query set."""
+    try:
+        with pa.OSFile(str(path), "rb") as file, pa.ipc.open_file(file) as reader:
+            return _MAGIC not in (reader.schema.metadata or {})
+    except _BROKEN:
+        return False
 
 
 def load_query_set(path: str | Path, graph: KnowledgeGraph | None = None) -> QuerySet:
