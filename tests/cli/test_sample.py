@@ -194,6 +194,21 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
+def test_a_graph_with_nothing_held_out_is_told_so_in_a_line_a_split(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.tsv"
+    facts.write_text("a\tlikes\tb\nb\tlikes\tc\nc\tlikes\ta\n")
+    out = tmp_path / "queries"
+    result = CliRunner().invoke(app, ["sample", str(facts), "--out", str(out), "--shapes", "1p,2p"])
+    assert result.exit_code == 0, result.output
+    warnings = [line for line in result.stderr.splitlines() if line.startswith("warning")]
+    assert len(warnings) == 2
+    for split, told in zip(("valid", "test"), warnings, strict=True):
+        assert f"there are no {split} queries: the graph has no {split} facts" in told
+        assert f"`conekg graph build --{split}-share`" in told
+        assert len(load_query_set(out / f"{split}.arrow")) == 0
+    assert len(load_query_set(out / "train.arrow")) > 3
+
+
 def test_the_queries_of_a_run_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "run" / "queries").mkdir(parents=True)
     (tmp_path / "run" / "run.json").write_text("{}")
