@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +15,8 @@ import pytest
 from conekg.errors import DataError, QueryError, StoreError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.source import open_graph
-from conekg.query.shape import STRUCTURES
+from conekg.query.shape import STRUCTURES, shape_of
+from conekg.query.tree import Anchor, Universe
 from conekg.query.tuples import query_from_tuple
 from conekg.sampling.benchmark_files import read_queries, write_betae, write_query2box
 from conekg.sampling.protocol import SamplingProtocol
@@ -144,6 +146,21 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one(
     with pytest.raises((StoreError, KeyboardInterrupt)):
         write(tmp_path, query_set)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_betae_has_no_place_for_the_set_of_all_or_an_entity_alone(
+    random_graph: KnowledgeGraph, tmp_path: Path
+) -> None:
+    link = Anchor(0).project(0)
+    for query, name in ((link & Universe().project(1), "*.r"), (link & Anchor(1), "e")):
+        shapes = [STRUCTURES["2i"], shape_of(query)]
+        both = sample_query_set(random_graph, "train", PLAIN, 0, shapes=shapes, count=2).query_set
+        told = f"no place for queries of shape (e.r & {name}): nested tuples have no notation"
+        with pytest.raises(QueryError, match=re.escape(told)) as caught:
+            write_betae(tmp_path, both)
+        assert caught.value.hint is not None
+        assert "--shapes" in caught.value.hint
+        assert not list(tmp_path.iterdir())
 
 
 def test_query2box_has_no_place_for_negation(random_graph: KnowledgeGraph, tmp_path: Path) -> None:
