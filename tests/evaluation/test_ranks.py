@@ -96,8 +96,17 @@ def test_chunks_change_nothing(monkeypatch):
     hard = (torch.tensor([0, 3, 3, 7, 8, 12]), torch.arange(12) * 3)
     easy = (torch.tensor([0, 0, 2, 2, 2, 3]), torch.tensor([1, 2, 5]))
     whole = filtered_ranks(scores, *hard, *easy)
-    monkeypatch.setattr(module, "_COUNTED_AT_ONCE", 41)
-    assert torch.equal(filtered_ranks(scores, *hard, *easy), whole)
+    answers_at_once, ranks_among = [], module._ranks_among
+    monkeypatch.setattr(
+        module,
+        "_ranks_among",
+        lambda others, *rest: answers_at_once.append(len(others)) or ranks_among(others, *rest),
+    )
+    for pairs, expected in ((90, [2] * 6), (39, [1] * 12)):
+        answers_at_once.clear()
+        monkeypatch.setattr(module, "_COUNTED_AT_ONCE", pairs)
+        assert torch.equal(filtered_ranks(scores, *hard, *easy), whole)
+        assert answers_at_once == expected
 
 
 def test_infinite_scores_are_ranked_and_nan_is_refused():

@@ -51,6 +51,8 @@ def test_markdown_can_stand_beside_the_papers_rows():
     text = report().to_markdown({"paper": {"avg_p": 40.0, "1p": 55.5, "avg_n": 5.0, "2in": 7.0}})
     assert "| MRR, percent | avg_p | 1p | 2p | avg_n | 2in | (e.r & e.r).r.r |" in text
     assert "| box, percent | avg_p |" in text
+    assert "| Hits@1 | 25.0 | 40.0 | 10.0 | 0.0 |" in text
+    assert "| Hits@10 | 65.0 | 80.0 | 50.0 | 20.0 |" in text
     assert "| number | 1p |" in text
     assert "| box | 37.5 | 50.0 | 25.0 | – | – | 10.0 |" in text
     assert "| paper | 40.0 | 55.5 | – | 5.0 | 7.0 | – |" in text
