@@ -181,6 +181,11 @@ def test_what_is_no_query_set_is_refused(tmp_path: Path) -> None:
         ({"paths_from": 7}, "has 7 for 'paths_from'"),
         ({"digest": None}, "has None for 'digest'"),
         ({"digest": "0"}, "does not match its digest"),
+        # A shape of as many slots: nothing but the digest tells that it is another.
+        (
+            {"shapes": [["2in", "e r e r |2"], [UNNAMED.name, "* e r ! &2"], ["3p", "e r r r"]]},
+            "does not match its digest",
+        ),
     ],
 )
 def test_metadata_that_does_not_fit_is_refused(
