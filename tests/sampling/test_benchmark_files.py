@@ -245,6 +245,28 @@ def test_query2box_answers_that_are_no_entities_are_refused(
         read_queries(tmp_path, "test", random_graph)
 
 
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        (((60, (2,), 0), "1-chain"), "entity id 60 in a query of shape 1p"),
+        (((1, (10,), 0), "1-chain"), "relation id 10 in a query of shape 1p"),
+        (((1, (2,)), "1-chain"), "is not a query of kind '1-chain'"),
+        ((1, "1-chain"), "is not a query of kind '1-chain'"),
+        (((1, (2,), 0), "2-chain"), "is not a query of kind '1-chain'"),
+        (((1, (2, 3), 0), "1-chain"), "does not have the form"),
+    ],
+)
+def test_query2box_queries_that_do_not_fit_are_refused(
+    random_graph: KnowledgeGraph, tmp_path: Path, entry: object, told: str
+) -> None:
+    broken(tmp_path, "test_triples_1c.pkl", [entry])
+    for name in ("test_ans_1c.pkl", "test_ans_1c_hard.pkl"):
+        broken(tmp_path, name, {((60, (2,)),): {3}, ((1, (10,)),): {3}, ((1, (2,)),): {3}})
+    with pytest.raises(DataError, match=told) as caught:
+        read_queries(tmp_path, "test", random_graph)
+    assert caught.value.path == str(tmp_path / "test_triples_1c.pkl")
+
+
 def test_two_structures_of_one_shape_are_one_block(
     random_graph: KnowledgeGraph, tmp_path: Path
 ) -> None:

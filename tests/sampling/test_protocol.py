@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -47,6 +48,18 @@ def test_missing_counts_follow_the_size_of_the_graph(random_graph: KnowledgeGrap
     assert resolved.train_count == links
     assert resolved.train_negation_count == links // 10
     assert resolved.evaluation_count == 100
+
+
+@pytest.mark.parametrize(
+    ("held_out", "count"),
+    [(0, 100), (403, 100), (404, 101), (8_000, 2_000), (20_004, 5_000), (50_000, 5_000)],
+)
+def test_evaluation_queries_are_a_quarter_of_the_test_links(held_out: int, count: int) -> None:
+    links = {"train": 70, "test": 70 + held_out}
+    sized = SimpleNamespace(adjacency=lambda split: SimpleNamespace(pair_heads=range(links[split])))
+    resolved = PRESETS["small"].for_graph(sized)
+    assert resolved.evaluation_count == count
+    assert (resolved.train_count, resolved.train_negation_count) == (70, 7)
 
 
 def test_given_counts_stay_as_they_are(random_graph: KnowledgeGraph) -> None:
