@@ -194,6 +194,24 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
+def test_a_shortfall_is_told_shape_by_shape(tmp_path: Path) -> None:
+    links = np.unique(load_geography().edges("test")[:, :2], axis=0)
+    for wanted in (len(links), len(links) + 1):
+        options = ("--split", "test", "--shapes", "1p,2p", "--count", wanted, "--cap", "none")
+        result = run("--out", tmp_path / "q.arrow", *options)
+        assert result.exit_code == 0, result.output
+        told = [line for line in result.stderr.splitlines() if line.startswith("warning")]
+        short = f"warning: only {len(links):,} of {wanted:,} queries of shape 1p were found; "
+        assert told == ([] if wanted == len(links) else [short + "the graph hardly holds more"])
+
+
+def test_a_cap_of_one_is_a_cap(tmp_path: Path) -> None:
+    path = tmp_path / "q.arrow"
+    result = run("--out", path, "--split", "test", "--shapes", "2i", "--count", 9, "--cap", 1)
+    assert result.exit_code == 0, result.output
+    assert load_query_set(path).block("2i").hard.lengths.tolist() == [1] * 9
+
+
 def test_a_graph_with_nothing_held_out_is_told_so_in_a_line_a_split(tmp_path: Path) -> None:
     facts = tmp_path / "facts.tsv"
     facts.write_text("a\tlikes\tb\nb\tlikes\tc\nc\tlikes\ta\n")
