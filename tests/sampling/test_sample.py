@@ -214,6 +214,15 @@ def test_a_shape_the_graph_hardly_holds_is_given_up_and_reported(
     assert report.attempts >= PLAIN.patience
 
 
+def test_a_shape_with_a_fair_yield_is_not_given_up(random_graph: KnowledgeGraph) -> None:
+    hasty = replace(PLAIN, patience=2048, min_yield=0.05)
+    (report,) = sample_query_set(
+        random_graph, "train", hasty, 0, shapes=[STRUCTURES["3p"]], count=5_000
+    ).reports
+    assert report.found == 5_000
+    assert report.attempts > 3 * hasty.patience
+
+
 def test_a_graph_without_edges_gives_no_queries(film_graph: KnowledgeGraph) -> None:
     none = np.zeros((0, 3), dtype=np.int32)
     empty = KnowledgeGraph("empty", film_graph.vocabulary, dict.fromkeys(SPLITS, none))
