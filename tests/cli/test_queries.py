@@ -38,7 +38,10 @@ def test_info_tells_what_a_set_holds(path: Path) -> None:
     assert [(fact["shape"], fact["queries"]) for fact in told["shapes"]] == [("2i", 6), ("2in", 6)]
     block = load_query_set(path).block("2in")
     assert told["shapes"][1]["mean_hard"] == pytest.approx(block.hard.lengths.mean())
+    assert told["shapes"][1]["mean_easy"] == pytest.approx(block.easy.lengths.mean())
     shown = run("info", path).stdout
+    cells = ["2in", "6", f"{block.easy.lengths.mean():.2f}", f"{block.hard.lengths.mean():.2f}"]
+    assert cells in [line.replace("│", " ").split() for line in shown.splitlines()]
     assert "2in" in shown
     assert "sampled by the protocol 'small' with seed 0" in " ".join(shown.split())
     assert told["release"] is None

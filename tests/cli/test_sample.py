@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
@@ -12,6 +14,7 @@ from typer.testing import CliRunner
 from conekg.cli.main import app
 from conekg.graph.benchmarks import BENCHMARKS
 from conekg.graph.geography import load_geography
+from conekg.graph.store import save_graph
 from conekg.query.shape import STRUCTURES
 from conekg.query.tree import has_negation
 from conekg.sampling.query_set import QuerySet, load_query_set
@@ -110,7 +113,7 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
         (("--train-cap", "0"), "--train-cap is '0'"),
         (("--cap", "²"), "--cap is '²'"),
         (("--shapes", "2p,1p,e.r"), "shape 1p is asked for 2 times"),
-        (("--seed", "-1"), "seed is -1; it must be 0 or more"),
+        (("--seed", "-1"), "seed is -1; it must be a whole number, 0 or more"),
         (("--train-cap", "5"), "--train-cap would change nothing: it is not for test queries"),
         (("--split", "train", "--cap", "5"), "--cap would change nothing"),
         (("--train-paths-from", "anchor"), "it is not for test queries"),
@@ -159,11 +162,69 @@ def test_files_of_another_kind_are_left_alone(tmp_path: Path) -> None:
     assert run("--out", tmp_path, "--count", 1, "--shapes", "2p").exit_code == 2
     assert not (tmp_path / "train.arrow").exists()
     assert facts.read_text() == "a\tlikes\tb\n"
-    empty = tmp_path / "new.arrow"
-    for _ in range(2):  # an empty file, as `mktemp` makes it, and an older set
-        empty.touch()
-        result = run("--out", empty, "--split", "test", "--count", 1, "--shapes", "2p")
+    new = tmp_path / "new.arrow"
+    new.touch()
+    for size in (0, -9, None):  # an empty file, as `mktemp` makes it; a damaged set; a sound one
+        new.write_bytes(new.read_bytes()[:size])
+        result = run("--out", new, "--split", "test", "--count", 1, "--shapes", "2p")
         assert result.exit_code == 0, result.output
+
+
+def test_arrow_files_that_are_no_query_sets_are_left_alone(tmp_path: Path) -> None:
+    save_graph(load_geography(), tmp_path / "store")
+    names = tmp_path / "store" / "entities.arrow"
+    mine = tmp_path / "mine.feather"
+    with pa.ipc.new_file(str(mine), pa.schema([("x", pa.int32())])) as writer:
+        writer.write_batch(pa.record_batch({"x": pa.array([1], pa.int32())}))
+    for file in (names, mine):
+        before = file.read_bytes()
+        assert before.startswith(b"ARROW1")
+        result = run("--out", file, "--split", "test", "--count", 1, "--shapes", "2p")
+        assert result.exit_code == 2
+        assert "is not a query set, so it is left alone" in result.stderr
+        assert file.read_bytes() == before
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    result = run("--out", pipe, "--split", "test", "--count", 1, "--shapes", "2p")
+    assert result.exit_code == 2
+    assert f"{pipe}: a pipe or a device, which a query set would replace" in result.stderr
+    assert pipe.is_fifo()
+
+
+def test_a_shortfall_is_told_shape_by_shape(tmp_path: Path) -> None:
+    links = np.unique(load_geography().edges("test")[:, :2], axis=0)
+    for wanted in (len(links), len(links) + 1):
+        options = ("--split", "test", "--shapes", "1p,2p", "--count", wanted, "--cap", "none")
+        result = run("--out", tmp_path / "q.arrow", *options)
+        assert result.exit_code == 0, result.output
+        told = [line for line in result.stderr.splitlines() if line.startswith("warning")]
+        short = f"warning: only {len(links):,} of {wanted:,} queries of shape 1p were found; "
+        assert told == ([] if wanted == len(links) else [short + "the graph hardly holds more"])
+
+
+def test_a_cap_of_one_is_a_cap(tmp_path: Path) -> None:
+    path = tmp_path / "q.arrow"
+    result = run("--out", path, "--split", "test", "--shapes", "2i", "--count", 9, "--cap", 1)
+    assert result.exit_code == 0, result.output
+    assert load_query_set(path).block("2i").hard.lengths.tolist() == [1] * 9
+
+
+def test_a_graph_with_nothing_held_out_is_told_so_in_a_line_a_split(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.tsv"
+    facts.write_text("a\tlikes\tb\nb\tlikes\tc\nc\tlikes\ta\n")
+    out = tmp_path / "queries"
+    result = CliRunner().invoke(app, ["sample", str(facts), "--out", str(out), "--shapes", "1p,2p"])
+    assert result.exit_code == 0, result.output
+    warnings = [line for line in result.stderr.splitlines() if line.startswith("warning")]
+    assert len(warnings) == 2
+    for split, told in zip(("valid", "test"), warnings, strict=True):
+        assert f"there are no {split} queries: the graph has no {split} facts" in told
+        assert f"`conekg graph build --{split}-share`" in told
+        assert len(load_query_set(out / f"{split}.arrow")) == 0
+    assert len(load_query_set(out / "train.arrow")) > 3
 
 
 def test_the_queries_of_a_run_are_left_alone(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conekg.errors import ConeKGError, ConfigError, QueryTooLargeError
+from conekg.errors import ConeKGError, ConfigError
 from conekg.evaluation import evaluate as module
 from conekg.evaluation.evaluate import evaluate
 from conekg.graph.ragged import Ragged
@@ -204,9 +204,15 @@ def test_a_limit_takes_evenly_spaced_queries():
     again = evaluate(model, QuerySet("test", (chosen,)), num_entities=SIZE)
     assert limited.structures[0].num_queries == 3
     assert limited.measured == again.measured
-    for limit in (len(rows) - 1, len(rows), len(rows) + 1):
+    for limit in (1, len(rows) - 1, len(rows), len(rows) + 1):
         report = evaluate(model, everything, num_entities=SIZE, max_queries=limit)
         assert report.structures[0].num_queries == min(limit, len(rows))
+
+
+def test_a_limit_of_nothing_is_refused():
+    with pytest.raises(ConfigError, match="max_queries is 0; it must be 1 or more") as caught:
+        evaluate(new_model("gqe"), tiny_queries()["test"], num_entities=SIZE, max_queries=0)
+    assert caught.value.key == "max_queries"
 
 
 def test_an_empty_set_is_reported_as_such():
@@ -269,12 +275,25 @@ def one_query(shape, hard):
     return QueryBlock(shape, anchors, relations, Ragged.from_rows([[]]), Ragged.from_rows([hard]))
 
 
-def test_by_de_morgan_a_union_may_have_any_number_of_branches():
+def test_too_many_branches_are_told_and_by_de_morgan_there_is_one():
     model = new_model("cone")
     shape, by_law = seven_unions()
     block = one_query(shape, [3])
-    with pytest.raises(QueryTooLargeError, match="128 union-free branches"):
-        evaluate(model, QuerySet("test", (block,)), num_entities=SIZE)
+    told = []
+    others = tiny_queries()["test"].blocks
+    report = evaluate(
+        model,
+        QuerySet("test", (*others, block)),
+        num_entities=SIZE,
+        progress=lambda done, total: told.append((done, total)),
+    )
+    alone = evaluate(model, QuerySet("test", others), num_entities=SIZE)
+    assert report.measured == alone.measured
+    assert "1p" in report.measured
+    why = report.unanswered[shape.name]
+    assert "128 union-free branches; at most 64 are allowed, unless" in why
+    assert "De Morgan" in why
+    assert told[-1][0] == told[-1][1]
     report = evaluate(model, QuerySet("test", (block,)), num_entities=SIZE, union="demorgan")
     query = Shape(by_law).ground(block.anchors[0].tolist(), block.relations[0].tolist())
     scores = slow_scores(model, query)

@@ -80,11 +80,25 @@ def test_rows_have_their_own_relation():
 
 def test_only_the_last_relations_count():
     assert scores(STRUCTURES["3p"], [4, 2, 0]) == expected(lambda e: count(0, e))
-    assert scores(STRUCTURES["2i"], [0, 3]) == expected(lambda e: min(count(0, e), count(3, e)))
+    both = expected(lambda e: min(count(1, e), count(3, e)))
+    assert 0 < sum(both) < sum(expected(lambda e: min(count(1, e), 1)))
+    assert scores(STRUCTURES["2i"], [1, 3]) == both
     assert scores(STRUCTURES["2u"], [0, 3]) == expected(lambda e: max(count(0, e), count(3, e)))
     assert scores(STRUCTURES["2in"], [0, 3]) == expected(lambda e: count(0, e))
     assert scores(STRUCTURES["pni"], [1, 3, 0]) == expected(lambda e: count(0, e))
     assert scores(STRUCTURES["up"], [1, 3, 0]) == expected(lambda e: count(0, e))
+
+
+def test_what_is_negated_twice_counts():
+    for union, by_law, relations in (("2u", "2u-DM", [0, 3]), ("up", "up-DM", [1, 3, 0])):
+        assert scores(STRUCTURES[by_law], relations) == scores(STRUCTURES[union], relations)
+        assert max(scores(STRUCTURES[by_law], relations)) > 0
+    link = Anchor(0).project(0)
+    both = expected(lambda e: min(count(1, e), count(3, e)))
+    assert 0 < sum(both) < sum(expected(lambda e: min(count(1, e), 1)))
+    assert scores(shape_of(link & ~~link), [1, 3]) == both
+    # The first and not (not the second or the third): the third alone is negated.
+    assert scores(shape_of(link & ~(~link | link)), [1, 3, 4]) == both
 
 
 def test_a_query_that_names_no_relation_is_a_tie():

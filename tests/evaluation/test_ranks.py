@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conekg.errors import ConeKGError
+from conekg.errors import ConeKGError, ConfigError
 from conekg.evaluation import ranks as module
 from conekg.evaluation.ranks import filtered_ranks
 from conekg.model.catalog import build_model
@@ -96,8 +96,17 @@ def test_chunks_change_nothing(monkeypatch):
     hard = (torch.tensor([0, 3, 3, 7, 8, 12]), torch.arange(12) * 3)
     easy = (torch.tensor([0, 0, 2, 2, 2, 3]), torch.tensor([1, 2, 5]))
     whole = filtered_ranks(scores, *hard, *easy)
-    monkeypatch.setattr(module, "_COUNTED_AT_ONCE", 41)
-    assert torch.equal(filtered_ranks(scores, *hard, *easy), whole)
+    answers_at_once, ranks_among = [], module._ranks_among
+    monkeypatch.setattr(
+        module,
+        "_ranks_among",
+        lambda others, *rest: answers_at_once.append(len(others)) or ranks_among(others, *rest),
+    )
+    for pairs, expected in ((90, [2] * 6), (39, [1] * 12)):
+        answers_at_once.clear()
+        monkeypatch.setattr(module, "_COUNTED_AT_ONCE", pairs)
+        assert torch.equal(filtered_ranks(scores, *hard, *easy), whole)
+        assert answers_at_once == expected
 
 
 def test_infinite_scores_are_ranked_and_nan_is_refused():
@@ -107,6 +116,14 @@ def test_infinite_scores_are_ranked_and_nan_is_refused():
     assert ranks.tolist() == [2.5]
     with pytest.raises(ConeKGError, match="NaN"):
         filtered_ranks(torch.tensor([[0.0, torch.nan]]), *hard, *easy)
+
+
+def test_an_unknown_policy_for_ties_is_refused():
+    hard = (torch.tensor([0, 1]), torch.tensor([0]))
+    easy = (torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64))
+    with pytest.raises(ConfigError, match="ties is 'average'; it must be mean or ") as caught:
+        filtered_ranks(torch.zeros(1, 3), *hard, *easy, "average")
+    assert caught.value.key == "ties"
 
 
 @pytest.mark.gpu

@@ -51,6 +51,8 @@ def test_markdown_can_stand_beside_the_papers_rows():
     text = report().to_markdown({"paper": {"avg_p": 40.0, "1p": 55.5, "avg_n": 5.0, "2in": 7.0}})
     assert "| MRR, percent | avg_p | 1p | 2p | avg_n | 2in | (e.r & e.r).r.r |" in text
     assert "| box, percent | avg_p |" in text
+    assert "| Hits@1 | 25.0 | 40.0 | 10.0 | 0.0 |" in text
+    assert "| Hits@10 | 65.0 | 80.0 | 50.0 | 20.0 |" in text
     assert "| number | 1p |" in text
     assert "| box | 37.5 | 50.0 | 25.0 | – | – | 10.0 |" in text
     assert "| paper | 40.0 | 55.5 | – | 5.0 | 7.0 | – |" in text
@@ -86,9 +88,15 @@ def test_the_table_shows_counts_policy_and_what_was_not_answered():
     with console.capture() as capture:
         console.print(report().to_table({"paper": {"1p": 55.5}}))
     text = capture.get()
-    for part in ("1p", "50.0", "80.0", "55.5", "mean rank", "box has no negation", "avg_p"):
-        assert part in text
-    assert text.index("1p") < text.index("2p") < text.index("2in")
+    for part in ("mean rank", "box has no negation", "avg_p is over 2 of 9 structures"):
+        assert part in " ".join(text.split())
+    rows = [line.replace("│", " ").replace("┃", " ").split() for line in text.splitlines()]
+    rows = [row for row in rows if len(row) >= 6]
+    assert ["structure", "queries", "hard", "MRR", "Hits@1", "Hits@3", "Hits@10", "paper"] in rows
+    assert ["1p", "10", "15", "50.0", "40.0", "60.0", "80.0", "55.5"] in rows
+    assert ["2in", "3", "0", "–", "–", "–", "–", "–"] in rows
+    assert ["avg_p", "37.5", "25.0", "45.0", "65.0", "–"] in rows
+    assert text.index("1p") < text.index("2p") < text.index("2in") < text.index("avg_p")
 
 
 def test_columns():

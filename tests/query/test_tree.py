@@ -1,10 +1,12 @@
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given
 
 import strategies
 from conekg.errors import QueryError
+from conekg.graph.knowledge_graph import SPLITS
 from conekg.query.tree import (
     Anchor,
     And,
@@ -20,10 +22,12 @@ from conekg.query.tree import (
     has_negation,
     has_union,
     inverse_of,
+    is_monotone,
     rebuild,
     relabel,
     subtrees,
 )
+from oracle import Oracle
 
 A, B = Anchor(0), Anchor(1)
 QUERY = Project(And((Project(A, 2), Not(Or((B, Universe()))))), 5)
@@ -116,6 +120,27 @@ def test_predicates():
     assert has_union(QUERY)
     assert not has_negation(A | B)
     assert not has_union(A & B)
+
+
+def test_negations_are_monotone_where_no_projection_is_under_an_odd_number_of_them():
+    link, other = A.project(0), B.project(1)
+    for query in (A, ~A, link, ~~link, link & ~A, ~(~link & ~other), ~(A & ~link.project(2))):
+        assert is_monotone(query)
+    for query in (~link, link & ~other, (link & ~other).project(2), ~(A & link), ~~(~link | other)):
+        assert not is_monotone(query)
+
+
+@given(strategies.graphs_with_queries())
+def test_a_monotone_query_loses_no_answer_to_more_facts(case):
+    graph, query = case
+    few, all_facts = (
+        Oracle(np.concatenate([graph.edges(part) for part in SPLITS[:count]]), graph.num_entities)
+        for count in (1, 3)
+    )
+    if is_monotone(query):
+        assert few.answer(query) <= all_facts.answer(query)
+    if is_monotone(~query):
+        assert few.answer(query) >= all_facts.answer(query)
 
 
 def test_inverses_pair_up():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +15,8 @@ import pytest
 from conekg.errors import DataError, QueryError, StoreError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.source import open_graph
-from conekg.query.shape import STRUCTURES
+from conekg.query.shape import STRUCTURES, shape_of
+from conekg.query.tree import Anchor, Universe
 from conekg.query.tuples import query_from_tuple
 from conekg.sampling.benchmark_files import read_queries, write_betae, write_query2box
 from conekg.sampling.protocol import SamplingProtocol
@@ -146,6 +148,21 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one(
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
+def test_betae_has_no_place_for_the_set_of_all_or_an_entity_alone(
+    random_graph: KnowledgeGraph, tmp_path: Path
+) -> None:
+    link = Anchor(0).project(0)
+    for query, name in ((link & Universe().project(1), "*.r"), (link & Anchor(1), "e")):
+        shapes = [STRUCTURES["2i"], shape_of(query)]
+        both = sample_query_set(random_graph, "train", PLAIN, 0, shapes=shapes, count=2).query_set
+        told = f"no place for queries of shape (e.r & {name}): nested tuples have no notation"
+        with pytest.raises(QueryError, match=re.escape(told)) as caught:
+            write_betae(tmp_path, both)
+        assert caught.value.hint is not None
+        assert "--shapes" in caught.value.hint
+        assert not list(tmp_path.iterdir())
+
+
 def test_query2box_has_no_place_for_negation(random_graph: KnowledgeGraph, tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="no place for queries of shape 2in"):
         write_query2box(tmp_path, sampled(random_graph, "test", ("2p", "2in")))
@@ -226,6 +243,28 @@ def test_query2box_answers_that_are_no_entities_are_refused(
         broken(tmp_path, name, {((1, (2,)),): answer if name == file_name else {3}})
     with pytest.raises(DataError, match="answers"):
         read_queries(tmp_path, "test", random_graph)
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        (((60, (2,), 0), "1-chain"), "entity id 60 in a query of shape 1p"),
+        (((1, (10,), 0), "1-chain"), "relation id 10 in a query of shape 1p"),
+        (((1, (2,)), "1-chain"), "is not a query of kind '1-chain'"),
+        ((1, "1-chain"), "is not a query of kind '1-chain'"),
+        (((1, (2,), 0), "2-chain"), "is not a query of kind '1-chain'"),
+        (((1, (2, 3), 0), "1-chain"), "does not have the form"),
+    ],
+)
+def test_query2box_queries_that_do_not_fit_are_refused(
+    random_graph: KnowledgeGraph, tmp_path: Path, entry: object, told: str
+) -> None:
+    broken(tmp_path, "test_triples_1c.pkl", [entry])
+    for name in ("test_ans_1c.pkl", "test_ans_1c_hard.pkl"):
+        broken(tmp_path, name, {((60, (2,)),): {3}, ((1, (10,)),): {3}, ((1, (2,)),): {3}})
+    with pytest.raises(DataError, match=told) as caught:
+        read_queries(tmp_path, "test", random_graph)
+    assert caught.value.path == str(tmp_path / "test_triples_1c.pkl")
 
 
 def test_two_structures_of_one_shape_are_one_block(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -49,6 +50,18 @@ def test_missing_counts_follow_the_size_of_the_graph(random_graph: KnowledgeGrap
     assert resolved.evaluation_count == 100
 
 
+@pytest.mark.parametrize(
+    ("held_out", "count"),
+    [(0, 100), (403, 100), (404, 101), (8_000, 2_000), (20_004, 5_000), (50_000, 5_000)],
+)
+def test_evaluation_queries_are_a_quarter_of_the_test_links(held_out: int, count: int) -> None:
+    links = {"train": 70, "test": 70 + held_out}
+    sized = SimpleNamespace(adjacency=lambda split: SimpleNamespace(pair_heads=range(links[split])))
+    resolved = PRESETS["small"].for_graph(sized)
+    assert resolved.evaluation_count == count
+    assert (resolved.train_count, resolved.train_negation_count) == (70, 7)
+
+
 def test_given_counts_stay_as_they_are(random_graph: KnowledgeGraph) -> None:
     assert PRESETS["nell995"].for_graph(random_graph) == PRESETS["nell995"]
 
@@ -59,11 +72,23 @@ def test_given_counts_stay_as_they_are(random_graph: KnowledgeGraph) -> None:
      "train_negation_cap", "relation_tries", "patience"],
 )  # fmt: skip
 def test_a_number_of_nothing_is_refused_and_not_replaced(key: str) -> None:
-    told = f"{key} of the sampling protocol 'small' is 0; it must be 1 or more"
-    with pytest.raises(ConfigError, match=told) as caught:
-        replace(PRESETS["small"], **{key: 0})
-    assert caught.value.key == key
+    for value in (0, 2.5, "7"):
+        told = (
+            f"{key} of the sampling protocol 'small' is {value!r}; it must be a whole number, 1 or"
+        )
+        with pytest.raises(ConfigError, match=told) as caught:
+            replace(PRESETS["small"], **{key: value})
+        assert caught.value.key == key
     assert getattr(replace(PRESETS["small"], **{key: 1}), key) == 1
+
+
+def test_a_yield_that_is_no_share_is_refused() -> None:
+    for value in (-1e-4, 0, 1.5, float("nan")):
+        told = f"min_yield of .* is {value}; it is a share of the attempts, above 0 and at most 1"
+        with pytest.raises(ConfigError, match=told) as caught:
+            replace(PRESETS["small"], min_yield=value)
+        assert caught.value.key == "min_yield"
+    assert replace(PRESETS["small"], min_yield=1).min_yield == 1
 
 
 def test_an_unknown_end_of_a_path_is_refused() -> None:

@@ -78,6 +78,33 @@ def test_a_set_comes_back_as_it_was_saved(
     assert [file.name for file in path.parent.iterdir()] == ["queries.arrow"]
 
 
+def test_a_set_of_other_integers_comes_back_as_well(query_set: QuerySet, tmp_path: Path) -> None:
+    def wide(answers: Ragged) -> Ragged:
+        return Ragged(answers.offsets.astype(np.int32), answers.values.astype(np.int64))
+
+    blocks = tuple(
+        QueryBlock(
+            block.shape,
+            block.anchors.astype(np.int64),
+            block.relations.astype(np.uint8),
+            wide(block.easy),
+            wide(block.hard),
+        )
+        for block in query_set
+    )
+    path = tmp_path / "queries.arrow"
+    save_query_set(path, replace(query_set, blocks=blocks))
+    assert_same(load_query_set(path), query_set)
+
+
+def test_a_set_has_one_block_a_shape(query_set: QuerySet) -> None:
+    one, *others = query_set.blocks
+    with pytest.raises(QueryError, match="2 blocks of shape 2in; a query set has one a shape"):
+        replace(query_set, blocks=(one, *others, one))
+    joined = concatenate_blocks(one.shape, [one, one])
+    assert len(replace(query_set, blocks=(joined, *others))) == 7 + len(query_set)
+
+
 def test_any_arrow_tool_reads_the_file(query_set: QuerySet, tmp_path: Path) -> None:
     path = tmp_path / "queries.arrow"
     save_query_set(path, query_set)
@@ -143,6 +170,7 @@ def test_what_is_no_query_set_is_refused(tmp_path: Path) -> None:
         ({"split": "training"}, "unknown split 'training'"),
         ({"shapes": [["2in", "e r e r ! &3"]]}, "not a readable query set"),
         ({"shapes": [["2in", 7]]}, "is no name and text of a shape"),
+        ({"shapes": [["2in", "e r e r ! &2"]] * 2}, "2 blocks of shape 2in"),
         ({"shapes": ["ab"]}, "'ab' is no name and text of a shape"),
         ({"shapes": [["2in", "e" + " !" * 5_000]]}, "not a readable query set"),
         ({"shapes": {"2in": "e"}}, "has {'2in': 'e'} for 'shapes'"),
@@ -153,6 +181,11 @@ def test_what_is_no_query_set_is_refused(tmp_path: Path) -> None:
         ({"paths_from": 7}, "has 7 for 'paths_from'"),
         ({"digest": None}, "has None for 'digest'"),
         ({"digest": "0"}, "does not match its digest"),
+        # A shape of as many slots: nothing but the digest tells that it is another.
+        (
+            {"shapes": [["2in", "e r e r |2"], [UNNAMED.name, "* e r ! &2"], ["3p", "e r r r"]]},
+            "does not match its digest",
+        ),
     ],
 )
 def test_metadata_that_does_not_fit_is_refused(

@@ -10,8 +10,8 @@ import pytest
 from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.source import open_graph
-from conekg.query.shape import STRUCTURES, Shape, shape_of
-from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, has_negation
+from conekg.query.shape import NEGATION_STRUCTURES, STRUCTURES, Shape, shape_of
+from conekg.query.tree import Anchor, And, Not, Or, Project, Universe
 from conekg.sampling.attempt import REASONS
 from conekg.sampling.protocol import PRESETS, SamplingProtocol
 from conekg.sampling.query_set import QuerySet
@@ -85,8 +85,27 @@ def test_every_sampled_query_keeps_every_rule(random_graph: KnowledgeGraph, spli
             if block.shape == STRUCTURES["1p"]:
                 continue
             assert max(len(answers - known), len(known - answers)) <= 12
-            if small and has_negation(block.shape.template):
+            if small and block.shape.name in NEGATION_STRUCTURES:
                 assert known - answers
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_negations_that_can_retract_no_answer_are_not_asked_to(
+    random_graph: KnowledgeGraph, split: Split
+) -> None:
+    other_than = shape_of(And((Project(Anchor(0), 0), Not(Anchor(1)))))
+    shapes = [STRUCTURES["2u-DM"], STRUCTURES["up-DM"], other_than, UNNAMED]
+    sampled = sample_query_set(random_graph, split, PLAIN, 3, shapes=shapes, count=15)
+    small, full = oracles(random_graph, split)
+    assert small is not None
+    assert [len(block) for block in sampled.query_set] == [15] * len(shapes)
+    for block in sampled.query_set:
+        for row in range(len(block)):
+            known, answers = (oracle.answer(block.query(row)) for oracle in (small, full))
+            assert block.easy[row].tolist() == sorted(known)
+            assert block.hard[row].tolist() == sorted(answers - known)
+            assert 0 < len(answers - known) <= 12
+            assert known <= answers
 
 
 def test_the_cap_is_on_hard_and_on_retracted_answers(random_graph: KnowledgeGraph) -> None:
@@ -195,6 +214,15 @@ def test_a_shape_the_graph_hardly_holds_is_given_up_and_reported(
     assert report.attempts >= PLAIN.patience
 
 
+def test_a_shape_with_a_fair_yield_is_not_given_up(random_graph: KnowledgeGraph) -> None:
+    hasty = replace(PLAIN, patience=2048, min_yield=0.05)
+    (report,) = sample_query_set(
+        random_graph, "train", hasty, 0, shapes=[STRUCTURES["3p"]], count=5_000
+    ).reports
+    assert report.found == 5_000
+    assert report.attempts > 3 * hasty.patience
+
+
 def test_a_graph_without_edges_gives_no_queries(film_graph: KnowledgeGraph) -> None:
     none = np.zeros((0, 3), dtype=np.int32)
     empty = KnowledgeGraph("empty", film_graph.vocabulary, dict.fromkeys(SPLITS, none))
@@ -237,14 +265,26 @@ def test_progress_is_told_shape_by_shape(random_graph: KnowledgeGraph) -> None:
     assert told[-1] == (shapes[1], 7, 7)
 
 
-def test_a_count_below_one_is_refused(random_graph: KnowledgeGraph) -> None:
-    with pytest.raises(ConfigError, match="count is 0"):
-        sample_query_set(random_graph, "train", PLAIN, 0, count=0)
+@pytest.mark.parametrize("count", [0, 2.5])
+def test_a_count_that_is_no_number_of_queries_is_refused(
+    random_graph: KnowledgeGraph, count: int
+) -> None:
+    with pytest.raises(ConfigError, match=f"count is {count}; it must be a whole number") as caught:
+        sample_query_set(random_graph, "train", PLAIN, 0, count=count)
+    assert caught.value.key == "count"
 
 
-def test_a_seed_below_zero_is_refused(random_graph: KnowledgeGraph) -> None:
-    with pytest.raises(ConfigError, match="seed is -1"):
-        sample_query_set(random_graph, "train", PLAIN, -1, shapes=[STRUCTURES["1p"]], count=1)
+@pytest.mark.parametrize("seed", [-1, 0.5])
+def test_a_seed_that_is_no_whole_number_is_refused(random_graph: KnowledgeGraph, seed: int) -> None:
+    with pytest.raises(ConfigError, match=f"seed is {seed}; it must be a whole number"):
+        sample_query_set(random_graph, "train", PLAIN, seed, shapes=[STRUCTURES["1p"]], count=1)
+
+
+def test_no_thread_at_all_is_refused(random_graph: KnowledgeGraph) -> None:
+    with pytest.raises(ConfigError, match="workers is 0; it must be 1 or more"):
+        sample_query_set(
+            random_graph, "train", PLAIN, 0, shapes=[STRUCTURES["2i"]], count=1, workers=0
+        )
 
 
 @pytest.mark.slow

@@ -114,7 +114,7 @@ def sample(
         reports.append(_report(part, path, sampled))
         if not as_json:
             _print(part, sampled)
-        _warn_of_shortfall(sampled)
+        _warn_of_shortfall(opened, part, sampled)
     if as_json:
         print_json({"graph": opened.fingerprint, "seed": seed, "sets": reports})
 
@@ -259,7 +259,13 @@ def _print(split: Split, sampled: SampledSet) -> None:
     print_table(f"{split} queries", columns, rows)
 
 
-def _warn_of_shortfall(sampled: SampledSet) -> None:
+def _warn_of_shortfall(graph: KnowledgeGraph, split: Split, sampled: SampledSet) -> None:
+    if split != "train" and not len(graph.edges(split)):
+        warn(
+            f"there are no {split} queries: the graph has no {split} facts for them to ask for; "
+            f"`conekg graph build --{split}-share` holds facts of a file out"
+        )
+        return
     for report in sampled.reports:
         if report.shortfall > 0:
             warn(

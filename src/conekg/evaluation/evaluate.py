@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from conekg.errors import ConfigError
+from conekg.errors import ConfigError, QueryTooLargeError
 from conekg.evaluation.metrics import metrics_of
 from conekg.evaluation.ranks import Ties, filtered_ranks
 from conekg.evaluation.report import Report, StructureResult
@@ -89,8 +89,11 @@ class ModelScorer:
         return self._union
 
     def why_not(self, shape: Shape) -> str | None:
-        """Which operators the model lacks for this shape."""
-        missing = missing_operators(self._model, shape, self._union)
+        """Which operators the model lacks for this shape, or that it has too many branches."""
+        try:
+            missing = missing_operators(self._model, shape, self._union)
+        except QueryTooLargeError as error:
+            return f"{error.message}, unless unions are taken by De Morgan's law"
         return f"{self.name} has no {' and no '.join(missing)}" if missing else None
 
     def tables_of(self, shape: Shape) -> int:
@@ -123,6 +126,8 @@ def evaluate(
     model is to take unions, by default as `dnf`; a scorer has its own way, and another one is
     refused. `progress` hears how many queries are done, of how many.
     """
+    if max_queries is not None and max_queries < 1:
+        raise ConfigError(f"max_queries is {max_queries}; it must be 1 or more", key="max_queries")
     scorer = _scorer_of(model, union)
     blocks = [_with_hard_answers(block, max_queries) for block in query_set]
     total, done = sum(map(len, blocks)), 0

@@ -3,7 +3,8 @@
 It knows the training edges and nothing of the anchors, so a model that does not beat it
 has learnt no more than which entities are common. A query with several last relations (an
 intersection, a union) combines their counts as fuzzy sets do; negated parts say nothing
-about which entities are frequent and are left out.
+about which entities are frequent and are left out. What is negated twice is not negated, as
+in a union by De Morgan's law.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conekg.graph.adjacency import Adjacency, IntArray
-from conekg.query.rewrite import UnionForm
+from conekg.query.rewrite import UnionForm, push_negation
 from conekg.query.shape import Shape
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
 from conekg.sampling.query_set import QueryBlock
@@ -77,7 +78,7 @@ class FrequencyScorer:
                     return np.maximum.reduce(parts) if parts else None
             assert_never(node)
 
-        combined = fold(block.shape.template, score)
+        combined = fold(push_negation(block.shape.template), score)
         if combined is None:
             combined = np.zeros((len(block), self._num_entities), dtype=np.float32)
         return torch.from_numpy(combined)

@@ -7,12 +7,12 @@ answers. Ties are broken by a named policy, which every report repeats.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from conekg.errors import ConeKGError
+from conekg.errors import ConeKGError, ConfigError
 
 Ties = Literal["mean", "optimistic", "pessimistic"]
 """Where a hard answer stands among non-answers of equal score: in the middle of them, so that
@@ -35,6 +35,8 @@ def filtered_ranks(
     `scores` [rows, num_entities], larger is better; the answers of row i are
     `values[offsets[i] : offsets[i + 1]]`. All tensors are on one device.
     """
+    if ties not in get_args(Ties):
+        raise ConfigError(f"ties is {ties!r}; it must be {' or '.join(get_args(Ties))}", key="ties")
     if bool(scores.isnan().any()):
         raise ConeKGError(
             "the model's scores are not numbers (NaN), so nothing can be ranked",

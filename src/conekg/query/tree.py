@@ -312,6 +312,28 @@ def has_union(query: Query) -> bool:
     return fold(query, lambda node, below: isinstance(node, Or) or any(below))
 
 
+def is_monotone(query: Query) -> bool:
+    """Whether more facts never take an answer away.
+
+    They cannot where no projection stands under an odd number of negations.
+
+    >>> borders, speaks = Anchor(0).project(1), Anchor(2).project(3)
+    >>> is_monotone(borders & ~Anchor(5)), is_monotone(~(~borders & ~speaks))
+    (True, True)
+    >>> is_monotone(borders & ~speaks)
+    False
+    """
+
+    def follow(node: Query, below: tuple[tuple[bool, bool], ...]) -> tuple[bool, bool]:
+        """Whether more facts can add to a part, and whether they can take from it."""
+        gains, loses = any(gain for gain, _ in below), any(loss for _, loss in below)
+        if isinstance(node, Not):
+            return loses, gains
+        return gains or isinstance(node, Project), loses
+
+    return not fold(query, follow)[1]
+
+
 def inverse_of(relation_id: int) -> int:
     """The id of the relation that walks the same edges backwards."""
     return relation_id ^ 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -20,7 +20,7 @@ from conekg.graph.adjacency import IntArray, LongArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import Shape
-from conekg.query.tree import has_negation
+from conekg.query.tree import is_monotone
 from conekg.sampling.answers import graphs_of
 from conekg.sampling.ground import (
     DEAD_END,
@@ -82,6 +82,21 @@ class Piece:
     hard: Ragged
 
 
+class _Rules(NamedTuple):
+    """What an attempt is held to, as compiled code takes it."""
+
+    has_smaller: bool
+    """Whether there is a smaller graph, whose answers are easy."""
+    needs_retraction: bool
+    """Whether an easy answer has to become false on the larger graph."""
+    cap: int
+    """The most hard answers, and the most retracted ones."""
+    tries: int
+    """Draws of a relation before a walk is given up."""
+    distinct: bool
+    """Whether a query that was accepted before is rejected, where it is remembered."""
+
+
 def attempts(
     graph: KnowledgeGraph,
     split: Split,
@@ -117,12 +132,13 @@ def attempts(
             make_memo(shape),
         )
     )
-    rules = (
-        smaller is not None,
-        smaller is not None and has_negation(shape.template),
-        np.iinfo(np.int64).max if cap is None else np.int64(cap),
-        tries,
-        distinct,
+    rules = _Rules(
+        has_smaller=smaller is not None,
+        # Where no fact can retract an answer, as under `!e` or De Morgan's law, none is asked for.
+        needs_retraction=smaller is not None and not is_monotone(shape.template),
+        cap=np.iinfo(np.int64).max if cap is None else cap,
+        tries=tries,
+        distinct=distinct,
     )
 
     def run(start: int) -> Piece:
@@ -151,24 +167,23 @@ def _judge(
     anchors: IntArray,
     relations: IntArray,
     hard: IntArray,
-    rules: tuple[bool, bool, int, int, bool],
+    rules: _Rules,
 ) -> tuple[int, int, IntArray]:
     """The outcome for a grounded query, how many entries of `hard` were written, and the easy."""
-    has_smaller, needs_retraction, cap, _, _ = rules
     answers = evaluate(full, full_work, instructions, anchors, relations)
     easy = answers[:0]
     if len(answers) == 0:
         return NO_ANSWER, 0, easy
-    if has_smaller:
+    if rules.has_smaller:
         easy = evaluate(small, small_work, instructions, anchors, relations)
     num_hard = subtract(answers, easy, hard)
     num_retracted = len(easy) - (len(answers) - num_hard)
     outcome = ACCEPTED
     if num_hard == 0:
         outcome = NO_HARD_ANSWER
-    elif needs_retraction and num_retracted == 0:
+    elif rules.needs_retraction and num_retracted == 0:
         outcome = NO_RETRACTED_ANSWER
-    elif max(num_hard, num_retracted) > cap:
+    elif max(num_hard, num_retracted) > rules.cap:
         outcome = OVER_CAP
     return outcome, num_hard, easy
 
@@ -182,14 +197,13 @@ def _run_attempts(
     starts: IntArray,
     key: np.uint64,
     span: tuple[int, int],
-    rules: tuple[bool, bool, int, int, bool],
+    rules: _Rules,
 ) -> tuple[
     NDArray[np.int8], IntArray, IntArray, tuple[LongArray, IntArray], tuple[LongArray, IntArray]
 ]:
     """Outcomes of `span` (first attempt, how many), and the accepted queries with answers."""
     small, full = borrowed(graphs[0]), borrowed(graphs[1])
     small_work, full_work, memo = borrowed(works[0]), borrowed(works[1]), works[2]
-    _, _, _, tries, distinct = rules
     first, size = span
     outcomes = np.empty(size, dtype=np.int8)
     # One row more than can be accepted: the row being drawn.
@@ -207,7 +221,14 @@ def _run_attempts(
         state[0] = random_state(key, first + index)
         start_entity = starts[random_below(state, len(starts))]
         outcome = draw_query(
-            full, grounding, start_entity, state, tries, nodes, anchors[kept], relations[kept]
+            full,
+            grounding,
+            start_entity,
+            state,
+            rules.tries,
+            nodes,
+            anchors[kept],
+            relations[kept],
         )
         if outcome == GROUNDED:
             slot, outcome = recall(memo, anchors[kept], relations[kept])
@@ -227,7 +248,7 @@ def _run_attempts(
             )
             if outcome != ACCEPTED:
                 remember(memo, slot, anchors[kept], relations[kept], outcome)
-            elif distinct:
+            elif rules.distinct:
                 remember(memo, slot, anchors[kept], relations[kept], DUPLICATE)
         outcomes[index] = outcome
         if outcome == ACCEPTED:

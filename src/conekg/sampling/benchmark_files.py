@@ -123,7 +123,7 @@ def write_betae(folder: str | Path, query_set: QuerySet) -> None:
     hard: defaultdict[Nested, set[int]] = defaultdict(set)
     rows: dict[str, dict[tuple[bytes, bytes], Nested]] = {}
     for block in query_set.blocks:
-        structure = structure_of(block.shape)
+        structure = _structure_to_write(block.shape)
         tuples = TupleForm(structure).write(block.anchors, block.relations)
         queries[structure].update(tuples)
         own = rows.setdefault(block.shape.name, {})
@@ -143,6 +143,16 @@ def write_betae(folder: str | Path, query_set: QuerySet) -> None:
     else:
         _dump(place / f"{split}-easy-answers.pkl", easy)
         _dump(place / f"{split}-hard-answers.pkl", hard)
+
+
+def _structure_to_write(shape: Shape) -> Nested:
+    try:
+        return structure_of(shape)
+    except QueryError as error:
+        raise QueryError(
+            f"the BetaE files have no place for queries of shape {shape.name}: {error.message}",
+            hint="export a set without them; `conekg sample --shapes` takes the shapes to sample",
+        ) from error
 
 
 # --- Query2Box -------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+import numpy as np
+
 from conekg.errors import ConfigError
 from conekg.graph.benchmarks import benchmark_of, misnomer_of, release_of
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
@@ -51,6 +53,11 @@ _NUMBERS = (
 """What of a protocol is a number of things; none of them can be zero."""
 
 
+def is_number_of_things(value: object) -> bool:
+    """Whether a value is a whole number, 1 or more."""
+    return isinstance(value, int | np.integer) and bool(value >= 1)
+
+
 @dataclass(frozen=True)
 class SamplingProtocol:
     """Counts, caps and limits; counts of `None` are derived from the graph by `for_graph`."""
@@ -89,12 +96,18 @@ class SamplingProtocol:
     def __post_init__(self) -> None:
         for key in _NUMBERS:
             value = getattr(self, key)
-            if value is not None and value < 1:
+            if value is not None and not is_number_of_things(value):
                 raise ConfigError(
-                    f"{key} of the sampling protocol {self.name!r} is {value}; "
-                    "it must be 1 or more",
+                    f"{key} of the sampling protocol {self.name!r} is {value!r}; "
+                    "it must be a whole number, 1 or more",
                     key=key,
                 )
+        if not 0 < self.min_yield <= 1:  # with 0 a shape that is used up would never be given up
+            raise ConfigError(
+                f"min_yield of the sampling protocol {self.name!r} is {self.min_yield}; it is a "
+                "share of the attempts, above 0 and at most 1",
+                key="min_yield",
+            )
         if self.train_paths_from not in get_args(PathEnd):
             raise ConfigError(
                 f"train_paths_from of the sampling protocol {self.name!r} is "

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +87,14 @@ class QuerySet:
     """Of a training set that was sampled, where its paths were walked from: `answer` or `anchor`;
     `None` for other sets, and for those of versions that knew only one end."""
 
+    def __post_init__(self) -> None:
+        for shape, times in Counter(block.shape for block in self.blocks).items():
+            if times > 1:
+                raise QueryError(
+                    f"{times} blocks of shape {shape.name}; a query set has one a shape, into "
+                    "which concatenate_blocks joins them"
+                )
+
     def __len__(self) -> int:
         return sum(map(len, self.blocks))
 
@@ -141,6 +150,12 @@ def check_replaceable(path: Path) -> None:
             path=str(path),
             hint=f"choose another name, as {str(path / 'test.arrow')!r}",
         )
+    if path.exists() and not path.is_file():
+        raise StoreError(
+            "a pipe or a device, which a query set would replace",
+            path=str(path),
+            hint="choose another name",
+        )
     try:
         with path.open("rb") as file:
             start = file.read(len(_ARROW))
@@ -148,12 +163,21 @@ def check_replaceable(path: Path) -> None:
         return
     except OSError as error:
         raise StoreError(f"cannot be read: {error.strerror}", path=str(path)) from error
-    if start and start != _ARROW:
+    if start and (start != _ARROW or _is_of_another_kind(path)):
         raise StoreError(
             "exists and is not a query set, so it is left alone",
             path=str(path),
             hint="choose another name, or remove the file first",
         )
+
+
+def _is_of_another_kind(path: Path) -> bool:
+    """Whether an Arrow file holds something else; a damaged one may have been a query set."""
+    try:
+        with pa.OSFile(str(path), "rb") as file, pa.ipc.open_file(file) as reader:
+            return _MAGIC not in (reader.schema.metadata or {})
+    except _BROKEN:
+        return False
 
 
 def load_query_set(path: str | Path, graph: KnowledgeGraph | None = None) -> QuerySet:
@@ -245,7 +269,15 @@ _FACTS = {
 """What the metadata says besides the version, and of which kind it is."""
 
 # What reading a damaged file raises: Arrow's own, and what its metadata or shapes may cause.
-_BROKEN = (pa.ArrowException, OSError, LookupError, ValueError, TypeError, RecursionError)
+_BROKEN = (
+    pa.ArrowException,
+    OSError,
+    LookupError,
+    ValueError,
+    TypeError,
+    RecursionError,
+    QueryError,
+)
 
 
 def _schema(query_set: QuerySet) -> pa.Schema:
@@ -354,13 +386,14 @@ def _digest(query_set: QuerySet) -> str:
     state = hashlib.blake2b(digest_size=16)
     for block in query_set.blocks:
         state.update(encode_shape(block.shape).encode())
-        for array in (
-            block.anchors,
-            block.relations,
-            block.easy.lengths,
-            block.easy.values,
-            block.hard.lengths,
-            block.hard.values,
+        # Of the types that a file comes back with, whichever a block was made of.
+        for array, dtype in (
+            (block.anchors, np.int32),
+            (block.relations, np.int32),
+            (block.easy.lengths, np.int64),
+            (block.easy.values, np.int32),
+            (block.hard.lengths, np.int64),
+            (block.hard.values, np.int32),
         ):
-            state.update(np.ascontiguousarray(array).data)
+            state.update(np.ascontiguousarray(array, dtype=dtype).data)
     return state.hexdigest()

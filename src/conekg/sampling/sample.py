@@ -28,7 +28,7 @@ from conekg.sampling.attempt import (
     attempts,
 )
 from conekg.sampling.ground import stream_key
-from conekg.sampling.protocol import LINK, SamplingProtocol
+from conekg.sampling.protocol import LINK, SamplingProtocol, is_number_of_things
 from conekg.sampling.query_set import QueryBlock, QuerySet, concatenate_blocks
 
 Progress = Callable[[Shape, int, int | None], None]
@@ -79,10 +79,12 @@ def sample_query_set(
     A shape that the graph does not hold often enough comes back short, and the report says by
     how much.
     """
-    if count is not None and count < 1:
-        raise ConfigError(f"count is {count}; at least 1 query a shape is needed", key="count")
-    if seed < 0:
-        raise ConfigError(f"seed is {seed}; it must be 0 or more", key="seed")
+    if count is not None and not is_number_of_things(count):
+        raise ConfigError(
+            f"count is {count!r}; it must be a whole number, 1 query a shape or more", key="count"
+        )
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise ConfigError(f"seed is {seed!r}; it must be a whole number, 0 or more", key="seed")
     for shape, times in Counter(shapes or ()).items():
         if times > 1:
             raise ConfigError(f"shape {shape.name} is asked for {times} times", key="shapes")

@@ -46,7 +46,7 @@ class Workspace(NamedTuple):
     words: WordArray
     """[stack_size + 1, words] a bitmap beside each row; all zero where no set is in it."""
     stack: LongArray
-    """[stack_size + 1, 5] row, form, start, length, is it a complement; see `kernels`."""
+    """[stack_size + 1, 5] row, form, pair, length, is it a complement; see `kernels`."""
     summary: WordArray
     """One bit a word, set where the word is not zero, so that sparse sets scan quickly."""
     steps: LongArray

@@ -14,6 +14,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import local
 from typing import Generic, TypeVar
 
+from conekg.errors import ConfigError
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -34,7 +36,8 @@ def map_in_order(
     consumer may stop at any point.
     """
     count = available_cores() if workers is None else workers
-    assert count >= 1, "at least one thread has to work"
+    if count < 1:
+        raise ConfigError(f"workers is {count}; it must be 1 or more", key="workers")
     if count == 1:
         yield from map(work, items)
         return
