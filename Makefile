@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SRC := src tests benchmarks docs
 
-.PHONY: venv demo test check lint bench docs clean
+.PHONY: venv demo test check lint bench docs clean clean-compiled
 
 venv: .venv/core.stamp
 
@@ -42,5 +42,9 @@ bench: .venv/dev.stamp
 docs: .venv/dev.stamp
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
-clean:
+# Numba compiles a caller again where its own file changed, not where that of a callee did.
+clean-compiled:
+	find src tests benchmarks -name '*.nb[ic]' -delete
+
+clean: clean-compiled
 	rm -rf .venv docs/_build build dist

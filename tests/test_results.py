@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from typer.testing import CliRunner
 
 from conekg.cli.main import app
 from conekg.experiments.published import published
+from conekg.graph.benchmarks import BENCHMARKS
+from conekg.graph.source import open_graph
 from toy_release import write_folder
 
 ROOT = Path(__file__).parents[1]
@@ -94,7 +97,10 @@ def test_a_recorded_command_still_trains_what_was_recorded(
     )
     _, _, graph, *options = shlex.split(command)
     monkeypatch.chdir(tmp_path)
-    write_folder(Path(graph))  # of the benchmark it is the name that counts
+    write_folder(Path(graph))  # called as the benchmark, and taken to be of its size
+    toy, benchmark = open_graph(graph), BENCHMARKS[run["dataset"]]
+    size = (toy.num_entities, len(toy.vocabulary.relations))
+    monkeypatch.setitem(BENCHMARKS, run["dataset"], replace(benchmark, size=size))
     shown = CliRunner().invoke(app, ["train", graph, *options, "--show-recipe"])
     assert shown.exit_code == 0, shown.output
     recipe = tomllib.loads(shown.stdout)
