@@ -19,23 +19,15 @@ import torch
 
 from conekg.model.catalog import build_model
 from conekg.model.interface import QueryModel, Region
-from conekg.model.kernels import scoring
-from conekg.model.kernels.tile import POINT, prefer_wide_vectors
+from conekg.model.kernels.processor import prefer_wide_vectors
+from conekg.model.kernels.scoring import in_ranges
 from conekg.model.scoring import scoring_table
 
 BATCH, EAGER_BATCH = 64, 8
 
 
 @numba.njit(nogil=True, fastmath=True)
-def sum_rows(
-    geometry: int,
-    table: np.ndarray,
-    region: np.ndarray,
-    weight: float,
-    out: np.ndarray,
-    start: int,
-    stop: int,
-) -> None:
+def sum_rows(table: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:
     """Read a range of the table, four rows at a time, and do next to nothing with it."""
     prefer_wide_vectors()
     for entity in range(start, stop, 4):
@@ -45,7 +37,7 @@ def sum_rows(
         total = np.float32(0)
         for j in range(table.shape[1]):
             total += (r0[j] + r1[j]) + (r2[j] + r3[j])
-        out[0, entity] = total
+        out[entity] = total
 
 
 def best_of(repeats: int, tasks: dict[str, Callable[[], object]]) -> dict[str, float]:
@@ -78,14 +70,13 @@ def measure(name: str, num_entities: int, dim: int, repeats: int) -> None:
     one, few, many = (regions_of(model, rows) for rows in (1, EAGER_BATCH, BATCH))
     table = scoring_table(model)
     other = entities.copy()  # a table of sines and a table of cosines would be twice the size
-    nothing = np.zeros((1, 1, dim), dtype=np.float32)
+    sums = np.zeros(num_entities, dtype=np.float32)
     quick = best_of(
         repeats,
         {
-            "read": lambda: scoring.over_threads(sum_rows, POINT, entities, nothing, 0.0, threads),
+            "read": lambda: in_ranges(sum_rows, num_entities, threads, entities, sums),
             "read twice": lambda: [
-                scoring.over_threads(sum_rows, POINT, part, nothing, 0.0, threads)
-                for part in (entities, other)
+                in_ranges(sum_rows, num_entities, threads, part, sums) for part in (entities, other)
             ],
             "one": lambda: table.distances(one),
         },

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from conekg.answering.bound import CellTable, cell_edges, largest_sum
 from conekg.model.kernels.lookup import CELLS, has_wide_lookup
+from conekg.model.kernels.processor import FloatArray
 from conekg.model.kernels.scoring import cone_table, pack_cones, score_cones
-from conekg.model.kernels.tile import FloatArray
 
 
 def true_distances(

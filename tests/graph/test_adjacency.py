@@ -43,6 +43,7 @@ def test_pairs_are_grouped_by_relation_then_head(edges: list[tuple[int, int, int
         )
     ]
     assert pairs == sorted({(r, h) for h, r, _ in edges})
+    assert adjacency.pair_relations.tolist() == [relation for relation, _ in pairs]
     assert len(adjacency.pair_offsets) == len(pairs) + 1
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conekg.graph.ragged import Ragged
+from conekg.graph.ragged import Ragged, offsets_of
 
 rows = st.lists(st.lists(st.integers(0, 99), max_size=5).map(sorted), max_size=8)
 
@@ -14,6 +14,12 @@ def test_rows_come_back_as_given(given_rows: list[list[int]]) -> None:
     ragged = Ragged.from_rows(given_rows)
     assert [ragged[index].tolist() for index in range(len(ragged))] == given_rows
     assert ragged.lengths.tolist() == [len(row) for row in given_rows]
+    assert ragged.mean_length == sum(map(len, given_rows)) / max(len(given_rows), 1)
+
+
+def test_rows_begin_where_those_before_them_end() -> None:
+    assert offsets_of([3, 0, 2]).tolist() == [0, 3, 3, 5]
+    assert offsets_of([]).tolist() == [0]
 
 
 @given(rows, st.data())

@@ -23,11 +23,13 @@ from conekg.answering.abandon_loops import FloatArray, Heaps, scan, scan_by_boun
 from conekg.answering.bound import CellTable, LowerBounds
 from conekg.answering.ranking import Ranking
 from conekg.graph.adjacency import IntArray, LongArray
+from conekg.graph.ragged import offsets_of
 from conekg.model.geometry import Geometry
 from conekg.model.interface import QueryModel, Region
 from conekg.model.kernels.lookup import has_wide_lookup
+from conekg.model.kernels.processor import LINE, on_cache_lines
 from conekg.model.kernels.scoring import cone_table, in_ranges, pack_cones, pack_one_cone
-from conekg.model.kernels.tile import CONE, LINE, on_cache_lines
+from conekg.model.kernels.tile import CONE
 from conekg.model.measure import Measure, scale_of
 
 LOOKS = 4
@@ -186,7 +188,7 @@ class _Asked:
     def arrays(self, most: int) -> tuple[FloatArray, LongArray, LongArray, LongArray]:
         """Regions, counts of at most `most`, where each row's skipped ids begin, and those ids."""
         counts = np.minimum(np.array(self.counts, dtype=np.int64), most)
-        starts = np.cumsum([0, *(len(ids) for ids in self.skip)], dtype=np.int64)
+        starts = offsets_of([len(ids) for ids in self.skip])
         return self.region, counts, starts, np.concatenate(self.skip).astype(np.int64)
 
 

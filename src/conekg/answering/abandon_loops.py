@@ -14,17 +14,9 @@ from numpy.typing import NDArray
 from conekg.answering.bound import largest_sum
 from conekg.graph.adjacency import LongArray
 from conekg.model.kernels.lookup import SumArray
-from conekg.model.kernels.tile import (
-    CONE,
-    TILE,
-    add_one_cone,
-    add_tile,
-    compiled,
-    inlined,
-    load_tile,
-    make_buffer,
-    prefer_wide_vectors,
-)
+from conekg.model.kernels.one_region import add_one_region
+from conekg.model.kernels.processor import compiled, inlined, prefer_wide_vectors
+from conekg.model.kernels.tile import CONE, TILE, add_tile, load_tile, make_buffer
 
 FloatArray: TypeAlias = NDArray[np.float32]
 Heaps: TypeAlias = tuple[FloatArray, LongArray, LongArray, LongArray]
@@ -59,7 +51,6 @@ def scan(
     ids = np.empty((rows, counts.max()), dtype=np.int64)
     sizes, looked_at = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
     limits = np.full(rows, _FAR, dtype=np.float32)
-    alone = rows == 1 and geometry == CONE
     first, second = make_buffer(block), make_buffer(block)
     sums = np.empty((rows, TILE), dtype=np.float32)
     alive = np.empty(rows, dtype=np.int64)
@@ -75,8 +66,8 @@ def scan(
             alive[row] = row
         for low in range(0, dim, block):
             high = min(low + block, dim)
-            if alone:
-                add_one_cone(table, tile, ahead, region[0], low, high, weight, sums[0])
+            if rows == 1:
+                add_one_region(geometry, table, tile, ahead, region[0], low, high, weight, sums[0])
             else:
                 load_tile(geometry, table, tile, low, high, first, second)
                 add_tile(geometry, first, second, region, low, high, weight, alive[:left], sums)

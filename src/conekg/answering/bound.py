@@ -26,13 +26,13 @@ from conekg.model.kernels.lookup import (
     sum_lookups,
     sum_lookups_plainly,
 )
-from conekg.model.kernels.scoring import in_ranges
-from conekg.model.kernels.tile import (
+from conekg.model.kernels.processor import (
     FloatArray,
     compiled,
     empty_on_cache_lines,
     prefer_wide_vectors,
 )
+from conekg.model.kernels.scoring import in_ranges
 
 _SAMPLE = 2_048
 """Entities that say where the cells of a dimension end."""

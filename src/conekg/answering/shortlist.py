@@ -96,13 +96,12 @@ class HarmonicShortlist:
         return torch.cat(best_ids, dim=1).gather(1, order)
 
 
-def measure_recall(
-    model: Cone, shortlist: HarmonicShortlist, *, count: int = 10, queries: int = 16
-) -> float:
-    """The share of the true `count` best entities that the shortlist holds.
+def measure_recall(model: Cone, shortlist: HarmonicShortlist) -> float:
+    """The share of the true ten best entities that the shortlist holds.
 
     Measured on one-hop queries spread over the entities and relations of the model.
     """
+    queries, count = 16, min(10, model.num_entities)
     device = model.entity.device
     heads = torch.linspace(0, model.num_entities - 1, queries, device=device).long()
     relations = torch.linspace(0, model.num_relations - 1, queries, device=device).long()
@@ -112,9 +111,9 @@ def measure_recall(
         found = 0
         for row in range(queries):
             logits = model.logits_of_all(tuple(part[row : row + 1] for part in region))
-            true = logits[0].topk(min(count, model.num_entities)).indices
+            true = logits[0].topk(count).indices
             found += int(torch.isin(true, candidates[row]).sum())
-    return found / (queries * min(count, model.num_entities))
+    return found / (queries * count)
 
 
 def first_harmonic(half_aperture: Tensor, center_weight: float) -> Tensor:

@@ -51,6 +51,12 @@ class Adjacency:
         """Distinct edges, inverses counted."""
         return len(self.tails)
 
+    @property
+    def pair_relations(self) -> IntArray:
+        """[num_pairs] the relation of each pair."""
+        relations = np.arange(self.num_relations, dtype=np.int32)
+        return np.repeat(relations, np.diff(self.relation_offsets))
+
     @cached_property
     def head_index(self) -> HeadIndex:
         """Where each head's pair is, made on first use; empty for large sparse graphs."""

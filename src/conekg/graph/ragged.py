@@ -10,6 +10,13 @@ import numpy as np
 from conekg.graph.adjacency import IntArray, LongArray
 
 
+def offsets_of(lengths: Sequence[int] | LongArray) -> LongArray:
+    """[rows + 1] where rows of such lengths begin, one after the other, and where the last ends."""
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
 @dataclass(frozen=True)
 class Ragged:
     """Rows of different lengths in one flat array; each row is sorted."""
@@ -29,6 +36,11 @@ class Ragged:
         """[rows] how many values each row has."""
         return np.diff(self.offsets)
 
+    @property
+    def mean_length(self) -> float:
+        """How many values a row has on average; none where there are no rows."""
+        return len(self.values) / max(len(self), 1)
+
     @staticmethod
     def empty(rows: int) -> Ragged:
         """So many rows without a value."""
@@ -37,8 +49,7 @@ class Ragged:
     @staticmethod
     def from_rows(rows: Sequence[Sequence[int] | IntArray]) -> Ragged:
         """Rows copied into one array."""
-        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum([len(row) for row in rows], out=offsets[1:])
+        offsets = offsets_of([len(row) for row in rows])
         values = np.empty(offsets[-1], dtype=np.int32)
         for index, row in enumerate(rows):
             values[offsets[index] : offsets[index + 1]] = row
@@ -47,9 +58,9 @@ class Ragged:
     @staticmethod
     def concatenate(parts: Sequence[Ragged]) -> Ragged:
         """The rows of all parts, in order."""
-        lengths = [np.zeros(1, dtype=np.int64), *(part.lengths for part in parts)]
+        lengths = [np.zeros(0, dtype=np.int64), *(part.lengths for part in parts)]
         values = [np.zeros(0, dtype=np.int32), *(part.values for part in parts)]
-        return Ragged(np.cumsum(np.concatenate(lengths)), np.concatenate(values))
+        return Ragged(offsets_of(np.concatenate(lengths)), np.concatenate(values))
 
     def span(self, start: int, stop: int) -> Ragged:
         """The rows from `start` up to `stop`, their values not copied."""
@@ -59,7 +70,6 @@ class Ragged:
     def take(self, rows: LongArray) -> Ragged:
         """The given rows, in the given order."""
         lengths = self.lengths[rows]
-        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = offsets_of(lengths)
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
         return Ragged(offsets, self.values[np.repeat(self.offsets[rows], lengths) + within])

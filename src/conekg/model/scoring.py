@@ -19,7 +19,7 @@ from conekg.model.cone import Cone
 from conekg.model.geometry import Geometry
 from conekg.model.interface import QueryModel, Region
 from conekg.model.kernels import scoring
-from conekg.model.kernels.tile import on_cache_lines
+from conekg.model.kernels.processor import on_cache_lines
 from conekg.model.measure import Measure, measure_of
 
 

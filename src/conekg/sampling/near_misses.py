@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from conekg.graph.adjacency import Adjacency, IntArray
-from conekg.graph.ragged import Ragged
+from conekg.graph.ragged import Ragged, offsets_of
 from conekg.query.relax import near_miss_query
 from conekg.query.shape import shape_of, slots_of
 from conekg.sampling.query_set import QueryBlock
@@ -52,8 +52,7 @@ def find_near_misses(
 def _thinned(rows: Ragged, most: int, random: np.random.Generator) -> Ragged:
     """At most so many values of each row."""
     lengths = np.minimum(rows.lengths, most)
-    offsets = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = offsets_of(lengths)
     place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
     size, kept = np.repeat(rows.lengths, lengths), np.repeat(lengths, lengths)
     # Run i of k goes from ⌈i·n/k⌉ to before ⌈(i + 1)·n/k⌉; no two share an entry.

@@ -13,7 +13,7 @@ import numpy as np
 
 from conekg.errors import ConfigError, QueryError
 from conekg.graph.adjacency import Adjacency, IntArray, LongArray
-from conekg.graph.ragged import Ragged
+from conekg.graph.ragged import Ragged, offsets_of
 from conekg.query.shape import Shape, shape_of, slots_of
 from conekg.query.tree import Query
 from conekg.symbolic.kernels import answer_rows
@@ -92,9 +92,9 @@ def _joined(pieces: list[Ragged], workers: int | None) -> Ragged:
     """The rows of all pieces, copied by all threads: one alone would make the others wait."""
     if len(pieces) == 1:
         return pieces[0]
-    lengths = [np.zeros(1, dtype=np.int64), *(piece.lengths for piece in pieces)]
-    offsets = np.cumsum(np.concatenate(lengths))
-    starts = np.cumsum([0, *(len(piece.values) for piece in pieces)])
+    lengths = [np.zeros(0, dtype=np.int64), *(piece.lengths for piece in pieces)]
+    offsets = offsets_of(np.concatenate(lengths))
+    starts = offsets_of([len(piece.values) for piece in pieces])
     values = np.empty(starts[-1], dtype=np.int32)
 
     def copy(place: int) -> None:

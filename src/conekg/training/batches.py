@@ -17,7 +17,7 @@ from torch import Tensor
 
 from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import KnowledgeGraph
-from conekg.graph.ragged import Ragged
+from conekg.graph.ragged import Ragged, offsets_of
 from conekg.query.rewrite import union_free_branches
 from conekg.query.shape import Shape
 from conekg.sampling.near_misses import find_near_misses
@@ -325,7 +325,7 @@ def _is_learnable(block: QueryBlock, num_entities: int) -> np.typing.NDArray[np.
 def _shared(parts: Sequence[Ragged], device: torch.device) -> tuple[list[Tensor], Tensor]:
     """The values of all parts in one tensor, and where each part's rows are in it."""
     values = np.concatenate([part.values for part in parts]).astype(np.int32, copy=False)
-    starts = np.cumsum([0, *(len(part.values) for part in parts)])
+    starts = offsets_of([len(part.values) for part in parts])
     places = zip(parts, starts[:-1], strict=True)
     offsets = [_as_long(part.offsets + start, device) for part, start in places]
     return offsets, torch.from_numpy(values).to(device)

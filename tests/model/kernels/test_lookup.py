@@ -15,7 +15,7 @@ from conekg.model.kernels.lookup import (
     sum_lookups,
     sum_lookups_plainly,
 )
-from conekg.model.kernels.tile import empty_on_cache_lines
+from conekg.model.kernels.processor import empty_on_cache_lines
 
 needs_vbmi = pytest.mark.skipif(not has_wide_lookup(), reason="the processor has no AVX-512 VBMI")
 KERNELS = [

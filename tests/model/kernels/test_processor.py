@@ -1,13 +1,14 @@
-"""What the processor can do, compared with what the system and the compiler say of it."""
+"""What the processor can do, as the system and the compiler say of it; where copies start."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from numba.core.registry import cpu_target
 
-from conekg.model.kernels.processor import has_feature
+from conekg.model.kernels.processor import has_feature, on_cache_lines
 
 CPUINFO = Path("/proc/cpuinfo")
 
@@ -25,3 +26,12 @@ def test_every_feature_counts_that_the_compiler_lists_with_a_plus() -> None:
         assert has_feature(word[1:]) == word.startswith("+")
     assert not has_feature("")
     assert not has_feature("no such feature")
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 6, 50), (7, 13)])
+def test_copies_start_on_cache_lines(shape: tuple[int, ...]) -> None:
+    array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    copy = on_cache_lines(array.T)
+    np.testing.assert_array_equal(copy, array.T)
+    assert copy.ctypes.data % 64 == 0
+    assert copy.flags.c_contiguous

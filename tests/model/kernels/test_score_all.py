@@ -7,7 +7,7 @@ import torch
 
 pytest.importorskip("triton")
 
-from conekg.model.kernels import geometry
+from conekg.model.kernels import geometry, score_all
 from conekg.model.kernels.score_all import EntityColumns
 from plain_distance import CENTER_WEIGHT, RANGE, plain_distance, random_inputs
 
@@ -26,6 +26,32 @@ def test_every_distance(kind: int, rows: int, dim: int) -> None:
     actual = columns.distances(first.float().to(DEVICE), second.float().to(DEVICE), CENTER_WEIGHT)
     torch.testing.assert_close(actual.cpu().double(), expected, atol=2e-5, rtol=1e-5)
     assert expected.std() > 1e-3
+
+
+@pytest.mark.parametrize("kernel", ["_distance_kernel", "_bounded_kernel"])
+def test_a_gpu_takes_the_programs_of_ten_million_entities(
+    monkeypatch: pytest.MonkeyPatch, kernel: str
+) -> None:
+    """Of CUDA's grids the first axis is 2^31 − 1 long, the others 65,535."""
+    grids = list[tuple[int, ...]]()
+
+    class Launched:
+        def __getitem__(self, grid: tuple[int, ...]):
+            grids.append(grid)
+            return lambda *arguments, **options: None
+
+    columns = EntityColumns(torch.zeros(2, 3, device=DEVICE), geometry=1, inverse_range=1.0)
+    columns.num_entities = 10_000_000
+    monkeypatch.setattr(score_all, kernel, Launched())
+    region = torch.zeros(1, 3, device=DEVICE)
+    if kernel == "_distance_kernel":
+        columns.distances(region, region, 0.0)
+    else:
+        columns.distances_within(region, region, 0.0, region[:, 0])
+    (grid,) = grids
+    assert math.prod(grid) >= 10_000_000 / 128
+    assert grid[0] < 2**31
+    assert all(length <= 65_535 for length in grid[1:])
 
 
 def test_no_rows_no_scores() -> None:

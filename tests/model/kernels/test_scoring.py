@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conekg.model.kernels import scoring
+from conekg.model.kernels.tile import BOX, CONE, POINT, TILE
 
 sizes = st.tuples(
     st.integers(0, 9),
@@ -83,13 +84,38 @@ def test_more_rows_than_fit_the_cache_at_once() -> None:
     assert_close(ours, scoring.score_cones_plainly(angles, axis, half, 0.02), 9)
 
 
-def test_a_row_scores_alike_alone_and_in_company() -> None:
-    table = scoring.cone_table(uniform(0, -3, 3, 10, 40))
-    axis, half = uniform(1, -3, 3, 5, 40), uniform(2, 0, 3, 5, 40)
-    together = scoring.score_cones(table, axis, half, 0.02, 2)
+def score(geometry: int, points: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Distances in any geometry, from angles or coordinates."""
+    if geometry == CONE:
+        return scoring.score_cones(scoring.cone_table(points), first, second, 0.02, 1)
+    if geometry == BOX:
+        return scoring.score_boxes(points, first, second, 0.02, 1)
+    return scoring.score_points(points, first, 1)
+
+
+@pytest.mark.parametrize("geometry", [CONE, BOX, POINT])
+def test_a_row_scores_alike_alone_and_in_company(geometry: int) -> None:
+    points = uniform(0, -3, 3, 10, 140)
+    first, second = uniform(1, -3, 3, 5, 140), uniform(2, 0, 3, 5, 140)
+    together = score(geometry, points, first, second)
     for row in range(5):
-        alone = scoring.score_cones(table, axis[row : row + 1], half[row : row + 1], 0.02, 1)
+        alone = score(geometry, points, first[row : row + 1], second[row : row + 1])
         np.testing.assert_allclose(alone[0], together[row], rtol=1e-6)
+
+
+@pytest.mark.parametrize("geometry", [CONE, BOX, POINT])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("dim", [5, 130, 800])
+def test_equal_entities_are_equally_far_wherever_they_stand(
+    geometry: int, rows: int, dim: int
+) -> None:
+    """Bit by bit: otherwise the order of equal answers would be that of rounding errors."""
+    generator = np.random.default_rng(dim)
+    points = np.tile(uniform(dim, -3, 3, 1, dim), (TILE + 3, 1))
+    for _ in range(20):
+        first, second = generator.uniform(-3, 3, (2, rows, dim)).astype(np.float32)
+        found = score(geometry, points, first, np.abs(second))
+        np.testing.assert_array_equal(found, found[:, :1] + np.zeros_like(found))
 
 
 def test_several_callers_may_score_at_once() -> None:

@@ -6,18 +6,16 @@ import numpy as np
 import pytest
 
 from conekg.model.kernels import scoring
+from conekg.model.kernels.processor import compiled, on_cache_lines, prefer_wide_vectors
 from conekg.model.kernels.tile import (
     BOX,
     CONE,
     POINT,
     TILE,
     add_tile,
-    compiled,
     load_tile,
     make_buffer,
     next_tile,
-    on_cache_lines,
-    prefer_wide_vectors,
 )
 
 DIM, BLOCK = 70, 32
@@ -68,18 +66,6 @@ def test_blocks_add_up_and_never_fall(geometry: int) -> None:
     np.testing.assert_array_equal(history[-1][rows, 5:], history[-1][rows, 4:5] + np.zeros((1, 3)))
 
 
-@pytest.mark.parametrize("rows", [1, 3])
-@pytest.mark.parametrize("dim", [5, 130, 800])
-def test_equal_entities_are_equally_far_wherever_they_stand(rows: int, dim: int) -> None:
-    """Bit by bit: otherwise the order of equal answers would be that of rounding errors."""
-    generator = np.random.default_rng(dim)
-    table = scoring.cone_table(np.tile(generator.uniform(-3, 3, (1, dim)), (TILE + 3, 1)))
-    for _ in range(20):
-        axis, half = generator.uniform(-3, 3, (2, rows, dim)).astype(np.float32)
-        found = scoring.score_cones(table.astype(np.float32), axis, np.abs(half), 0.02, 1)
-        np.testing.assert_array_equal(found, found[:, :1] + np.zeros_like(found))
-
-
 def test_a_center_weight_of_zero_counts_the_outside_alone() -> None:
     generator = np.random.default_rng(0)
     points = generator.uniform(-np.pi, np.pi, (9, DIM)).astype(np.float32)
@@ -89,12 +75,3 @@ def test_a_center_weight_of_zero_counts_the_outside_alone() -> None:
         ours = scoring.score_cones(scoring.cone_table(points), axis[:rows], half[:rows], 0.0, 1)
         plain = scoring.score_cones_plainly(points, axis[:rows], half[:rows], 0.0)
         np.testing.assert_allclose(ours, plain, rtol=1e-5)
-
-
-@pytest.mark.parametrize("shape", [(1,), (3, 6, 50), (7, 13)])
-def test_copies_start_on_cache_lines(shape: tuple[int, ...]) -> None:
-    array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
-    copy = on_cache_lines(array.T)
-    np.testing.assert_array_equal(copy, array.T)
-    assert copy.ctypes.data % 64 == 0
-    assert copy.flags.c_contiguous

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from conekg.model.kernels.processor import FloatArray, compiled
 from conekg.model.kernels.scoring import thread_pool
-from conekg.model.kernels.tile import FloatArray, compiled
 
 DIMENSIONS_A_TASK = 64
 """Dimensions a thread takes at a time. The split is fixed, so that sums, and with them a whole

@@ -111,6 +111,7 @@ def draw(
         ROUNDS=pool.most_answers.bit_length(),
         BLOCK=triton.next_power_of_2(max(positives, negatives)),
         num_warps=1,
+        enable_fp_fusion=True,
     )
     return Drawn(anchors, relations, candidates, weights / weights.sum(), positives)
 

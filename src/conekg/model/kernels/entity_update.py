@@ -227,7 +227,7 @@ def advance(counters: Tensor, learning_rate: Tensor, adam: Tensor) -> None:
     `counters` [2] int64: updates since the run began, and since the moments were last
     fresh; `learning_rate` [1]; `adam` [5] as `update_entities` takes it, β and ε kept.
     """
-    _advance_kernel[(1,)](counters, learning_rate, adam)
+    _advance_kernel[(1,)](counters, learning_rate, adam, enable_fp_fusion=True)
 
 
 @triton.jit

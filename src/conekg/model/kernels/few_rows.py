@@ -19,17 +19,17 @@ from numba.extending import intrinsic
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from conekg.model.kernels.processor import has_feature
-from conekg.model.kernels.scoring import in_ranges
-from conekg.model.kernels.tile import (
+from conekg.model.kernels.processor import (
     LINE,
     LINE_BYTES,
     FloatArray,
     IntArray,
     compiled,
     emit_fetch,
+    has_feature,
     inlined,
 )
+from conekg.model.kernels.scoring import in_ranges
 
 FEWEST_ROWS, MOST_ROWS = 2, 48
 """Between these this is faster than the library, which needs no rearranging for one row."""

@@ -3,9 +3,9 @@
 Each geometry says how far one coordinate of an entity is from one coordinate of a
 query region, and how that changes with each of the three numbers involved. The
 kernels beside this file add these terms up; which geometry they use is a
-compile-time constant. Kernels of these terms are launched with `enable_fp_fusion`: half
-of their arithmetic is multiply-adds. Imported only where a GPU, or Triton's interpreter, is
-at hand.
+compile-time constant. All kernels are launched with `enable_fp_fusion`, whose default is not the
+same in every Triton: half of the arithmetic is multiply-adds. Imported only where a GPU, or
+Triton's interpreter, is at hand.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from conekg.model.kernels.processor import has_feature
-from conekg.model.kernels.tile import LINE_BYTES, compiled
+from conekg.model.kernels.processor import LINE_BYTES, compiled, has_feature
 
 ByteArray: TypeAlias = NDArray[np.uint8]
 SumArray: TypeAlias = NDArray[np.uint32]

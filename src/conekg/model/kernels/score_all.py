@@ -33,6 +33,7 @@ class EntityColumns:
             self.dim,
             GEOMETRY=geometry,
             BLOCK=block,
+            enable_fp_fusion=True,
         )
 
     def distances(
@@ -47,8 +48,8 @@ class EntityColumns:
         if rows == 0:
             return out
         block_rows, block_entities = 32, 128  # the fastest of seven tried on an H200
-        grid = (triton.cdiv(rows, block_rows), triton.cdiv(self.num_entities, block_entities))
-        _distance_kernel[grid](
+        tiles = triton.cdiv(rows, block_rows) * triton.cdiv(self.num_entities, block_entities)
+        _distance_kernel[(tiles,)](
             self.u,
             self.v,
             self._prepare(first, second),
@@ -79,8 +80,8 @@ class EntityColumns:
             return out
         # Few rows a tile: a tile goes on for as long as one of its pairs does.
         block_rows, block_entities = min(8, triton.next_power_of_2(rows)), 128
-        grid = (triton.cdiv(rows, block_rows), triton.cdiv(self.num_entities, block_entities))
-        _bounded_kernel[grid](
+        tiles = triton.cdiv(rows, block_rows) * triton.cdiv(self.num_entities, block_entities)
+        _bounded_kernel[(tiles,)](
             self.u,
             self.v,
             self._prepare(first, second),
@@ -135,6 +136,20 @@ def _prepare_kernel(
 
 
 @triton.jit
+def _tile(num_rows, BLOCK_ROWS: tl.constexpr, BLOCK_ENTITIES: tl.constexpr):
+    """(rows, entities) of a program's tile; the tiles of the same entities follow each other.
+
+    Along one axis: a GPU has room for 65,535 programs only along any other, which are as many
+    tiles as eight million entities make.
+    """
+    row_tiles = tl.cdiv(num_rows, BLOCK_ROWS)
+    program = tl.program_id(0)
+    row = (program % row_tiles) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
+    entity = (program // row_tiles) * BLOCK_ENTITIES + tl.arange(0, BLOCK_ENTITIES)
+    return row, entity
+
+
+@triton.jit
 def _term(
     u_ptr,
     v_ptr,
@@ -176,8 +191,7 @@ def _distance_kernel(
     BLOCK_ROWS: tl.constexpr,
     BLOCK_ENTITIES: tl.constexpr,
 ):
-    row = tl.program_id(0) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
-    entity = tl.program_id(1) * BLOCK_ENTITIES + tl.arange(0, BLOCK_ENTITIES)
+    row, entity = _tile(num_rows, BLOCK_ROWS, BLOCK_ENTITIES)
     real_row = row < num_rows
     real_entity = entity < num_entities
     total = tl.zeros([BLOCK_ROWS, BLOCK_ENTITIES], dtype=tl.float32)
@@ -218,8 +232,7 @@ def _bounded_kernel(
     BLOCK_ENTITIES: tl.constexpr,
     STRIDE: tl.constexpr,
 ):
-    row = tl.program_id(0) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
-    entity = tl.program_id(1) * BLOCK_ENTITIES + tl.arange(0, BLOCK_ENTITIES)
+    row, entity = _tile(num_rows, BLOCK_ROWS, BLOCK_ENTITIES)
     real_row = row < num_rows
     real_entity = entity < num_entities
     bound = tl.load(bound_ptr + row, mask=real_row, other=-1.0)[:, None]  # below any distance

@@ -16,21 +16,18 @@ from typing import TypeVar
 
 import numpy as np
 
+from conekg.model.kernels.one_region import add_one_region
+from conekg.model.kernels.processor import FloatArray, compiled, on_cache_lines, prefer_wide_vectors
 from conekg.model.kernels.tile import (
     BOX,
     CONE,
     POINT,
     TILE,
-    FloatArray,
-    add_one_cone,
     add_tile,
-    compiled,
     fetch_tile,
     load_tile,
     make_buffer,
     next_tile,
-    on_cache_lines,
-    prefer_wide_vectors,
 )
 
 Result = TypeVar("Result")
@@ -96,10 +93,9 @@ def score_cones(
 ) -> FloatArray:
     """[rows, num_entities] ConE's distance; `table` from `cone_table`, regions [rows, dim]."""
     region, weight = pack_cones(axis, half_aperture, center_weight)
-    if len(axis) == 1:
-        one = pack_one_cone(region)
-        return over_threads(_score_one_cone, CONE, table, one, weight, threads)
-    return over_threads(_score_all, CONE, table, region, weight, threads)
+    if len(region) == 1:
+        region = pack_one_cone(region)
+    return over_threads(CONE, table, region, weight, threads)
 
 
 def score_cones_plainly(
@@ -120,7 +116,7 @@ def score_boxes(
 ) -> FloatArray:
     """[rows, num_entities] Query2Box's distance from points [num_entities, dim]."""
     region = np.stack([center, offset], axis=1)
-    return over_threads(_score_all, BOX, table, region, center_weight, threads)
+    return over_threads(BOX, table, region, center_weight, threads)
 
 
 def score_boxes_plainly(
@@ -136,7 +132,7 @@ def score_boxes_plainly(
 
 def score_points(table: FloatArray, point: FloatArray, threads: int) -> FloatArray:
     """[rows, num_entities] the L1 distance from points [num_entities, dim]."""
-    return over_threads(_score_all, POINT, table, point[:, None], 0.0, threads)
+    return over_threads(POINT, table, point[:, None], 0.0, threads)
 
 
 def score_points_plainly(table: FloatArray, point: FloatArray) -> FloatArray:
@@ -146,20 +142,19 @@ def score_points_plainly(table: FloatArray, point: FloatArray) -> FloatArray:
 
 
 def over_threads(
-    kernel: Callable[..., None],
     geometry: int,
     table: FloatArray,
     region: FloatArray,
     weight: float,
     threads: int,
 ) -> FloatArray:
-    """[rows, num_entities] from a kernel that fills a range of entities, one range a thread."""
+    """[rows, num_entities] the distances from packed regions, one range of entities a thread."""
     rows, num_entities = len(region), len(table)
     out = np.zeros((rows, num_entities), dtype=np.float32)
     if rows == 0 or num_entities == 0:
         return out
     arguments = (geometry, table, on_cache_lines(region), np.float32(weight), out)
-    in_ranges(kernel, num_entities, threads, *arguments)
+    in_ranges(_score_one if rows == 1 else _score_all, num_entities, threads, *arguments)
     return out
 
 
@@ -189,7 +184,7 @@ def thread_pool(process_id: int, threads: int) -> ThreadPoolExecutor:
 
 
 @compiled
-def _score_one_cone(
+def _score_one(
     geometry: int,
     table: FloatArray,
     region: FloatArray,
@@ -198,7 +193,7 @@ def _score_one_cone(
     start: int,
     stop: int,
 ) -> None:
-    """One cone: the memory sets the pace, so each entity is unpacked where it is used."""
+    """One region: the memory sets the pace, so each entity is unpacked where it is used."""
     prefer_wide_vectors()
     sums = np.empty(TILE, dtype=np.float32)
     ids, ahead = np.empty(TILE, dtype=np.int64), np.empty(TILE, dtype=np.int64)
@@ -206,7 +201,7 @@ def _score_one_cone(
         sums[:] = _ZERO
         next_tile(entity, stop, ids)
         next_tile(entity + TILE, stop, ahead)
-        add_one_cone(table, ids, ahead, region[0], 0, table.shape[1], weight, sums)
+        add_one_region(geometry, table, ids, ahead, region[0], 0, table.shape[1], weight, sums)
         for i in range(min(TILE, stop - entity)):
             out[0, entity + i] = sums[i]
 
