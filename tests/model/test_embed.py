@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
-from conekg.model.embed import best_over_branches, embed
+from conekg.model.embed import best_over_branches, embed, embed_shape
 from conekg.model.interface import Region
 from conekg.query.plan import plan_shapes
 from conekg.query.shape import STRUCTURES
 from conekg.query.tree import Anchor, And, Or, Project
-from small_models import score_queries, small_model
+from small_models import VARIANTS, score_queries, small_model
 
 
 def ids(*rows: list[int]) -> Tensor:
@@ -24,6 +26,16 @@ def test_rows_come_group_by_group_and_branch_by_branch() -> None:
     plan = plan_shapes([(STRUCTURES["2u"], 2), (STRUCTURES["1p"], 1)])
     region = embed(model, plan, [ids([0, 1], [2, 3]), ids([4])], [ids([0, 1], [2, 3]), ids([5])])
     order = [(0, 0), (2, 2), (1, 1), (3, 3), (4, 5)]
+    expected = torch.stack([model.entity[e] + model.relation[r] for e, r in order])
+    torch.testing.assert_close(region[0], expected)
+
+
+def test_queries_of_one_shape_are_embedded_from_their_ids() -> None:
+    model = small_model("gqe")
+    anchors, relations = np.array([[0, 1], [2, 3]]), np.array([[4, 5], [0, 1]])
+    plan, region = embed_shape(model, STRUCTURES["2u"], anchors, relations)
+    assert [(len(group.branches), group.count) for group in plan.groups] == [(2, 2)]
+    order = [(0, 4), (2, 0), (1, 5), (3, 1)]
     expected = torch.stack([model.entity[e] + model.relation[r] for e, r in order])
     torch.testing.assert_close(region[0], expected)
 
@@ -82,6 +94,31 @@ def test_intersections_of_a_depth_run_their_networks_once() -> None:
     model.intersect_each = lambda operands: [intersect([o])[0] for o in operands]  # type: ignore[method-assign]
     for ours, theirs in zip(together, embed(model, plan, anchors, relations), strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_an_intersection_of_a_derived_model_s_own_is_what_plans_are_run_by(name: str) -> None:
+    """Written anew, brought by a class beside the model, or made of the model's."""
+    model = small_model(name)
+    kind = type(model)
+    beside = type("Beside", (), {"intersect": lambda self, operands: tuple(p[1] for p in operands)})
+    first = {"intersect": lambda self, operands: tuple(part[0] for part in operands)}
+    halved = {
+        "intersect": lambda self, operands: tuple(p / 2 for p in kind.intersect(self, operands))
+    }
+    anchors, relations = ids([1, 2], [3, 4], [0, 5]), ids([0, 1], [2, 3], [5, 4])
+    plan = plan_shapes([(STRUCTURES["2i"], 3)])
+    operands = [model.project(model.anchor(anchors[:, i]), relations[:, i]) for i in (0, 1)]
+    usual = model.intersect(tuple(torch.stack(part) for part in zip(*operands, strict=True)))
+    for bases, changes, expected in (
+        ((kind,), first, operands[0]),
+        ((beside, kind), {}, operands[1]),
+        ((kind,), halved, tuple(part / 2 for part in usual)),
+    ):
+        model.__class__ = type("Derived", bases, changes)
+        region = embed(model, plan, [anchors], [relations])
+        for ours, theirs in zip(region, expected, strict=True):
+            torch.testing.assert_close(ours, theirs)
 
 
 def test_a_batch_may_be_empty() -> None:

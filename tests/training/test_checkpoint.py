@@ -179,8 +179,9 @@ def test_a_manifest_that_lacks_something_says_what(tmp_path, key):
 
 
 def test_missing_pieces(tmp_path):
-    with pytest.raises(CheckpointError, match="no checkpoint"):
+    with pytest.raises(CheckpointError, match="no checkpoint") as none:
         load_checkpoint(tmp_path)
+    assert "`conekg train --resume` begins it again" in none.value.hint
     save_checkpoint(tmp_path, checkpoint(1))
     next(tmp_path.glob("parameters-*")).unlink()
     with pytest.raises(CheckpointError, match="cannot read") as error:

@@ -28,7 +28,9 @@ def test_a_run_is_a_folder_that_needs_nothing_else(tmp_path):
     assert run.info["model"] == "cone"
     for split, queries in tiny_queries().items():
         assert run.has_queries(split)
-        assert len(run.queries(split)) == len(queries)
+        assert len(run.queries(split)) == run.num_queries(split) == len(queries)
+    (run.folder / "queries" / "valid.arrow").unlink()
+    assert run.num_queries("valid") == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
 
 

@@ -24,7 +24,7 @@ from conekg.training.batches import (
     load_training_data,
     move_to_device,
 )
-from conekg.training.recipe import Pool, TrainingRecipe
+from conekg.training.recipe import IdleWeights, Pool, TrainingRecipe
 from conekg.training.updater import WORTH_A_THREAD, EagerUpdater, make_updater, one_thread
 from tiny import tiny_graph, tiny_queries, tiny_recipe
 
@@ -107,6 +107,63 @@ def _loss_by_hand(model: QueryModel, data: DeviceData, recipe: TrainingRecipe) -
             row += 1
     assert row == recipe.batch_size
     return total / (2 * weights)
+
+
+def test_every_update_of_a_step_takes_products_of_the_weights_as_they_are_by_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Autocast, a GPU's in truth, keeps its copies of weights for as long as it is on."""
+    recipe, graph, cpu = tiny_recipe("cone"), tiny_graph(), torch.device("cpu")
+    training = replace(recipe.training, cycle=("everything",) * 3, precision="bfloat16")
+    model = build_model("cone", graph.num_entities, graph.num_relations, recipe.config, seed=0)
+    data = load_training_data(graph, tiny_queries()["train"], training, cpu)
+    monkeypatch.setattr(
+        "conekg.training.updater.matrix_precision",
+        lambda *_: torch.autocast("cpu", torch.bfloat16),
+    )
+    weights, products = list[torch.Tensor](), list[bool]()
+
+    def compare(layer: Any, inputs: tuple[torch.Tensor], output: torch.Tensor) -> None:
+        parts = (part.detach().bfloat16() for part in (*inputs, layer.weight, layer.bias))
+        weights.append(layer.weight.detach().clone())
+        products.append(torch.equal(output, torch.nn.functional.linear(*parts)))
+
+    projection = model.get_submodule("projection")
+    assert isinstance(projection, torch.nn.Sequential)
+    projection[0].register_forward_hook(compare)
+    EagerUpdater(model, data, training).step(0.1)
+    assert len(products) >= 3
+    assert not torch.equal(weights[0], weights[-1])
+    assert all(products)
+
+
+@pytest.mark.parametrize("idle_weights", ["rest", "drift"])
+def test_weights_that_a_batch_has_no_use_for_rest_or_drift_by_their_momentum(
+    idle_weights: IdleWeights,
+) -> None:
+    """The networks of intersections in a round of 2i and two updates of 1p."""
+    recipe, graph, cpu = tiny_recipe("cone"), tiny_graph(), torch.device("cpu")
+    pools = (Pool("other", (("2i", 1.0),)), Pool("path", (("1p", 1.0),)))
+    training = replace(
+        recipe.training, pools=pools, cycle=("other", "path", "path"), idle_weights=idle_weights
+    )
+    model = build_model("cone", graph.num_entities, graph.num_relations, recipe.config, seed=0)
+    data = load_training_data(graph, tiny_queries()["train"], training, cpu)
+    updater = EagerUpdater(model, data, training)
+    weights = model.get_parameter("attention.0.weight")
+    before = weights.detach().clone()
+    updater.step(1e-2)
+    state = updater.state()
+    decayed = 2 if idle_weights == "drift" else 0
+    gradient = state["attention.0.weight:exp_avg"] / (0.1 * 0.9**decayed)
+    assert int(state["attention.0.weight:step"]) == 1 + decayed
+    assert gradient.abs().max() > 1e-6
+    moved = torch.zeros_like(before)
+    for update in range(1, 2 + decayed):
+        first = 0.1 * 0.9 ** (update - 1) * gradient / (1 - 0.9**update)
+        second = 0.001 * 0.999 ** (update - 1) * gradient**2 / (1 - 0.999**update)
+        moved += 1e-2 * first / (second.sqrt() + 1e-8)
+    torch.testing.assert_close(weights.detach(), before - moved, atol=1e-6, rtol=1e-4)
 
 
 @pytest.mark.parametrize("frozen", [None, "relation", "entity"])

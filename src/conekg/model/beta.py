@@ -76,10 +76,16 @@ class Beta(QueryModel):
 
     def intersect(self, operands: Region) -> Region:
         """Weighted means of α and of β with the same attention weights."""
-        return self.intersect_each([operands])[0]
+        return self._intersections([operands])[0]
 
     def intersect_each(self, operands: Sequence[Region]) -> list[Region]:
         """The same for stacks of different numbers of distributions."""
+        if type(self).intersect is not Beta.intersect:  # a derived model has one of its own
+            return super().intersect_each(operands)
+        return self._intersections(operands)
+
+    def _intersections(self, operands: Sequence[Region]) -> list[Region]:
+        """The intersection of each stack, by one run of the network."""
         inputs = [torch.cat(region, dim=-1) for region in operands]
         weights = [
             torch.softmax(attention.to(stack.dtype), dim=0)

@@ -183,10 +183,16 @@ class Cone(QueryModel):
 
     def intersect(self, operands: Region) -> Region:
         """(SemanticAverage, CardMin) of cones [operands, rows, dim] (ConE, Section 4.2)."""
-        return self.intersect_each([operands])[0]
+        return self._intersections([operands])[0]
 
     def intersect_each(self, operands: Sequence[Region]) -> list[Region]:
         """The same for stacks of different numbers of cones."""
+        if type(self).intersect is not Cone.intersect:  # a derived model has one of its own
+            return super().intersect_each(operands)
+        return self._intersections(operands)
+
+    def _intersections(self, operands: Sequence[Region]) -> list[Region]:
+        """The intersection of each stack, by one run of each network."""
         # Lower and upper bound of every sector, [θ_ax − θ_ap/2 ; θ_ax + θ_ap/2].
         bounds = [torch.cat([axis - half, axis + half], dim=-1) for axis, half in operands]
         attention = apply_to_each(self.attention, bounds)

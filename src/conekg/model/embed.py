@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from conekg.graph.adjacency import IntArray
 from conekg.model.interface import QueryModel, Region
 from conekg.query.plan import (
     AnchorStep,
@@ -20,7 +22,10 @@ from conekg.query.plan import (
     Step,
     UniverseStep,
     join_rows,
+    plan_shapes,
 )
+from conekg.query.rewrite import UnionForm
+from conekg.query.shape import Shape
 
 
 def embed(
@@ -81,6 +86,22 @@ def embed(
             pieces.update(_pieces(region, plan.outputs[number]))
         wholes += regions
     return take(join_rows([rows for branches in plan.roots for rows in branches]))
+
+
+def embed_shape(
+    model: QueryModel,
+    shape: Shape,
+    anchors: IntArray,
+    relations: IntArray,
+    union: UnionForm = "dnf",
+) -> tuple[Plan, Region]:
+    """The plan and the regions of queries of one shape, from their ids, on the model's device."""
+    plan = plan_shapes([(shape, len(anchors))], union)
+    device = next(model.parameters()).device
+    entity_ids, relation_ids = (
+        torch.from_numpy(ids.astype(np.int64)).to(device) for ids in (anchors, relations)
+    )
+    return plan, embed(model, plan, [entity_ids], [relation_ids])
 
 
 def best_over_branches(plan: Plan, logits: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from torch.nn.functional import embedding
 
 from conekg.model.config import LARGEST_SIZE, require, require_dimensions, require_size
 from conekg.model.facts import FactIndex
-from conekg.model.interface import QueryModel, Region
+from conekg.model.interface import QueryModel, Region, measures_as
 from conekg.model.layers import uniform_table
 
 _MISS = -1e6
@@ -186,8 +186,11 @@ class Emql(QueryModel):
         return torch.where(self.is_member(region[1], ids), distances, distances - _MISS)
 
     def distance_to_all(self, region: Region) -> Tensor:
-        """[rows, num_entities] by one matrix product."""
-        distances = -_products(region[0], self.entity)
+        """[rows, num_entities] by one matrix product, where the distance is this model's own."""
+        if measures_as(self, Emql):
+            distances = -_products(region[0], self.entity)
+        else:
+            distances = super().distance_to_all(region)
         if not self.config.decode_with_sketch:
             return distances
         ids = torch.arange(self.num_entities, device=distances.device).expand(len(distances), -1)

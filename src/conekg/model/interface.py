@@ -89,7 +89,10 @@ class QueryModel(nn.Module, ABC):
         raise UnsupportedOperatorError(f"{self.name} has no region for the set of all entities")
 
     def project(self, region: Region, relation_ids: Tensor) -> Region:
-        """The regions one relation away; `relation_ids` [rows]."""
+        """The regions one relation away; `relation_ids` [rows].
+
+        Who projects otherwise changes `project_by_weights`, which plans are run by.
+        """
         return self.project_by_weights(region, self.relation_weights(relation_ids))
 
     @abstractmethod

@@ -187,7 +187,7 @@ def _read_manifest(folder: Path) -> _Manifest:
     except FileNotFoundError as error:
         raise CheckpointError(
             f"{folder} holds no checkpoint: {_MANIFEST} is missing",
-            hint="the run stopped before its first checkpoint; train it again from the start",
+            hint="it stopped before its first checkpoint; `conekg train --resume` begins it again",
         ) from error
     except OSError as error:
         raise cannot_read(path, error) from error

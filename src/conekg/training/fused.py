@@ -182,12 +182,14 @@ class FusedUpdater:
             with self._behind.fork():
                 self._kernels.update(contrasted, occurrences, None, self._adam)
             # Asked for, not left in `.grad` by autograd, whose nodes for that outlive an update
-            # and belong to the stream they were made on. None: the batch has no use for it.
+            # and belong to the stream they were made on. None, or zero, where weights are to drift:
+            # the batch has no use for it.
             anchor_grads, *grads = torch.autograd.grad(
                 contrasted.outputs,
                 [rows, *self._rest.values()],
                 contrasted.gradients,
                 allow_unused=True,
+                materialize_grads=self._recipe.idle_weights == "drift",
             )
         with self._beside.fork():
             self._kernels.update(contrasted, occurrences, anchor_grads.contiguous(), self._adam)

@@ -16,6 +16,7 @@ from conekg.model.config import ModelConfig, require
 from conekg.training.precision import Precision
 
 NegativeSampling = Literal["uniform-filtered", "uniform-published"]
+IdleWeights = Literal["rest", "drift"]
 Decay = Literal["drops", "linear"]
 
 RESERVED = ("step", "kind", "learning_rate")
@@ -145,6 +146,10 @@ class TrainingRecipe:
     """What the learning rate is divided by at each drop."""
     fresh_moments: bool = True
     """Whether Adam forgets its moments at each drop, as the published code does."""
+    idle_weights: IdleWeights = "rest"
+    """What Adam does with weights that an update's queries have no use for, as a batch of paths has
+    none for those of intersections: they `rest`, or `drift` on by the momentum that they have, as
+    in the published runs, whose PyTorch took a missing gradient for zero."""
     precision: Precision = "float32"
     """Of matrix products on a GPU: `float32`, `tf32` (ten bits of mantissa) or `bfloat16` (seven),
     sums always in float32; on a CPU all three mean float32."""

@@ -120,7 +120,7 @@ def _paper(model: str, data_set: str) -> tuple[ModelConfig, TrainingRecipe]:
 def _fast(model: str, graph_name: str) -> tuple[ModelConfig, TrainingRecipe]:
     """For ConE what was best in a few minutes on validation queries; others as the paper, shorter.
 
-    `benchmarks/search_recipe.py` compared the settings, `docs/results.md` has what it found:
+    `benchmarks/search_recipe.py` compared the settings, `docs/recipe-search.md` has what it found:
     rotation (on FB15k of a quarter of the cones, on FB15k-237 of none), a small margin, filtered
     negatives that count more the likelier the model thinks them, eight positives a query, links
     twice as often as longer paths, four times the training queries, a learning rate that falls
@@ -199,8 +199,8 @@ other shape is built on them."""
 def _medium(model: str) -> tuple[ModelConfig, TrainingRecipe]:
     """More steps than `small`, at a rate that falls evenly, with more candidates a query.
 
-    Chosen for ConE on FB15k-237's validation queries (`docs/results.md`), where the 700 steps of
-    `small` learn little. The other models get the same changes, untried.
+    Chosen for ConE on FB15k-237's validation queries (`docs/recipe-search.md`), where the 700 steps
+    of `small` learn little. The other models get the same changes, untried.
     """
     config, training = _small(model)
     longer = replace(

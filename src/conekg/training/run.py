@@ -124,18 +124,23 @@ class Run:
         """Whether the run has queries of that split."""
         return (self.folder / "queries" / f"{split}.arrow").exists()
 
+    def num_queries(self, split: Split) -> int:
+        """How many queries of that split the run has: a small graph may hold none."""
+        return len(self.queries(split)) if self.has_queries(split) else 0
+
     def checkpoint_folder(self, which: Which) -> Path:
         """Where that checkpoint is, or will be."""
         return self.folder / "checkpoints" / which
 
-    def new_model(self) -> QueryModel:
-        """The run's model before the first step, on the CPU."""
+    def new_model(self, recipe: Recipe | None = None) -> QueryModel:
+        """The model of the run's recipe, or of another, before the first step, on the CPU."""
+        recipe = recipe or self.recipe
         return build_model(
-            self.recipe.model,
+            recipe.model,
             self.graph.num_entities,
             self.graph.num_relations,
-            self.recipe.config,
-            self.recipe.training.seed,
+            recipe.config,
+            recipe.training.seed,
             facts=self.graph.edges("train"),
         )
 

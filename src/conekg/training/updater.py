@@ -98,10 +98,11 @@ class EagerUpdater:
         self._model.train()
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate
-        threads = one_thread() if self._one_thread else nullcontext()
-        with threads, matrix_precision(self._recipe.precision, self._device):
+        with one_thread() if self._one_thread else nullcontext():
             for update, pool in enumerate(self._recipe.cycle):
-                loss = self._update(pool, update)
+                # Once an update: what autocast has made of weights it keeps until it is left.
+                with matrix_precision(self._recipe.precision, self._device):
+                    loss = self._update(pool, update)
                 self._losses[pool].append(loss)
         self._steps += 1
 
@@ -122,6 +123,10 @@ class EagerUpdater:
                 )
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
+        if self._recipe.idle_weights == "drift":
+            for parameter in self._model.parameters():
+                if parameter.requires_grad and parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
         self._optimizer.step()
         return loss.detach()
 
