@@ -179,6 +179,50 @@ def test_a_long_name_without_quotes_is_shown_with_them(table):
     assert parse_query('"Isle of Man"', vocabulary) == Anchor(0)
 
 
+ODD_NAMES = Vocabulary(
+    NameTable(
+        "entity",
+        ["Q1", "P.T. Anderson", "Film #1", "Crime & Co.", "http://a.b/c"],
+        ["A B C", *[None] * 4],
+    ),
+    NameTable("relation", ["made by (studio)", "born.in", "r"]),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("A B C.r", "A B C"),
+        ("Q1 & !P.T. Anderson.r", "P.T. Anderson"),
+        ("Crime & Co..r", "Crime & Co."),
+        ("http://a.b/c.r", "http://a.b/c"),
+        ("Q1.r.^born.in", "born.in"),
+        ("Q1.made by (studio).r", "made by (studio)"),
+        ("?x: r(x, P.T. Anderson)", "P.T. Anderson"),
+        ("?x: made by (studio)(x, Q1)", "made by (studio)"),
+    ],
+)
+def test_a_name_without_the_quotes_it_needs_is_shown_with_them(text, name):
+    with pytest.raises(UnknownNameError) as caught:
+        parse_query(text, ODD_NAMES)
+    assert caught.value.hint == f'this name needs quotes: "{name}"'
+    assert text[slice(*caught.value.span)] == re.split(r"[ .]", name)[0]
+    parse_query(text.replace(name, f'"{name}"'), ODD_NAMES)
+
+
+@pytest.mark.parametrize("text", ["Film #12.r", "Film # 1.r", "Film.r", '"Film" #1.r'])
+def test_a_name_that_only_begins_as_the_text_does_is_not_said_to_be_meant(text):
+    with pytest.raises(UnknownNameError) as caught:
+        parse_query(text, ODD_NAMES)
+    assert "quotes" not in caught.value.hint
+
+
+def test_a_quote_without_its_end_is_told_of_names_that_hold_one():
+    with pytest.raises(QuerySyntaxError, match="no closing '") as caught:
+        parse("Palme d'Or.won_by")
+    assert caught.value.hint == "a name that holds ' is written in the other quotes"
+
+
 @pytest.mark.parametrize(
     "text",
     ["director.France", "?x: produced(director, ?x)", "SELECT ?x { :director :produced ?x }"],

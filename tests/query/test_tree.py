@@ -14,6 +14,8 @@ from conekg.query.tree import (
     Or,
     Project,
     Universe,
+    all_of,
+    any_of,
     children,
     depth,
     descend,
@@ -46,6 +48,12 @@ def test_an_intersection_and_a_union_of_one_are_refused():
         And((A,))
     with pytest.raises(QueryError, match="it has two at least"):
         Or((A,))
+
+
+def test_one_set_alone_is_its_own_intersection_and_union():
+    assert all_of([A]) == any_of([A]) == A
+    assert all_of([A, B]) == And((A, B))
+    assert any_of([A, B, A]) == Or((A, B, A))
 
 
 def test_fold_visits_bottom_up_left_to_right():

@@ -38,7 +38,7 @@ from conekg.query.formula_tree import (
     Variable,
 )
 from conekg.query.tokens import Span, Token, TokenStream, is_word
-from conekg.query.tree import Query
+from conekg.query.tree import Query, inverse_of
 
 
 def read_formula(stream: TokenStream, vocabulary: Vocabulary) -> Query:
@@ -199,10 +199,7 @@ class _FormulaReader:
     def _relation_atom(self) -> Formula:
         stream = self._stream
         start = stream.next.span[0]
-        inverse = stream.accept("^") is not None
-        if stream.next.kind not in ("name", "quoted"):
-            raise stream.surprise("a relation")
-        relation_id = 2 * stream.look_up("relation", self._vocabulary, stream.take()) + inverse
+        relation_id = stream.take_relation(self._vocabulary)
         stream.expect("(", "'(' after the relation")
         head = self._term()
         stream.expect(",", "',' between the two terms of a relation")
@@ -214,7 +211,7 @@ class _FormulaReader:
             case (int(), Variable()):
                 return Member(tail, head, relation_id, span)
             case (Variable(), int()):
-                return Member(head, tail, relation_id ^ 1, span)
+                return Member(head, tail, inverse_of(relation_id), span)
             case _:
                 raise stream.error("this atom has no variable", span)
 

@@ -14,7 +14,7 @@ from typing import TypeAlias, assert_never
 
 from conekg.errors import QuerySyntaxError, QueryTooLargeError
 from conekg.query.tokens import Span, check_depth
-from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, inverse_of
+from conekg.query.tree import Anchor, Not, Or, Project, Query, Universe, all_of, inverse_of
 
 MAX_ALTERNATIVES = 64
 """Ways in which disjunctions that span several variables may be chosen from."""
@@ -244,9 +244,7 @@ class TreeBuilder:
             relation_id = part.relation_id if toward else inverse_of(part.relation_id)
             operands.append(Project(below, relation_id))
         self._depth -= 1
-        if not operands:
-            return Universe()
-        return And(tuple(operands)) if len(operands) > 1 else operands[0]
+        return all_of(operands) if operands else Universe()
 
     def _push_negation(self, operand: Formula) -> Formula:
         """The negation of a formula about several variables, moved one level inward."""

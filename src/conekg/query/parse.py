@@ -28,7 +28,7 @@ from conekg.query.formula import read_formula
 from conekg.query.shape import STRUCTURES, Shape, shape_of, slots_of
 from conekg.query.sparql import parse_sparql
 from conekg.query.tokens import TokenStream, check_depth, check_text, quote
-from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, depth
+from conekg.query.tree import Anchor, Not, Project, Query, Universe, all_of, any_of, depth
 
 MAX_LENGTH = 10_000
 """Characters a query may have unless its caller allows more."""
@@ -156,13 +156,13 @@ class _PathReader:
         operands = [self._intersection()]
         while self._stream.accept("|"):
             operands.append(self._intersection())
-        return Or(tuple(operands)) if len(operands) > 1 else operands[0]
+        return any_of(operands)
 
     def _intersection(self) -> Query:
         operands = [self._complement()]
         while self._stream.accept("&"):
             operands.append(self._complement())
-        return And(tuple(operands)) if len(operands) > 1 else operands[0]
+        return all_of(operands)
 
     def _complement(self) -> Query:
         if not self._stream.accept("!"):
@@ -178,7 +178,7 @@ class _PathReader:
         while self._stream.accept("."):
             steps += 1
             check_depth(steps, self._stream.max_depth)  # before a path of thousands is looked up
-            query = Project(query, self._step())
+            query = Project(query, self._stream.take_relation(self._vocabulary))
         return query
 
     def _start(self) -> Query:
@@ -198,10 +198,3 @@ class _PathReader:
                 return query
             case _:
                 raise stream.surprise("an entity, '*', '!' or '('")
-
-    def _step(self) -> int:
-        stream = self._stream
-        inverse = stream.accept("^") is not None
-        if stream.next.kind not in ("name", "quoted"):
-            raise stream.surprise("a relation")
-        return 2 * stream.look_up("relation", self._vocabulary, stream.take()) + inverse

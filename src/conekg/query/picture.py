@@ -26,7 +26,7 @@ _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 """Control characters that names may hold, and no XML, escaped or not."""
 
 
-def draw_tree(query: Query, vocabulary: Vocabulary, *, labels: bool = True) -> str:
+def draw_tree(query: Query, vocabulary: Vocabulary) -> str:
     """The query as an indented tree of lines, the answers at the top.
 
     >>> from conekg.graph.vocabulary import NameTable
@@ -40,7 +40,7 @@ def draw_tree(query: Query, vocabulary: Vocabulary, *, labels: bool = True) -> s
     """
 
     def draw(node: Query, below: tuple[list[str], ...]) -> list[str]:
-        lines = [one_line(_caption(node, vocabulary, labels))]
+        lines = [one_line(_caption(node, vocabulary))]
         for place, branch in enumerate(below):
             last = place == len(below) - 1
             lines.append(f"{'└─' if last else '├─'} {branch[0]}")
@@ -51,33 +51,33 @@ def draw_tree(query: Query, vocabulary: Vocabulary, *, labels: bool = True) -> s
     return "\n".join(lines)
 
 
-def draw_svg(query: Query, vocabulary: Vocabulary, *, labels: bool = True) -> str:
+def draw_svg(query: Query, vocabulary: Vocabulary) -> str:
     """The query's computation graph as one SVG element, in the colours of its surroundings."""
-    placed = _place(query)
-    lefts = _columns(placed, vocabulary, labels)
+    placed = place(query)
+    lefts = _columns(placed, vocabulary)
     width = lefts[-1] + RADIUS + MARGIN
     height = 2 * MARGIN + ROW_HEIGHT * (1 + max(node.row for node in placed))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
-        f"aria-label={quoteattr(_legible(render_query(query, vocabulary, labels=labels)))} "
+        f"aria-label={quoteattr(_legible(render_query(query, vocabulary, labels=True)))} "
         f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" '
         f'font-family="sans-serif" font-size="12" fill="currentColor" stroke="currentColor">'
     ]
 
-    def center(node: _Placed) -> tuple[float, float]:
+    def center(node: Placed) -> tuple[float, float]:
         return lefts[node.column], MARGIN + ROW_HEIGHT * (node.row + 0.5)
 
     for node in placed:
         for operand in node.operands:
-            parts.append(_arrow(node, center(placed[operand]), center(node), vocabulary, labels))
+            parts.append(_arrow(node, center(placed[operand]), center(node), vocabulary))
     for node in placed:
-        parts.append(_mark(node, center(node), _label(node.query, vocabulary, labels)))
+        parts.append(_mark(node, center(node), _label(node.query, vocabulary)))
     return "\n".join([*parts, "</svg>"])
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
-    """A node with its place: rows are leaves, columns the height above them."""
+class Placed:
+    """A node of the graph with its place; columns count from the entities on the left."""
 
     query: Query
     column: int
@@ -86,8 +86,9 @@ class _Placed:
     """Places in the list of nodes."""
 
 
-def _place(query: Query) -> list[_Placed]:
-    placed: list[_Placed] = []
+def place(query: Query) -> list[Placed]:
+    """The nodes in the order of `subtrees`: leaves on rows of their own, parents amid theirs."""
+    placed: list[Placed] = []
     leaves = 0
 
     def visit(node: Query, below: tuple[int, ...]) -> int:
@@ -98,32 +99,31 @@ def _place(query: Query) -> list[_Placed]:
         else:
             row, column = float(leaves), 0
             leaves += 1
-        placed.append(_Placed(node, column, row, below))
+        placed.append(Placed(node, column, row, below))
         return len(placed) - 1
 
     fold(query, visit)
     return placed
 
 
-def _columns(placed: Sequence[_Placed], vocabulary: Vocabulary, labels: bool) -> list[float]:
+def _columns(placed: Sequence[Placed], vocabulary: Vocabulary) -> list[float]:
     """Where the centers of each column stand: names fit left of the first and between two."""
     widths = [RADIUS * 2.0] + [float(COLUMN_WIDTH)] * max(node.column for node in placed)
     for node in placed:
         needed = 0.0
         if isinstance(node.query, Project):  # its arrow begins in the column before
-            needed = _width(_relation(node.query.relation_id, vocabulary, labels)) + 2 * RADIUS
+            needed = _width(_relation(node.query.relation_id, vocabulary)) + 2 * RADIUS
         elif node.column == 0:
-            needed = _width(_label(node.query, vocabulary, labels))
+            needed = _width(_label(node.query, vocabulary))
         widths[node.column] = max(widths[node.column], needed)
     return [MARGIN + left for left in accumulate(widths)]
 
 
 def _arrow(
-    node: _Placed,
+    node: Placed,
     start: tuple[float, float],
     stop: tuple[float, float],
     vocabulary: Vocabulary,
-    labels: bool,
 ) -> str:
     (x1, y1), (x2, y2) = start, stop
     bend = (x1 + x2) / 2
@@ -133,14 +133,14 @@ def _arrow(
     )
     if not isinstance(node.query, Project):
         return line
-    relation = _relation(node.query.relation_id, vocabulary, labels)
+    relation = _relation(node.query.relation_id, vocabulary)
     return line + (
         f'<text class="relation" stroke="none" text-anchor="middle" x="{bend:.0f}" '
         f'y="{(y1 + y2) / 2 - 6:.1f}">{escape(_legible(relation))}</text>'
     )
 
 
-def _mark(node: _Placed, center: tuple[float, float], label: str) -> str:
+def _mark(node: Placed, center: tuple[float, float], label: str) -> str:
     x, y = center
     if not node.operands:
         return (
@@ -155,29 +155,36 @@ def _mark(node: _Placed, center: tuple[float, float], label: str) -> str:
     )
 
 
-def _label(node: Query, vocabulary: Vocabulary, labels: bool) -> str:
+def _label(node: Query, vocabulary: Vocabulary) -> str:
     """What a node of the graph shows; a projection's name stands on its arrow."""
     match node:
         case Anchor(entity_id):
-            return name_of(vocabulary.entities, entity_id, labels)
+            return name_of(vocabulary.entities, entity_id, labels=True)
         case Universe():
             return "everything"
-        case Project():
-            return ""
+        case _:
+            return sign_of(node)
+
+
+def sign_of(node: Query) -> str:
+    """The sign that logic has for an operator; nothing for entities and projections."""
+    match node:
         case And():
             return "∧"
         case Or():
             return "∨"
         case Not():
             return "¬"
+        case Anchor() | Universe() | Project():
+            return ""
     assert_never(node)
 
 
-def _caption(node: Query, vocabulary: Vocabulary, labels: bool) -> str:
+def _caption(node: Query, vocabulary: Vocabulary) -> str:
     """What a line of the tree says."""
     match node:
         case Project(_, relation_id):
-            return f"via {_relation(relation_id, vocabulary, labels)}"
+            return f"via {_relation(relation_id, vocabulary)}"
         case And():
             return "and"
         case Or():
@@ -185,12 +192,12 @@ def _caption(node: Query, vocabulary: Vocabulary, labels: bool) -> str:
         case Not():
             return "not"
         case Anchor() | Universe():
-            return _label(node, vocabulary, labels)
+            return _label(node, vocabulary)
     assert_never(node)
 
 
-def _relation(relation_id: int, vocabulary: Vocabulary, labels: bool) -> str:
-    name = name_of(vocabulary.relations, relation_id >> 1, labels)
+def _relation(relation_id: int, vocabulary: Vocabulary) -> str:
+    name = name_of(vocabulary.relations, relation_id >> 1, labels=True)
     return f"^{name}" if relation_id & 1 else name
 
 

@@ -6,7 +6,7 @@ entities that a query's negations alone rule out.
 
 from __future__ import annotations
 
-from conekg.query.tree import And, Not, Query, fold, rebuild
+from conekg.query.tree import And, Not, Query, all_of, fold, rebuild
 
 
 def without_negations(query: Query) -> Query:
@@ -27,7 +27,7 @@ def without_negations(query: Query) -> Query:
             pairs = zip(node.operands, operands, strict=True)
             kept = tuple(now for before, now in pairs if not isinstance(before, Not))
             if len(kept) < len(operands):
-                return node if not kept else kept[0] if len(kept) == 1 else And(kept)
+                return all_of(kept) if kept else node
         return rebuild(node, operands)
 
     return fold(query, relax)

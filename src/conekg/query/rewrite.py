@@ -22,6 +22,8 @@ from conekg.query.tree import (
     Project,
     Query,
     Universe,
+    all_of,
+    any_of,
     fold,
     has_union,
     rebuild,
@@ -58,11 +60,7 @@ def push_negation(query: Query) -> Query:
     They cannot pass a projection: what is not reached from a set is not the same as
     what is reached from outside it.
     """
-
-    def push(node: Query, operands: tuple[_Signed, ...]) -> _Signed:
-        return _signed(node, operands)
-
-    return fold(query, push)[0]
+    return fold(query, _signed)[0]
 
 
 def flatten(query: Query) -> Query:
@@ -131,7 +129,7 @@ def distribute(query: Query, cap: int = DEFAULT_BRANCH_CAP) -> Query:
     A negation moves inward only where a union below it asks for that. The result is a
     union of union-free trees, or one such tree.
     """
-    return _union(_lift_unions(query, cap))
+    return any_of(_lift_unions(query, cap))
 
 
 def replace_unions(query: Query) -> Query:
@@ -193,7 +191,7 @@ def intersection_of(operands: Sequence[Query]) -> Query:
     kept = _distinct([operand for operand in operands if operand != EVERYTHING])
     if NOTHING in kept or _has_complements(kept):
         return NOTHING
-    return _intersection(kept) if kept else EVERYTHING
+    return all_of(kept) if kept else EVERYTHING
 
 
 def union_of(operands: Sequence[Query]) -> Query:
@@ -201,7 +199,7 @@ def union_of(operands: Sequence[Query]) -> Query:
     kept = _distinct([operand for operand in operands if operand != NOTHING])
     if EVERYTHING in kept or _has_complements(kept):
         return EVERYTHING
-    return _union(kept) if kept else NOTHING
+    return any_of(kept) if kept else NOTHING
 
 
 def to_dnf(query: Query, cap: int = DEFAULT_BRANCH_CAP) -> Query:
@@ -294,8 +292,7 @@ def _push_through_unions(query: Query) -> Query:
     def push(node: Query, operands: tuple[tuple[_Signed, bool], ...]) -> tuple[_Signed, bool]:
         pairs = [pair for pair, _ in operands]
         if not isinstance(node, Or) and not any(contains for _, contains in operands):
-            complement = node.operand if isinstance(node, Not) else Not(node)
-            return (node, complement), False
+            return (node, complement_of(node)), False
         match node:
             # Intersections that only the push has nested are merged.
             case And():
@@ -355,7 +352,7 @@ def _lift_unions(query: Query, cap: int) -> tuple[Query, ...]:
                 return tuple(Project(branch, relation_id) for branch in below[0])
             case Not():
                 # Nothing reached from a | b: not reached from a and not reached from b.
-                return (_intersection([Not(branch) for branch in below[0]]),)
+                return (all_of([Not(branch) for branch in below[0]]),)
             case And(operands):
                 return tuple(And(_joined(operands, choice)) for choice in product(*below))
             case Or():
@@ -394,11 +391,3 @@ def _distinct(items: Sequence[_Item]) -> tuple[_Item, ...]:
 def _has_complements(operands: Sequence[Query]) -> bool:
     negated = {operand.operand for operand in operands if isinstance(operand, Not)}
     return bool(negated) and not negated.isdisjoint(operands)
-
-
-def _intersection(operands: Sequence[Query]) -> Query:
-    return And(tuple(operands)) if len(operands) > 1 else operands[0]
-
-
-def _union(operands: Sequence[Query]) -> Query:
-    return Or(tuple(operands)) if len(operands) > 1 else operands[0]

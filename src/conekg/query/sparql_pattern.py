@@ -125,8 +125,7 @@ class PatternReader:
         if any(isinstance(value, str) and value == "UNDEF" for value in values):
             raise self._terms.unsupported("UNDEF", self._source.keyword("UNDEF"))
         variable = self._variable(clause.var[0], scope)
-        choices = [Equals(variable, self._terms.entity_id(value), span) for value in values]
-        part = choices[0] if len(choices) == 1 else Disjunction(tuple(choices), span)
+        part = self._is_among(variable, values, span)
         return Pattern((part,), frozenset({variable}), frozenset({variable}))
 
     def conjunction(self, pattern: Pattern, span: Span) -> Formula:
@@ -242,9 +241,12 @@ class PatternReader:
                 f"{expression.op} of other than a variable and a list of IRIs", span
             )
         variable = self._bound(name, outer, scope)
-        choices = tuple(Equals(variable, self._terms.entity_id(each), span) for each in values)
-        part = choices[0] if len(choices) == 1 else Disjunction(choices, span)
+        part = self._is_among(variable, values, span)
         return part if expression.op == "IN" else _negated(part)
+
+    def _is_among(self, variable: Variable, values: Sequence[Any], span: Span) -> Formula:
+        choices = tuple(Equals(variable, self._terms.entity_id(each), span) for each in values)
+        return choices[0] if len(choices) == 1 else Disjunction(choices, span)
 
     def _bound(self, name: Any, outer: Pattern, scope: Scope) -> Variable:
         """The variable of that name, which a filter may speak of only where it is bound."""

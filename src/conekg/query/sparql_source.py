@@ -39,11 +39,11 @@ class SparqlSource:
         spaced = re.escape(word).replace(r"\ ", r"\s+")
         # Not a variable, nor a part of a prefixed name, that is called as the keyword is.
         pattern = re.compile(rf"(?<![\w?$:-]){spaced}(?![\w:-])", re.IGNORECASE)
-        return self._find(pattern, place)
+        return self._find(pattern, place, self._bare) or self._whole
 
     def sign(self, pattern: str, place: int = 0) -> Span:
         """Where a regular expression matches outside of strings, IRIs and comments."""
-        return self._find(re.compile(pattern), place)
+        return self._find(re.compile(pattern), place, self._bare) or self._whole
 
     def variable(self, name: str) -> Span:
         """Where a variable is first used."""
@@ -51,16 +51,14 @@ class SparqlSource:
         match = re.compile(rf"[?$]{re.escape(name)}\b").search(self._bare, max(where, 0))
         return match.span() if match else self._whole
 
-    def prefixed_name(self, written: str, place: int = 0) -> Span:
+    def prefixed_name(self, written: str, place: int) -> Span:
         """Where a name with a prefix stands."""
         return self.sign(rf"(?<![\w:]){re.escape(written)}(?![\w%-])", place)
 
-    def full_iri(self, written: str, place: int = 0) -> Span:
+    def full_iri(self, written: str, place: int) -> Span:
         """Where an IRI in angle brackets stands; `a` where it stands for the IRI."""
-        spans = self._spans(re.compile(re.escape(f"<{written}>")), self.text)
-        if not spans:
-            return self.sign(r"(?<![\w?$:-])a(?![\w:-])", place)
-        return spans[place] if place < len(spans) else spans[0]
+        found = self._find(re.compile(re.escape(f"<{written}>")), place, self.text)
+        return found or self.sign(r"(?<![\w?$:-])a(?![\w:-])", place)
 
     def literal(self, value: str) -> Span:
         """Where a string or a number is first written."""
@@ -108,17 +106,15 @@ class SparqlSource:
     def _whole(self) -> Span:
         return 0, len(self.text)
 
-    def _find(self, pattern: re.Pattern[str], place: int) -> Span:
-        spans = self._spans(pattern, self._bare)
-        if not spans:
-            return self._whole
-        return spans[place] if place < len(spans) else spans[0]
+    def _find(self, pattern: re.Pattern[str], place: int, text: str) -> Span | None:
+        """The place of a pattern after `place` others, or the first; None where there is none.
 
-    def _spans(self, pattern: re.Pattern[str], text: str) -> list[Span]:
-        """All places of a pattern, searched for once: long queries repeat their names."""
+        Searched for once: long queries repeat their names.
+        """
         if (pattern, text) not in self._found:
             self._found[pattern, text] = [match.span() for match in pattern.finditer(text)]
-        return self._found[pattern, text]
+        spans = self._found[pattern, text]
+        return spans[place if place < len(spans) else 0] if spans else None
 
 
 def _blank(hidden: re.Match[str]) -> str:

@@ -49,6 +49,8 @@ _INSTEAD = {
     **{sign * 2: f"{sign!r} is written once" for sign in "&|="},
 }
 """How words and signs of other notations are written in these."""
+_LONGEST_UNQUOTED = 200
+"""Characters of a name that is looked for where its quotes are missing."""
 _MISPLACED: dict[NameKind, str] = {
     "entity": "it is the name of a relation, and here an entity is needed",
     "relation": "it is the name of an entity, and here a relation is needed",
@@ -192,7 +194,10 @@ def _read_quoted(text: str, start: int) -> Token:
         place += 2
     if place >= len(text):
         raise QuerySyntaxError(
-            f"this quoted name has no closing {mark}", text=text, span=(start, len(text))
+            f"this quoted name has no closing {mark}",
+            text=text,
+            span=(start, len(text)),
+            hint=f"a name that holds {mark} is written in the other quotes",
         )
     return Token("quoted", "".join(body), (start, place + 1))
 
@@ -273,8 +278,40 @@ class TokenStream:
 
         `remedy` says what to write instead where nothing has that name and it is not in quotes.
         """
-        remedy = None if token.kind == "quoted" else _INSTEAD.get(token.text.lower(), remedy)
-        return look_up(kind, vocabulary, token.text, self.text, token.span, remedy)
+        if token.kind == "quoted":
+            return look_up(kind, vocabulary, token.text, self.text, token.span)
+        remedy = _INSTEAD.get(token.text.lower(), remedy)
+        try:
+            return look_up(kind, vocabulary, token.text, self.text, token.span, remedy)
+        except UnknownNameError as error:
+            name = self._name_from(token, vocabulary)
+            if name is None:
+                raise
+            raise UnknownNameError(
+                error.kind,
+                error.name,
+                span=token.span,
+                text=self.text,
+                hint=f"this name needs quotes: {quote(name)}",
+            ) from None
+
+    def _name_from(self, token: Token, vocabulary: Vocabulary) -> str | None:
+        """The longest name that begins with a token, where a sign or a space has ended it."""
+        start, first = token.span
+        last = min(len(self.text), start + _LONGEST_UNQUOTED)
+        for stop in range(last, first, -1):
+            ends = stop == len(self.text) or not is_bare_character(self.text[stop])
+            name = self.text[start:stop]
+            if ends and (vocabulary.entities.knows(name) or vocabulary.relations.knows(name)):
+                return name
+        return None
+
+    def take_relation(self, vocabulary: Vocabulary) -> int:
+        """The id of the relation that comes next, consumed, with the `^` of an inverse."""
+        inverse = self.accept("^") is not None
+        if self.next.kind not in ("name", "quoted"):
+            raise self.surprise("a relation")
+        return 2 * self.look_up("relation", vocabulary, self.take()) + inverse
 
 
 def look_up(

@@ -7,7 +7,7 @@ Relation ids come in pairs, 2k forward and 2k+1 its inverse.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, assert_never
 
@@ -152,6 +152,16 @@ Query: TypeAlias = Anchor | Universe | Project | And | Or | Not
 
 _HASHED_AS: dict[type[Query], int] = {Universe: -2, Project: -3, And: -4, Or: -5, Not: -6}
 """Numbers that are no ids: hashes of types would differ from one process to the next."""
+
+
+def all_of(operands: Sequence[Query]) -> Query:
+    """The intersection of one set or more; one alone is itself."""
+    return And(tuple(operands)) if len(operands) > 1 else operands[0]
+
+
+def any_of(operands: Sequence[Query]) -> Query:
+    """The union of one set or more; one alone is itself."""
+    return Or(tuple(operands)) if len(operands) > 1 else operands[0]
 
 
 def children(query: Query) -> tuple[Query, ...]:
