@@ -110,8 +110,8 @@ def test_a_checkpoint_without_probabilities_is_told(
 
 
 @contextmanager
-def served(run_folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A real server of a run, and its address."""
+def started(run_folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """A real server of a run that has just been started."""
     process = subprocess.Popen(
         [sys.executable, "-m", "conekg", "serve", str(run_folder), "--port", "0", *options],
         stderr=subprocess.PIPE,
@@ -119,6 +119,16 @@ def served(run_folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[s
         env={**os.environ, "OMP_NUM_THREADS": "1", "CONEKG_API_KEY": "k3y"},
     )
     try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@contextmanager
+def served(run_folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A real server of a run, and its address."""
+    with started(run_folder, *options) as process:
         assert process.stderr is not None
         url = None
         for line in process.stderr:
@@ -127,9 +137,6 @@ def served(run_folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[s
                 break
         assert url is not None, "the server did not say where it listens"
         yield process, url
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def client_of(url: str) -> httpx.Client:
@@ -171,6 +178,14 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not come to that"
         time.sleep(0.05)
+
+
+def hears_interrupts(process_id: int) -> bool:
+    """Whether a process handles SIGINT, as Python does before it imports anything."""
+    status = Path(f"/proc/{process_id}/status").read_text()
+    found = re.search(r"SigCgt:\t([0-9a-f]+)", status)
+    assert found is not None
+    return bool(int(found[1], 16) >> (signal.SIGINT - 1) & 1)
 
 
 def is_gone(process_id: int) -> bool:
@@ -246,6 +261,31 @@ class TestSeveralProcesses:
             process.kill()
             wait_until(lambda: all(is_gone(worker) for worker in workers))
         assert not list(tmp_path.glob("conekg-*")), "nobody tidied up"
+
+    def test_none_complains_when_its_parent_is_gone_before_it_listens(
+        self, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+        with started(run_folder, "--processes", "2") as process:
+            wait_until(lambda: len(workers_of(process)) == 2)
+            process.kill()
+            assert process.stderr is not None
+            told = process.stderr.read()  # to the end: until the workers have closed theirs
+        assert "Traceback" not in told
+        assert not list(tmp_path.glob("conekg-*")), "nobody tidied up"
+
+    def test_an_interrupt_while_they_start_ends_them_without_a_traceback(self, run_folder: Path):
+        with started(run_folder, "--processes", "2") as process:
+            wait_until(lambda: len(workers_of(process)) == 2)
+            workers = workers_of(process)
+            wait_until(lambda: all(map(hears_interrupts, workers)))
+            for worker in workers:  # as a terminal interrupts all, but no parent to end them first
+                os.kill(worker, signal.SIGINT)
+            assert process.wait(60) == 2
+            assert process.stderr is not None
+            told = process.stderr.read()
+        assert "a process of the server ended by itself" in told
+        assert "Traceback" not in told
 
     @pytest.mark.skipif(
         signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="nohup runs these tests"

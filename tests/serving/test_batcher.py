@@ -195,28 +195,6 @@ def test_who_gave_up_waiting_is_not_scored():
     assert doubler.batches == [[0], [2]]
 
 
-def test_closing_finishes_what_was_accepted_and_refuses_what_comes_after():
-    doubler = Doubler()
-
-    async def main():
-        batcher = Batcher(doubler, max_batch=2)
-        batcher.start()
-        doubler.open.clear()
-        accepted = [asyncio.create_task(batcher.submit(n)) for n in range(7)]
-        await asyncio.sleep(0.05)
-        closing = asyncio.create_task(batcher.close())
-        await asyncio.sleep(0)
-        with pytest.raises(ServerStoppingError):
-            await batcher.submit(99)
-        doubler.open.set()
-        results = await asyncio.gather(*accepted)
-        await closing
-        return results
-
-    assert run(main()) == [2 * n for n in range(7)]
-    assert 99 not in [job for batch in doubler.batches for job in batch]
-
-
 def test_two_threads_work_on_two_batches_at_once():
     meeting = threading.Barrier(2, timeout=10)
 
@@ -250,7 +228,7 @@ def test_a_batch_takes_a_threads_share_of_all_there_is():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_closing_finishes_what_was_accepted_on_every_thread(threads):
+def test_closing_finishes_what_was_accepted_and_refuses_what_comes_after(threads):
     doubler = Doubler()
 
     async def main():
@@ -269,4 +247,5 @@ def test_closing_finishes_what_was_accepted_on_every_thread(threads):
         return results
 
     assert run(main()) == [2 * n for n in range(20)]
+    assert 99 not in [job for batch in doubler.batches for job in batch]
     assert len(doubler.threads) <= threads

@@ -687,6 +687,21 @@ def test_an_example_starts_a_question_and_a_link_repeats_it(open_page, served):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("China.borders & India.borders", "China.borders & India.borders"),
+        ("China.borders & India.borders", "China.borders%20%26%20India.borders"),
+        ("France.borders | 100%", "France.borders | 100%"),
+        ("A+B.borders", "A+B.borders"),
+    ],
+)
+def test_a_link_that_was_written_by_hand_is_taken_whole(open_page, served, text, written):
+    page = open_page()
+    page.goto(f"{served.url}/#q={written}")
+    expect(page.get_by_label("Ask the graph")).to_have_value(text)
+
+
 def test_the_server_going_away_shows_a_message_and_keeps_the_question(
     open_page, start_server, answerer
 ):
@@ -699,6 +714,7 @@ def test_the_server_going_away_shows_a_message_and_keeps_the_question(
         expect(notice).to_contain_text("The server does not answer")
         expect(page.get_by_label("Ask the graph")).to_have_value("France.borders")
         expect(notice.get_by_role("button", name="Try again")).to_be_visible()
+        expect(page.locator("ck-builder .held")).to_be_hidden()  # nothing is wrong with the text
         shoot(page, "page-server-gone")
 
 
@@ -1090,13 +1106,14 @@ def test_awkward_names_are_shown_whole_on_a_narrow_screen(open_page, start_serve
 def test_long_names_in_examples_and_suggestions_fit_any_screen(open_page, start_server, width):
     """Of a graph whose names are web addresses, say, which have no space to break at."""
     long = f"http://example.org/{'x' * 180}"
-    vocabulary = Vocabulary(NameTable("entity", [long, "Bea"]), NameTable("relation", ["knows"]))
+    relations = NameTable("relation", [long])
+    vocabulary = Vocabulary(NameTable("entity", [long, "Bea"]), relations)
     none = np.empty((0, 3), dtype=np.int32)
     train = with_inverses(np.array([[0, 0, 1]], dtype=np.int32))
     graph = KnowledgeGraph("long", vocabulary, {"train": train, "valid": none, "test": none})
     examples = (
-        Example(query=f'"{long}".knows', reading=f"things that {long} knows", shape="1p"),
-        Example(query="Bea.^knows", reading="things that know Bea", shape="1p"),
+        Example(query=f'"{long}"."{long}"', reading=f"what {long} leads to", shape="1p"),
+        Example(query=f'Bea.^"{long}"', reading="what leads to Bea", shape="1p"),
     )
     answerer = Answerer(graph, build_model("cone", 2, 2, {"dim": 4, "hidden": 4}))
     with start_server(answerer, examples=examples) as own:
@@ -1106,6 +1123,71 @@ def test_long_names_in_examples_and_suggestions_fit_any_screen(open_page, start_
         page.keyboard.press("Escape")
         expect(page.locator("#question-error .chip")).to_have_text(long)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.get_by_label("Ask the graph").fill("Bea.")
+        notes = page.locator(".question .completion-note")
+        expect(notes).to_have_text(["relation", "backwards"])
+        cut = "(notes) => notes.filter((note) => note.scrollWidth > note.clientWidth).length"
+        assert notes.evaluate_all(cut) == 0
+
+
+def test_a_drawing_wider_than_its_place_shows_the_chosen_step(open_page):
+    page = open_page(viewport=PHONE)
+    names = ("France", "Germany", "Italy", "Spain", "Austria", "Poland", "Chile", "Peru")
+    countries = " | ".join(f"{name}.borders" for name in names)
+    deep = f"({countries}).uses_currency" + ".^uses_currency.uses_currency" * 2
+    ask(page, deep)
+
+    def is_seen() -> bool:
+        return page.evaluate(
+            """() => {
+              const canvas = document.querySelector("ck-builder .canvas");
+              const [mark, place] = [canvas.querySelector(".is-selected .mark"), canvas].map(
+                (each) => each.getBoundingClientRect(),
+              );
+              return mark.left >= place.left && mark.right <= place.right;
+            }"""
+        )
+
+    canvas = page.locator("ck-builder .canvas")
+    assert canvas.evaluate("(each) => each.scrollWidth > 1.5 * each.clientWidth")
+    assert is_seen()
+    canvas.evaluate("(each) => { each.scrollLeft = 0; }")
+    assert not is_seen()
+    ask(page, f"{deep}.^uses_currency")
+    assert is_seen()
+    assert page.evaluate("scrollY") == 0
+
+
+@pytest.mark.parametrize("type_size", [16, 26])
+def test_words_of_drawings_have_room_whatever_their_letters_and_size(
+    open_page, start_server, type_size
+):
+    """Wide letters, as of many scripts, and the type size that a reader has chosen."""
+    names = ["W" * 12, "M" * 200, "Ill"]
+    vocabulary = Vocabulary(NameTable("entity", names), NameTable("relation", ["W" * 14, "is"]))
+    none = np.empty((0, 3), dtype=np.int32)
+    train = with_inverses(np.array([[0, 0, 1], [2, 0, 1], [0, 1, 2]], dtype=np.int32))
+    graph = KnowledgeGraph("wide", vocabulary, {"train": train, "valid": none, "test": none})
+    with start_server(Answerer(graph, build_model("cone", 3, 4, {"dim": 4, "hidden": 4}))) as own:
+        page = open_page(own.url)
+        page.evaluate(f"document.documentElement.style.fontSize = '{type_size}px'")
+        ask(page, f"({names[0]}.{'W' * 14} & Ill.is) | {names[1]}.is")
+        page.locator(".answer button").first.click()
+        expect(page.locator("ck-explanation .diagram")).to_be_visible()
+        outside = page.evaluate(
+            """() => [...document.querySelectorAll(".diagram text")].filter((words) => {
+              const node = words.parentElement.querySelector(".mark");
+              const inner = words.getBoundingClientRect();
+              const outer = (node ?? words.closest("svg")).getBoundingClientRect();
+              return inner.left < outer.left || inner.right > outer.right;
+            }).map((words) => words.textContent)"""
+        )
+        assert outside == []
+        shown = page.locator("ck-builder .node-label").all_text_contents()
+        assert names[0] in shown
+        assert any(re.fullmatch("M{5,}…", text) for text in shown)
+        height = page.locator("ck-builder .node-label").first.bounding_box()["height"]
+        assert height > 0.8 * type_size
 
 
 def test_a_question_stays_whole_when_a_phone_is_turned(open_page):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from conekg.answering.reading import read_query
@@ -48,14 +46,14 @@ def _chosen(graph: KnowledgeGraph) -> list[Query]:
         return []
 
 
-def _sampled(query_set: QuerySet, shapes: Sequence[str] = SHAPES) -> list[Query]:
+def _sampled(query_set: QuerySet) -> list[Query]:
     """For each shape the query with the fewest answers: those are read at a glance."""
     queries = []
     for block in query_set:
-        if block.shape.name in shapes and len(block):
+        if block.shape.name in SHAPES and len(block):
             sizes = block.easy.lengths + block.hard.lengths
             queries.append(block.query(int(np.argmin(sizes))))
-    return sorted(queries, key=lambda query: shapes.index(shape_of(query).name))
+    return sorted(queries, key=lambda query: SHAPES.index(shape_of(query).name))
 
 
 def _example(graph: KnowledgeGraph, query: Query) -> Example:

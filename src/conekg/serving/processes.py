@@ -13,6 +13,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -61,7 +62,8 @@ class _Family:
                 args=(settings, listening, share, theirs),
                 name=f"conekg-server-{index}",
             )
-            process.start()
+            with _without_interrupts():
+                process.start()
             theirs.close()  # so that a process that ends closes its connection
             self._processes.append(process)
             self._connections.append(own)
@@ -127,3 +129,20 @@ class _Family:
         for process in self._processes:
             if process.is_alive():
                 process.terminate()
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back, from a process that is started too until it is ready to hear it.
+
+    Most of its start is importing, which an interrupt would end with a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # not everywhere
+        yield
+        return
+    resource_tracker.ensure_running()  # its start, with the first process, would let them through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

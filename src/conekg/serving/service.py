@@ -21,6 +21,13 @@ from conekg.query.shape import shape_of
 from conekg.query.tokens import as_written
 from conekg.query.tree import Query
 from conekg.serving.limits import Limits
+from conekg.serving.query_size import (
+    check_branches,
+    check_names,
+    check_size,
+    check_text,
+    num_branches,
+)
 from conekg.serving.schemas import (
     AskRequest,
     AskResponse,
@@ -42,15 +49,7 @@ from conekg.serving.schemas import (
     RelationsResponse,
 )
 from conekg.serving.scoring import Scorer
-from conekg.serving.trees import (
-    check_branches,
-    check_names,
-    check_size,
-    check_text,
-    num_branches,
-    query_from_tree,
-    tree_of_query,
-)
+from conekg.serving.trees import query_from_tree, tree_of_query
 
 
 class Service:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import threading
 from contextlib import suppress
@@ -77,15 +78,17 @@ def run_worker(
     Sends the parent a `Ready`, or the message and the hint of what went wrong.
     """
     with suppress(KeyboardInterrupt):  # while the run is loaded; later the server hears it
+        if hasattr(signal, "pthread_sigmask"):  # the parent held it back until there is this block
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         try:
             app, ready = load_app(settings, share)
         except ConeKGError as error:
-            parent.send((error.message, error.hint))
+            _tell(parent, (error.message, error.hint))
             return
         server = make_server(
             app,
             settings.limits,
-            on_ready=lambda: parent.send(ready),
+            on_ready=lambda: _tell(parent, ready),
             access_log=settings.access_log,
         )
         orphaned = threading.Event()
@@ -94,6 +97,12 @@ def run_worker(
         server.run(sockets=[listening])
         if orphaned.is_set():  # nobody else is left to tidy up
             shutil.rmtree(share.folder, ignore_errors=True)
+
+
+def _tell(parent: Connection, told: Ready | tuple[str, str | None]) -> None:
+    """Send the parent something, unless it has been killed while the run was loaded."""
+    with suppress(OSError):
+        parent.send(told)
 
 
 def _stop_without(parent: Connection, server: Server, orphaned: threading.Event) -> None:

@@ -144,12 +144,12 @@ function summarise(response, only) {
   if (response.answers.length === 0) return only ? `No ${only} answer.` : "Nothing answers this question.";
   const known = `${response.num_known} known`;
   const out = response.num_contradicted > 0 ? `${response.num_contradicted} ruled out` : null;
-  const expected =
+  const inAll =
     response.estimated_count === null
       ? null
-      : `about ${Math.max(1, Math.round(response.estimated_count))} expected`;
+      : `about ${Math.max(1, Math.round(response.estimated_count))} if any is missing`;
   const took = `${Math.max(1, Math.round(response.seconds * 1000))} ms`;
-  return [known, out, expected, took].filter(Boolean).join(" · ");
+  return [known, out, inAll, took].filter(Boolean).join(" · ");
 }
 
 customElements.define("ck-answers", Answers);

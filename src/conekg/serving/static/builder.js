@@ -83,7 +83,16 @@ class Builder extends HTMLElement {
       children: [this.node(this.tree, [])],
     };
     this.canvas.replaceChildren(drawTree(goal, { room, label: "Computation graph of the question" }));
+    this.reveal();
     if (focused) this.canvas.querySelector(".is-selected")?.focus();
+  }
+
+  /** Moves a drawing that is wider than its place, sideways alone, until the chosen step is seen. */
+  reveal() {
+    const chosen = this.canvas.querySelector(".is-selected .mark");
+    const [mark, place] = [chosen, this.canvas].map((each) => each.getBoundingClientRect());
+    if (mark.left >= place.left && mark.right <= place.right) return;
+    this.canvas.scrollLeft += (mark.left + mark.right - place.left - place.right) / 2;
   }
 
   node(tree, path) {

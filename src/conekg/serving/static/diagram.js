@@ -5,31 +5,54 @@
 
 import { svg } from "./dom.js";
 
-const GLYPH = 7.3; // the width of an average letter at the diagram's type size
-const BOLD_GLYPH = 8.8; // the same in the weight of an answer
+const ROOT = 16; // the reader's type size for which lengths are given here; for others all are scaled
+const TYPE = 13.6; // the type size of diagrams.css
+const NODE_TEXT = 176; // how wide a name may be
+const EDGE_TEXT = 190;
 const NODE_HEIGHT = 32;
 const LEVEL_GAP = 34;
 const SIBLING_GAP = 22;
 const BEND = 28; // how much of an edge turns towards its parent
 const MARGIN = 8;
-const SQUEEZE = 1.12; // a drawing this much too wide is made smaller rather than turned
+const SQUEEZE = 1.15; // a drawing this much too wide is made smaller rather than turned
 
-const shorten = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+const pen = document.createElement("canvas").getContext("2d");
 
-function nodeWidth(node) {
-  if (node.shape === "dot") return 18;
-  if (node.shape === "goal") return 34;
-  const glyph = node.tone === "answer" ? BOLD_GLYPH : GLYPH;
-  return Math.max(34, shorten(node.text, 24).length * glyph + 24);
+const rootStyle = () => getComputedStyle(document.documentElement);
+
+/** How wide a text is drawn; letters are of too many scripts and fonts to be counted. */
+function widthOf(text, weight = 400) {
+  pen.font = `${weight} ${TYPE}px ${rootStyle().getPropertyValue("--sans")}`;
+  return pen.measureText(text).width;
 }
 
-function edgeWidth(node) {
-  return node.edge?.text ? shorten(node.edge.text, 26).length * GLYPH + 14 : 0;
+/** The text, or as much of its beginning as is `most` wide. */
+function shorten(text, most, weight) {
+  if (widthOf(text, weight) <= most) return text;
+  const letters = [...text.slice(0, 200)];
+  while (letters.length > 0 && widthOf(`${letters.join("")}…`, weight) > most) letters.pop();
+  return `${letters.join("")}…`;
+}
+
+/** A node's text as it is drawn, and how wide the node is. */
+function measureNode(node) {
+  if (node.shape === "dot") return { text: "", width: 18 };
+  if (node.shape === "goal") return { text: node.text, width: 34 };
+  const weight = node.tone === "answer" ? 600 : 400;
+  const text = shorten(node.text, NODE_TEXT, weight);
+  return { text, width: Math.max(34, widthOf(text, weight) + 24) };
+}
+
+/** The same of the edge to its parent. */
+function measureEdge(node) {
+  if (!node.edge?.text) return { edgeText: "", edgeWidth: 0 };
+  const edgeText = shorten(node.edge.text, EDGE_TEXT);
+  return { edgeText, edgeWidth: widthOf(edgeText) + 14 };
 }
 
 /** All nodes with their depth, deepest first drawn; children before parents. */
 function flatten(node, depth = 0, parent = null, out = []) {
-  const item = { node, depth, parent, width: nodeWidth(node) };
+  const item = { node, depth, parent, ...measureNode(node), ...measureEdge(node) };
   const children = (node.children ?? []).map((child) => flatten(child, depth + 1, item, out));
   item.children = children;
   out.push(item);
@@ -43,7 +66,7 @@ function layoutAcross(items) {
   const gap = Array(depth + 1).fill(LEVEL_GAP);
   for (const item of items) {
     wide[item.depth] = Math.max(wide[item.depth], item.width);
-    gap[item.depth] = Math.max(gap[item.depth], edgeWidth(item.node) + BEND + 8);
+    gap[item.depth] = Math.max(gap[item.depth], item.edgeWidth + BEND + 8);
   }
   const middle = Array(depth + 1).fill(0);
   let x = MARGIN;
@@ -69,11 +92,11 @@ function layoutDown(items, root) {
   const depth = Math.max(...items.map((item) => item.depth));
   const row = Array(depth + 1).fill(MARGIN + NODE_HEIGHT / 2);
   for (let level = depth - 1; level >= 0; level -= 1) {
-    const labelled = items.some((item) => item.depth === level + 1 && edgeWidth(item.node) > 0);
+    const labelled = items.some((item) => item.depth === level + 1 && item.edgeWidth > 0);
     row[level] = row[level + 1] + NODE_HEIGHT + (labelled ? BEND + 24 : BEND);
   }
   const place = (item, left) => {
-    const own = Math.max(item.width, edgeWidth(item.node));
+    const own = Math.max(item.width, item.edgeWidth);
     item.y = row[item.depth];
     if (item.children.length === 0) {
       item.x = left + own / 2;
@@ -129,11 +152,10 @@ function drawEdge(item, down) {
     svg("path", { class: `edge edge-${tone}`, d: path }),
     svg("path", { class: `arrow arrow-${tone}`, d: arrow }),
   ];
-  const text = item.node.edge?.text;
-  if (text) {
+  if (item.edgeText) {
     const [x, y] = label;
-    const words = svg("text", { class: `edge-label label-${tone}`, x, y }, shorten(text, 26));
-    if (text.length > 26) words.append(svg("title", {}, text));
+    const words = svg("text", { class: `edge-label label-${tone}`, x, y }, item.edgeText);
+    if (item.edgeText !== item.node.edge.text) words.append(svg("title", {}, item.node.edge.text));
     parts.push(words);
   }
   return parts;
@@ -177,14 +199,14 @@ function drawNode(item) {
       }),
     );
   }
-  if (node.text && node.shape !== "dot") {
-    group.append(svg("text", { class: "node-label", y: 5 }, shorten(node.text, 24)));
-  }
+  if (item.text) group.append(svg("text", { class: "node-label", y: 5 }, item.text));
   return group;
 }
 
 /** The drawing of a tree that fits `room` pixels where it can, named `label` for readers. */
-export function drawTree(tree, { room, label }) {
+export function drawTree(tree, { room: space, label }) {
+  const scale = parseFloat(rootStyle().fontSize) / ROOT;
+  const room = space / scale;
   const items = [];
   const root = flatten(tree, 0, null, items);
   let down = false;
@@ -204,8 +226,8 @@ export function drawTree(tree, { room, label }) {
     {
       class: box.width <= room * SQUEEZE ? "diagram diagram-fits" : "diagram",
       viewBox: `0 0 ${box.width} ${box.height}`,
-      width: box.width,
-      height: box.height,
+      width: box.width * scale,
+      height: box.height * scale,
       role: "group",
       "aria-label": label,
     },

@@ -86,7 +86,7 @@ async function understand(text) {
     const parsed = await latest("parse", (signal) => api.parse({ query: text }, signal));
     if (parsed) showParsed(parsed, text);
   } catch (error) {
-    builder.hold();
+    if (text !== state.drawn) builder.hold();
     report("parse", error, () => understand(text));
   }
 }
@@ -154,7 +154,15 @@ function remember(text) {
   history.pushState(null, "", text === "" ? location.pathname : `#q=${encodeURIComponent(text)}`);
 }
 
-const linked = () => (new URLSearchParams(location.hash.slice(1)).get("q") ?? "").trim();
+/** The question in the address; all that follows `#q=`, for who writes one by hand writes `&` as it is. */
+function linked() {
+  const [, text] = location.hash.match(/^#q=(.*)$/s) ?? [null, ""];
+  try {
+    return decodeURIComponent(text.replaceAll(/%(?![\da-f]{2})/gi, "%25")).trim();
+  } catch {
+    return text.trim(); // bytes that are no text
+  }
+}
 
 async function ask(text, { topK = Math.min(PAGE_OF_ANSWERS, state.mostAnswers) } = {}) {
   if (text === "") {
