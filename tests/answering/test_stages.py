@@ -14,6 +14,7 @@ from conekg.answering.stages import (
     FitEvents,
     calibrate_run,
     choose_recipe,
+    read_graph,
     sample_queries,
     start_run,
 )
@@ -37,6 +38,13 @@ class Heard(FitEvents):
 
     def chose(self, what, why):
         self.choices.append((what, why))
+
+
+def test_notes_on_the_facts_are_logged_where_nobody_listens(tmp_path, caplog):
+    path = tmp_path / "facts.tsv"
+    path.write_text("a\tr\tb\n" * 3)
+    read_graph(path, FitEvents())
+    assert caplog.messages == [f"{path}: 2 repeated triples merged"]
 
 
 def test_the_recipe_fits_graph_and_machine(monkeypatch):

@@ -61,6 +61,7 @@ def test_a_table_with_the_reading_above(run: Path) -> None:
     assert "2 known from the training facts" in lines[-1]
     assert "known from all facts" in ask(run, "a1.won_by", "--known", "test").stdout
     assert "off by 2.1 points" in lines[-1]
+    assert re.search(r"about \d+ answers in all if any is missing \(", lines[-1])
     assert "100.0%" in ask(run, "a1.won_by", "--only", "known").stdout
 
 

@@ -7,7 +7,7 @@ import pytest
 from conekg.errors import ConfigError
 from conekg.experiments import figures as experiment
 from conekg.experiments.figures import FIGURES, draw_averages, figures
-from conekg.experiments.structure_figure import FOURTEEN, draw_structures, place
+from conekg.experiments.structure_figure import FOURTEEN, draw_structures
 from conekg.query.shape import STRUCTURES
 
 PNG = b"\x89PNG\r\n"
@@ -82,12 +82,14 @@ def test_all_fourteen_structures_are_drawn(tmp_path, drawn):
     assert sum("not trained" in title for title in titles) == 4
 
 
-def test_a_structure_is_laid_out_from_left_to_right():
-    root = place(STRUCTURES["inp"].template)
-    (intersection,) = root.parts
-    assert (root.column, root.arrow) == (intersection.column + 1, "projection")
-    assert [part.text for part in intersection.parts] == ["", "¬"]
-    assert intersection.row == 0.5
+def test_a_structure_has_its_signs_and_only_projections_have_arrowheads(tmp_path, drawn):
+    draw_structures(tmp_path / "structures.png")
+    (panel,) = (p for p in drawn["structures.png"].axes if p.get_title() == "inp")
+    assert [text.get_text() for text in panel.texts if text.get_text()] == ["¬", "∧"]
+    arrows = [text.arrow_patch for text in panel.texts if hasattr(text, "arrow_patch")]
+    assert sorted(arrow.get_linestyle() for arrow in arrows) == ["dashed"] * 3 + ["solid"] * 3
+    by_mark = [tuple(mark.get_offsets()[0]) for mark in panel.collections]
+    assert by_mark[-1] == max(by_mark), "the answers are farthest to the right"
 
 
 def test_a_folder_is_needed_and_runs_are_not(options, trained, tmp_path):

@@ -124,6 +124,22 @@ def test_notes_tell_what_was_merged(tmp_path: Path) -> None:
     assert read_source(path).notes == (f"{path}: 30 repeated triples merged",)
 
 
+def test_programs_find_the_notes_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text("from\tby 100%s\tto\n" + FACTS + FACTS)
+    open_graph(path)
+    header, merged = caplog.messages
+    assert "the first line, 'from' 'by 100%s' 'to', is taken for a fact" in header
+    assert merged == f"{path}: 30 repeated triples merged"
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
+    caplog.clear()
+    save_graph(open_graph("geography"), tmp_path / "graph")
+    open_graph(tmp_path / "graph")
+    assert caplog.messages == []
+
+
 def test_a_folder_called_as_a_known_graph_is_told_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,7 +100,6 @@ def test_containing_searches_names_and_labels() -> None:
     table = NameTable("entity", ["q3", "q1"], ["New France", "Finland"])
     assert table.containing("FRANCE") == (0,)
     assert table.containing("q") == (0, 1)
-    assert table.containing("q", limit=1) == (0,)
 
 
 def test_unknown_names_get_suggestions_and_a_place_to_look() -> None:

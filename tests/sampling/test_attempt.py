@@ -131,13 +131,10 @@ def check(
     for start, piece in zip((0, SIZE), pieces, strict=False):
         span = slice(start, start + SIZE)
         assert piece.outcomes.tolist() == outcomes[span]
+        accepted = piece.accepted
         assert [
-            (
-                shape.ground(piece.anchors[row], piece.relations[row]),
-                piece.easy[row].tolist(),
-                piece.hard[row].tolist(),
-            )
-            for row in range(len(piece.anchors))
+            (accepted.query(row), accepted.easy[row].tolist(), accepted.hard[row].tolist())
+            for row in range(len(accepted))
         ] == [entry for entry in found[span] if entry is not None]
     return set(outcomes)
 

@@ -80,7 +80,7 @@ def test_repeats_are_left_in_where_they_are_wanted(random_graph: KnowledgeGraph)
             distinct=distinct,
             workers=1,
         )
-        piece = next(pieces)
-        rows = np.hstack([piece.anchors, piece.relations])
+        accepted = next(pieces).accepted
+        rows = np.hstack([accepted.anchors, accepted.relations])
         counts[distinct] = (len(rows), len(np.unique(rows, axis=0)))
     assert counts[False][0] > counts[False][1] == counts[True][1] == counts[True][0]

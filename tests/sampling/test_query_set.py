@@ -327,6 +327,20 @@ def test_blocks_concatenate_in_order() -> None:
     assert len(concatenate_blocks(shape, [])) == 0
 
 
+@pytest.mark.parametrize(("at_most", "rows"), [(1, [0]), (3, [0, 3, 6]), (4, [0, 2, 5, 7])])
+def test_too_many_queries_are_thinned_evenly(at_most: int, rows: list[int]) -> None:
+    block = block_of(STRUCTURES["2p"], 10)
+    found = block.evenly_spaced(at_most)
+    np.testing.assert_array_equal(found.anchors, block.anchors[rows])
+    np.testing.assert_array_equal(found.relations, block.relations[rows])
+
+
+@pytest.mark.parametrize("at_most", [None, 10, 11])
+def test_no_more_queries_than_there_are(at_most: int | None) -> None:
+    block = block_of(STRUCTURES["2p"], 10)
+    assert block.evenly_spaced(at_most) is block
+
+
 def test_a_block_is_found_by_name(query_set: QuerySet) -> None:
     assert query_set.block("2in") is query_set.blocks[0]
     assert len(query_set) == 10

@@ -50,8 +50,9 @@ class RankedAnswer:
     score: float
     """The model's logit: margin minus scaled distance; larger is better."""
     probability: float | None
-    """How likely the entity is an answer, fitted on validation queries; 0 where facts rule it
-    out, 1 where it is known and no further fact can undo that, None if not fitted."""
+    """How likely the entity is an answer, fitted on validation queries, all of which had an
+    answer missing: too high where none is. 0 where facts rule it out, 1 where it is known and no
+    further fact can undo that, None if not fitted."""
     known: bool
     """Whether the answer follows from the facts of the known graph alone."""
     contradicted: bool

@@ -75,7 +75,7 @@ def fit_calibration(
     generator = np.random.default_rng(seed)
     index = EntityIndex(model)
     samples = [
-        _examine(model, index, graph, queries, _some(block, max_queries, generator), depth)
+        _examine(model, index, graph, queries.split, _some(block, max_queries, generator), depth)
         for block in queries
         if len(block) and is_supported(model, block.shape)
     ]
@@ -124,38 +124,31 @@ def _examine(
     model: QueryModel,
     index: EntityIndex,
     graph: KnowledgeGraph,
-    queries: QuerySet,
+    split: Split,
     block: QueryBlock,
     depth: int,
 ) -> _Sample:
-    truth = answer_batch(
-        graph.adjacency(queries.split), block.shape, block.anchors, block.relations
-    )
-    not_predicted = _not_predicted(graph, queries.split, block)
+    truth = answer_batch(graph.adjacency(split), block.shape, block.anchors, block.relations)
+    not_predicted = _not_predicted(graph, split, block)
     scores: list[FloatArray] = []
     backgrounds: list[FloatArray] = []
     hits: list[FloatArray] = []
     sizes: list[FloatArray] = []
     for start in range(0, len(block), _BATCH):
         places = range(start, min(len(block), start + _BATCH))
-        embedded = embed_queries(model, [block.query(place) for place in places])
-        rows = [row for branches in embedded.rows for row in branches]
-        given = [
-            not_predicted[place] for place, b in zip(places, embedded.rows, strict=True) for _ in b
-        ]
-        rankings = index.top(
-            tuple(part[rows] for part in embedded.region), [depth] * len(rows), given
-        )
-        usual = index.background(tuple(part[rows] for part in embedded.region))
-        taken = 0
-        for place, branches in zip(places, embedded.rows, strict=True):
-            ranking, origin = merge_rankings(rankings[taken : taken + len(branches)], depth)
-            backgrounds.append(usual[taken + origin])
-            taken += len(branches)
+        queries = [block.query(place) for place in places]
+        embedded = embed_queries(model, queries).some(0, len(queries))  # query by query
+        pairs = list(zip(places, embedded.rows, strict=True))
+        skip = [not_predicted[place] for place, rows in pairs for _ in rows]
+        rankings = index.top(embedded.region, [depth] * len(skip), skip)
+        usual = index.background(embedded.region)
+        for place, rows in pairs:
+            ranking, origin = merge_rankings([rankings[row] for row in rows], depth)
+            backgrounds.append(usual[np.array(rows)[origin]])
             scores.append(ranking.scores)
             hits.append(np.isin(ranking.entity_ids, truth[place]).astype(float))
-        if all(len(branches) == 1 for branches in embedded.rows):
-            sizes.append(region_sizes(model, tuple(part[rows] for part in embedded.region)))
+        if all(len(rows) == 1 for rows in embedded.rows):
+            sizes.append(region_sizes(model, embedded.region))
     known, kept = block.easy.lengths, block.easy.lengths
     if negation := has_negation(block.shape.template):
         kept = np.array([np.isin(block.easy[i], truth[i]).sum() for i in range(len(block))])

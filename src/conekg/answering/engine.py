@@ -25,7 +25,7 @@ from conekg.answering.facts import Facts, contains, facts_of
 from conekg.answering.index import EntityIndex
 from conekg.answering.named import Limit
 from conekg.answering.ranking import Ranking, merge_rankings
-from conekg.answering.understand import Understood, check_entity_id, is_whole, understand
+from conekg.answering.understand import Understood, check_count, check_entity_id, understand
 from conekg.errors import ConfigError
 from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
@@ -54,11 +54,7 @@ class Answerer:
         max_branches: int = DEFAULT_BRANCH_CAP,
         copy: bool = True,
     ) -> None:
-        if not is_whole(max_branches) or max_branches < 1:
-            raise ConfigError(
-                f"max_branches is {max_branches!r}; it must be a whole number, 1 or more",
-                key="max_branches",
-            )
+        check_count("max_branches", max_branches)
         _check_fits(model, graph)
         self.graph = graph
         self.model = (deepcopy(model) if copy else model).eval()
@@ -144,8 +140,7 @@ class Answerer:
 
         All questions are embedded together, and then searched part by part.
         """
-        if not is_whole(most) or most < 1:
-            raise ConfigError(f"most is {most!r}; it must be a whole number, 1 or more", key="most")
+        check_count("most", most)
         started = time.perf_counter()
         understood = [
             item if isinstance(item, Understood) else self.understand(item) for item in questions

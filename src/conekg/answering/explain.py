@@ -33,8 +33,11 @@ from conekg.answering.reading import read_parts
 from conekg.answering.understand import (
     Understood,
     Words,
+    check_count,
     check_entity_id,
     check_ids,
+    check_names,
+    entity_id_of,
     is_whole,
     understand_part,
 )
@@ -63,15 +66,9 @@ def explain(
     instead of the top answers, by name, label or id; `candidates` is how many entities each
     variable lists.
     """
-    if not is_whole(candidates) or candidates < 1:
-        raise ConfigError(
-            f"candidates is {candidates!r}; it must be a whole number, 1 or more", key="candidates"
-        )
-    # A text is a sequence of names too, of one letter each.
-    if isinstance(entities, str) or not isinstance(entities, Sequence | None):
-        raise ConfigError(
-            f"entities is {entities!r}; it must be a list of names and ids", key="entities"
-        )
+    check_count("candidates", candidates)
+    if entities is not None:
+        check_names("entities", entities)
     answerer = run if isinstance(run, Answerer) else Answerer.open(run)
     if not isinstance(question, Question | Understood):
         question = Question(question)
@@ -79,7 +76,7 @@ def explain(
     answers = (
         answerer.ask_batch([asked])[0].answers
         if entities is None
-        else answerer.judge(asked, [_entity_id(answerer, entity) for entity in entities])
+        else answerer.judge(asked, [entity_id_of(entity, answerer.graph) for entity in entities])
     )
     query = _explained(asked.query, answerer.model)
     words = _words_of_parts(query, answerer.graph.vocabulary)
@@ -109,12 +106,6 @@ def _explained(query: Query, model: QueryModel) -> Query:
     lacks_negation = Not in kinds and not model.can_negate
     lacks_universe = Universe in kinds and not model.can_embed_universe
     return settle(pushed) if lacks_negation or lacks_universe else pushed
-
-
-def _entity_id(answerer: Answerer, entity: str | int) -> int:
-    if isinstance(entity, str):
-        return answerer.graph.vocabulary.entities.id_of(entity)
-    return entity
 
 
 def sector_cones(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from conekg.graph.adjacency import IntArray, LongArray
 from conekg.query.rewrite import UnionForm, flatten, union_free_branches
 from conekg.query.shape import Grounded, grounded
-from conekg.query.tree import Anchor, And, Not, Or, Query
+from conekg.query.tree import Anchor, And, Not, Query, all_of, any_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def ranked_by(query: Query, union: UnionForm, cap: int) -> RankedBy:
     if all(limit.is_none for limit in limits):
         return RankedBy(grounded(query), ())
     rests = tuple(rest for rest, _ in parts)
-    return RankedBy(grounded(Or(rests) if len(rests) > 1 else rests[0]), limits)
+    return RankedBy(grounded(any_of(rests)), limits)
 
 
 def _without_names(branch: Query) -> tuple[Query, Limit]:
@@ -85,7 +85,7 @@ def _without_names(branch: Query) -> tuple[Query, Limit]:
     among = None if not named else named - but if len(named) == 1 else frozenset[int]()
     if not rest:
         rest = sorted(operands, key=lambda operand: isinstance(operand, Not))[:1]
-    return And(tuple(rest)) if len(rest) > 1 else rest[0], Limit(among, but)
+    return all_of(rest), Limit(among, but)
 
 
 def _ids(queries: Sequence[Query]) -> frozenset[int]:

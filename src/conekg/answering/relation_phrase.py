@@ -19,108 +19,47 @@ _PREPOSITIONS = frozenset(
     | {"through", "to", "under", "with"}
 )
 
-_VERBS = {
-    # base: (past, participle) of verbs that relation names are often made of
-    "act": ("acted", "acted"),
-    "activate": ("activated", "activated"),
-    "affect": ("affected", "affected"),
-    "appear": ("appeared", "appeared"),
-    "attack": ("attacked", "attacked"),
-    "attend": ("attended", "attended"),
-    "belong": ("belonged", "belonged"),
+_REGULAR_VERBS = """
+    acquire act activate affect appear attack attend belong border cause cite coach
+    collaborate compete connect contain cover create cross depend design develop die direct
+    downregulate employ encode export express flow follow found govern graduate happen hate
+    import include influence inhibit interact invent invest join like live localize love
+    manage marry need neighbor own paint palliate participate perform play prevent produce
+    provide publish purchase receive regulate represent require resemble rule share sponsor
+    study supply support target touch treat upregulate use visit work
+"""
+_IRREGULAR_VERBS = {
     "bind": ("bound", "bound"),
-    "border": ("bordered", "bordered"),
     "build": ("built", "built"),
     "buy": ("bought", "bought"),
-    "cause": ("caused", "caused"),
-    "cite": ("cited", "cited"),
-    "coach": ("coached", "coached"),
-    "collaborate": ("collaborated", "collaborated"),
-    "compete": ("competed", "competed"),
-    "connect": ("connected", "connected"),
-    "contain": ("contained", "contained"),
     "control": ("controlled", "controlled"),
-    "cover": ("covered", "covered"),
-    "create": ("created", "created"),
-    "cross": ("crossed", "crossed"),
-    "depend": ("depended", "depended"),
-    "design": ("designed", "designed"),
-    "develop": ("developed", "developed"),
-    "die": ("died", "died"),
-    "direct": ("directed", "directed"),
     "drive": ("drove", "driven"),
     "eat": ("ate", "eaten"),
-    "employ": ("employed", "employed"),
-    "export": ("exported", "exported"),
-    "flow": ("flowed", "flowed"),
-    "follow": ("followed", "followed"),
-    "found": ("founded", "founded"),
     "give": ("gave", "given"),
-    "govern": ("governed", "governed"),
-    "graduate": ("graduated", "graduated"),
     "grow": ("grew", "grown"),
-    "happen": ("happened", "happened"),
-    "hate": ("hated", "hated"),
     "have": ("had", "had"),
     "hold": ("held", "held"),
-    "import": ("imported", "imported"),
-    "include": ("included", "included"),
-    "influence": ("influenced", "influenced"),
-    "inhibit": ("inhibited", "inhibited"),
-    "interact": ("interacted", "interacted"),
-    "invent": ("invented", "invented"),
-    "join": ("joined", "joined"),
     "know": ("knew", "known"),
     "lead": ("led", "led"),
     "lie": ("lay", "lain"),
-    "like": ("liked", "liked"),
-    "live": ("lived", "lived"),
-    "love": ("loved", "loved"),
     "make": ("made", "made"),
-    "manage": ("managed", "managed"),
-    "marry": ("married", "married"),
-    "need": ("needed", "needed"),
-    "neighbor": ("neighbored", "neighbored"),
     "occur": ("occurred", "occurred"),
-    "own": ("owned", "owned"),
-    "paint": ("painted", "painted"),
-    "participate": ("participated", "participated"),
-    "perform": ("performed", "performed"),
-    "play": ("played", "played"),
-    "prevent": ("prevented", "prevented"),
-    "produce": ("produced", "produced"),
-    "provide": ("provided", "provided"),
-    "publish": ("published", "published"),
-    "receive": ("received", "received"),
-    "regulate": ("regulated", "regulated"),
-    "represent": ("represented", "represented"),
-    "require": ("required", "required"),
-    "rule": ("ruled", "ruled"),
     "see": ("saw", "seen"),
     "sell": ("sold", "sold"),
     "send": ("sent", "sent"),
-    "share": ("shared", "shared"),
     "sing": ("sang", "sung"),
     "speak": ("spoke", "spoken"),
-    "sponsor": ("sponsored", "sponsored"),
     "star": ("starred", "starred"),
-    "study": ("studied", "studied"),
-    "support": ("supported", "supported"),
-    "target": ("targeted", "targeted"),
     "teach": ("taught", "taught"),
-    "touch": ("touched", "touched"),
-    "treat": ("treated", "treated"),
-    "use": ("used", "used"),
-    "visit": ("visited", "visited"),
     "wear": ("wore", "worn"),
     "win": ("won", "won"),
-    "work": ("worked", "worked"),
     "write": ("wrote", "written"),
 }
+"""Past and participle, also of those that double their last letter."""
 
 _OFTENER_NOUNS = frozenset(
-    {"attack", "coach", "cover", "design", "graduate", "influence", "neighbor", "play", "sponsor"}
-    | {"star", "study", "work"}
+    {"attack", "coach", "cover", "design", "graduate", "influence", "neighbor", "play", "purchase"}
+    | {"sponsor", "star", "study", "supply", "work"}
 )
 """Verbs whose base form, as a relation's name, is a noun: the stars of a film."""
 
@@ -145,6 +84,15 @@ def _with_s(word: str) -> str:
     return f"{word[:-1]}ies" if re.search(r"[^aeiou]y$", word) else f"{word}s"
 
 
+def _with_ed(verb: str) -> str:
+    """The past and the participle of a regular verb."""
+    if verb.endswith("e"):
+        return f"{verb}d"
+    return f"{verb[:-1]}ied" if re.search(r"[^aeiou]y$", verb) else f"{verb}ed"
+
+
+_VERBS = {verb: (_with_ed(verb),) * 2 for verb in _REGULAR_VERBS.split()} | _IRREGULAR_VERBS
+"""Past and participle of verbs that relation names are often made of, by their base form."""
 _FORMS = {
     form: (base, form == past)
     for base, (past, _) in _VERBS.items()
@@ -158,7 +106,17 @@ _PARTICIPLES = frozenset(participle for _, participle in _VERBS.values()) | {
 }
 _DEEDS = frozenset(
     {"acted", "appeared", "belonged", "collaborated", "competed", "depended", "died", "flowed"}
-    | {"graduated", "happened", "interacted", "led", "lived", "occurred", "participated", "played"}
+    | {
+        "graduated",
+        "happened",
+        "interacted",
+        "invested",
+        "led",
+        "lived",
+        "occurred",
+        "participated",
+        "played",
+    }
     | {"starred", "studied", "taught", "worked"}
 )
 """Past forms that no "is" is missing from: somebody acted in a film, but is located in a town."""
@@ -166,6 +124,11 @@ _PARTS = re.compile(r"[^\W_]+")
 _IRREGULAR_PLURALS = {"person": "people", "child": "children", "people": "people"}
 _LATIN_END = re.compile("[a-z\u00df-\u024f]$")
 """The last letter of a word that an English plural fits."""
+_PREFIX = re.compile(r"^[\w-]+:(?=[A-Za-z])")
+_JOINT = re.compile(r"[/:&|]")
+"""A sign between names that are several in one."""
+_PAST_END = re.compile(r"[^e]ed$")
+"""The end of a verb's past form, of which there is no plural."""
 _LONGEST_WORD = 14
 """Longer single words are several words run together, such as `athleteplaysforteam`."""
 
@@ -254,11 +217,14 @@ def _understand(name: str) -> _Relation:
         return _Relation("verb", lead, preposition, " ".join(target))
     if lead in _PREPOSITIONS and rest:
         return _Relation("state", "", lead, " ".join(rest))
+    if _JOINT.search(last := _last_part(name)):
+        return _Relation("quoted", last)
     if words[-1] == "of" and len(words) > 1:
         # "capital of" read backwards is the noun "capital".
         return _Relation("noun", " ".join(words[:-1]), reversed=True)
     is_run_together = len(words) == 1 and len(words[0]) > _LONGEST_WORD
-    if words[-1] in _PREPOSITIONS or is_run_together or not _LATIN_END.search(words[-1]):
+    has_no_plural = _PAST_END.search(words[-1]) or not _LATIN_END.search(words[-1])
+    if words[-1] in _PREPOSITIONS or is_run_together or has_no_plural:
         return _Relation("quoted", " ".join(words))
     return _Relation("noun", " ".join(words))
 
@@ -352,14 +318,27 @@ def _target(relation: _Relation, operand: str, single: bool) -> str:
 
 def _words(name: str) -> list[str]:
     """The words of a name: `/film/film/produced_by` is ["produced", "by"]."""
-    last = re.split(r"[/#]|(?<=[a-z]):(?=[A-Za-z])", name.rstrip("/#"))[-1]
+    last = _last_part(name)
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_\-\s.+]+", " ", last))
     return spaced.lower().split() or [name]
 
 
+def _last_part(name: str) -> str:
+    """What a name says itself, without the path or the prefix before it."""
+    if _is_path(name):
+        name = re.split(r"[/#]", name.rstrip("/#"))[-1]
+    return _PREFIX.sub("", name)
+
+
+def _is_path(name: str) -> bool:
+    """Whether a name leads from the general to the particular, as those of Freebase and IRIs do."""
+    has_parts = name.startswith("/") or name.count("/") > 1 or "#" in name
+    return has_parts and not re.search(r"\s", name)
+
+
 def _head_type(name: str) -> str:
     """What the heads of a relation are, where its path tells: `/film/film/genre` has films."""
-    if "://" in name:
+    if "://" in name or not _is_path(name):
         return "things"
     segments = [segment for segment in name.split("./")[0].split("/") if segment not in ("", "+")]
     return _plural(segments[-2].replace("_", " ")) if len(segments) >= 3 else "things"

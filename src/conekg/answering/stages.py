@@ -6,6 +6,7 @@ choice is told with its reason. `fit` goes through them all in one call.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +39,8 @@ from conekg.training.recipe_file import change_recipe
 from conekg.training.recipes import data_set_of, find_recipe, recipe_of
 from conekg.training.run import Run, Which, create_run
 
+logger = logging.getLogger(__name__)
+
 SMALL_GRAPH_EDGES = 30_000
 """Up to so many training edges the `small` recipe is enough, GPU or not."""
 MEDIUM_GRAPH_EDGES = 100_000
@@ -51,13 +54,14 @@ DEFAULT_MODEL = "cone"
 
 
 class FitEvents:
-    """What happens during a fit; override what is of interest."""
+    """What happens during a fit; override what is of interest. Notes on the facts are logged."""
 
     def fetching(self, what: str, done: float, total: float | None) -> None:
         """So many bytes of a benchmark are fetched, of so many (None: unknown)."""
 
     def noted(self, what: str) -> None:
         """Facts were merged, left out or not held out while they were read."""
+        logger.warning("%s", what)
 
     def chose(self, what: str, why: str) -> None:
         """A choice was made that the caller had left open."""

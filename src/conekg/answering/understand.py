@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, get_args
+from typing import NamedTuple, TypeGuard, get_args
 
 import numpy as np
 
@@ -155,20 +155,16 @@ def excluded_by(question: Question, graph: KnowledgeGraph) -> IntArray:
     Its query is not read.
     """
     _check_options(question)
-    return _entity_ids(question.exclude, graph)
-
-
-def _entity_ids(entities: Sequence[str | int], graph: KnowledgeGraph) -> IntArray:
-    if not entities:
-        return np.empty(0, dtype=np.int32)
-    ids = []
-    for entity in entities:
-        if isinstance(entity, str):
-            ids.append(graph.vocabulary.entities.id_of(entity))
-        else:
-            check_entity_id(entity, graph)
-            ids.append(entity)
+    ids = [entity_id_of(entity, graph) for entity in question.exclude]
     return np.unique(np.array(ids, dtype=np.int32))
+
+
+def entity_id_of(entity: str | int, graph: KnowledgeGraph) -> int:
+    """The id of an entity by its name, label or id; UnknownNameError where there is none."""
+    if isinstance(entity, str):
+        return graph.vocabulary.entities.id_of(entity)
+    check_entity_id(entity, graph)
+    return entity
 
 
 def check_ids(query: Grounded, graph: KnowledgeGraph) -> None:
@@ -197,9 +193,22 @@ def _check_id(kind: str, value: int, number: int) -> None:
         )
 
 
-def is_whole(value: object) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     """Whether a value is a whole number; truth values are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def check_count(key: str, value: object) -> None:
+    """Raise ConfigError unless a value is a whole number, 1 or more."""
+    if not is_whole(value) or value < 1:
+        raise ConfigError(f"{key} is {value!r}; it must be a whole number, 1 or more", key=key)
+
+
+def check_names(key: str, value: object) -> None:
+    """Raise ConfigError unless a value can be a list of entities."""
+    # A text is a sequence of names too, of one letter each.
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ConfigError(f"{key} is {value!r}; it must be a list of names and ids", key=key)
 
 
 def _no_query(value: object) -> ConfigError:
@@ -222,11 +231,7 @@ def _check_options(question: Question) -> None:
         raise ConfigError(f"top_k is {question.top_k!r}; it must be a whole number", key="top_k")
     if question.top_k < 1:
         raise ConfigError(f"top_k is {question.top_k}; it must be 1 or more", key="top_k")
-    # A text is a sequence of names too, of one letter each.
-    if isinstance(question.exclude, str) or not isinstance(question.exclude, Sequence):
-        raise ConfigError(
-            f"exclude is {question.exclude!r}; it must be a list of names and ids", key="exclude"
-        )
+    check_names("exclude", question.exclude)
     if not isinstance(question.keep_contradicted, bool):  # any text would count as yes
         raise ConfigError(
             f"keep_contradicted is {question.keep_contradicted!r}; it must be True or False",

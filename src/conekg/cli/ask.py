@@ -273,7 +273,7 @@ def _summary(answer: Answer, no_odds: Callable[[], str]) -> str:
         parts.append(f"{answer.num_contradicted:,} ruled out by them")
     if answer.estimated_count is not None:
         count = f"{answer.estimated_count:,.0f}"
-        expected = f"about {count} answer{'' if count == '1' else 's'} in all expected"
+        expected = f"about {count} answer{'' if count == '1' else 's'} in all if any is missing"
         if answer.estimated_count_factor is not None:
             expected += f" (half of such estimates are {_within(answer.estimated_count_factor)})"
         parts.append(expected)

@@ -146,9 +146,6 @@ class ProgressReport(Protocol):
     def update(self, done: float, total: float | None = None, note: str = "") -> None:
         """Say how much is done, of how much, and what is going on now."""
 
-    def advance(self, amount: float = 1) -> None:
-        """Say that some more is done."""
-
 
 @contextmanager
 def progress(
@@ -195,9 +192,6 @@ class _BarReport:
             self._bars.update(self._task, total=total)
         self._bars.update(self._task, completed=done, note=note)
 
-    def advance(self, amount: float = 1) -> None:
-        self._bars.advance(self._task, amount)
-
 
 class _PlainReport:
     """Progress as plain lines, at most one every `PLAIN_INTERVAL_S` and one at the end.
@@ -220,9 +214,6 @@ class _PlainReport:
         self._total = self._total if total is None else total
         if now - self._last_line >= PLAIN_INTERVAL_S:
             self._line()
-
-    def advance(self, amount: float = 1) -> None:
-        self.update(self._done + amount, note=self._note)
 
     def finish(self) -> None:
         if self._done and self._told != (self._done, self._note):

@@ -90,10 +90,10 @@ def _tell_split(graph: KnowledgeGraph) -> None:
 
 def check_same_graph(out: Path, triples: str) -> None:
     """Refuse to continue what is no run, or a run on another graph than it was started on."""
-    from conekg.graph.source import open_graph
+    from conekg.graph.source import read_source
     from conekg.training.run import open_run
 
-    if open_graph(triples).fingerprint != open_run(out).graph.fingerprint:
+    if read_source(triples).graph.fingerprint != open_run(out).graph.fingerprint:
         raise ConfigError(
             f"{out} was started on another graph than {triples} is now; continue it with the file "
             "that it was started with, or start a new run",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -18,21 +17,6 @@ from conekg.sampling.query_set import check_replaceable, load_query_set, save_qu
 app = typer.Typer(help="Look into query sets; import and export them.", no_args_is_help=True)
 
 
-class SplitChoice(StrEnum):
-    """The set to read."""
-
-    train = "train"
-    valid = "valid"
-    test = "test"
-
-
-class Form(StrEnum):
-    """The public releases whose files can be written."""
-
-    betae = "betae"
-    query2box = "query2box"
-
-
 @app.command()
 def info(
     path: Annotated[Path, typer.Argument(help="A query set, as `conekg sample` writes it.")],
@@ -44,8 +28,8 @@ def info(
         {
             "shape": block.shape.name,
             "queries": len(block),
-            "mean_easy": len(block.easy.values) / max(len(block), 1),
-            "mean_hard": len(block.hard.values) / max(len(block), 1),
+            "mean_easy": block.easy.mean_length,
+            "mean_hard": block.hard.mean_length,
         }
         for block in query_set
     ]
@@ -87,7 +71,7 @@ def import_queries(
     graph: Annotated[
         str | None, typer.Option(help="The graph of the queries. By default the same folder.")
     ] = None,
-    split: Annotated[SplitChoice, typer.Option(help="The set to read.")] = SplitChoice.test,
+    split: Annotated[Split, typer.Option(help="The set to read.")] = "test",
     recompute: Annotated[
         bool, typer.Option("--recompute", help="Take the answers from the graph, not the folder.")
     ] = False,
@@ -98,8 +82,7 @@ def import_queries(
     refuse_part_of_run(out)
     check_replaceable(out)
     opened = open_told(str(folder) if graph is None else graph)
-    part: Split = split.value
-    query_set = read_queries(folder, part, opened, recompute=recompute)
+    query_set = read_queries(folder, split, opened, recompute=recompute)
     save_query_set(out, query_set)
     say(f"wrote {out}: {len(query_set):,} queries")
 
@@ -108,13 +91,15 @@ def import_queries(
 def export_queries(
     path: Annotated[Path, typer.Argument(help="A query set, as `conekg sample` writes it.")],
     out: Annotated[Path, typer.Option(help="The folder to write pickles into.")],
-    form: Annotated[Form, typer.Option(help="Whose files to write.")] = Form.betae,
+    form: Annotated[
+        Literal["betae", "query2box"], typer.Option(help="Whose files to write.")
+    ] = "betae",
 ) -> None:
     """Write a query set as the pickles that published code reads."""
     from conekg.sampling.benchmark_files import write_betae, write_query2box
 
     check_place(out / "queries.pkl")
     query_set = load_query_set(path)
-    write = write_betae if form is Form.betae else write_query2box
+    write = write_betae if form == "betae" else write_query2box
     write(out, query_set)
     say(f"wrote {len(query_set):,} {query_set.split} queries to {out}")

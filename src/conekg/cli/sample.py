@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -19,27 +18,15 @@ from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.query.parse import parse_shape
 from conekg.query.shape import Shape
-from conekg.sampling.protocol import LINK, PRESETS, SamplingProtocol, preset_of
+from conekg.sampling.protocol import LINK, PRESETS, PathEnd, SamplingProtocol, preset_of
 from conekg.sampling.query_set import check_replaceable, save_query_set
 
 if TYPE_CHECKING:
     from conekg.sampling.sample import Progress, SampledSet
 
 
-class SplitChoice(StrEnum):
-    """Which query sets to sample."""
-
-    train = "train"
-    valid = "valid"
-    test = "test"
-    all = "all"
-
-
-class PathEndChoice(StrEnum):
-    """Where a training path is walked from."""
-
-    answer = "answer"
-    anchor = "anchor"
+SplitChoice: TypeAlias = Literal["train", "valid", "test", "all"]
+"""Which query sets to sample."""
 
 
 def sample(
@@ -48,7 +35,7 @@ def sample(
         typer.Argument(help="geography, a benchmark's name, a graph folder, a file of triples."),
     ],
     out: Annotated[Path, typer.Option(help="The Arrow file to write; a folder for --split all.")],
-    split: Annotated[SplitChoice, typer.Option(help="The set to sample.")] = SplitChoice.all,
+    split: Annotated[SplitChoice, typer.Option(help="The set to sample.")] = "all",
     preset: Annotated[
         str | None,
         typer.Option(
@@ -72,7 +59,7 @@ def sample(
         typer.Option(help="Most answers of a training query of any shape, or none."),
     ] = None,
     train_paths_from: Annotated[
-        PathEndChoice | None,
+        PathEnd | None,
         typer.Option(
             help="Walk training paths back from an answer, or on from their anchor, which gives "
             "fewer answers a query. By default as the preset has it."
@@ -94,7 +81,7 @@ def sample(
     _refuse_idle_cap(split, cap, train_cap)
     if train_paths_from is not None:
         _refuse_idle_path_end(split, wanted or protocol.shapes("train"))
-    splits = [part for part in SPLITS if split.value in (part, "all")]
+    splits = [part for part in SPLITS if split in (part, "all")]
     reports = []
     for part in splits:
         with _shown(opened, part, protocol, wanted, count) as shown:
@@ -108,7 +95,7 @@ def sample(
                 workers=workers,
                 progress=shown,
             )
-        path = out / f"{part}.arrow" if split is SplitChoice.all else out
+        path = out / f"{part}.arrow" if split == "all" else out
         save_query_set(path, sampled.query_set)
         say(f"wrote {path}: {len(sampled.query_set):,} queries")
         reports.append(_report(part, path, sampled))
@@ -121,17 +108,17 @@ def sample(
 
 def _check_out(out: Path, split: SplitChoice) -> None:
     """Refuse a path that cannot be written, before the work and not after it."""
-    if split is SplitChoice.all and out.exists() and not out.is_dir():
+    if split == "all" and out.exists() and not out.is_dir():
         raise ConfigError(
             f"--out is {str(out)!r}, a file; all splits go to a folder, a file each", key="out"
         )
-    if split is not SplitChoice.all and out.is_dir():
+    if split != "all" and out.is_dir():
         raise ConfigError(
             f"--out is {str(out)!r}, a folder; one split goes to a file, as "
-            f"{str(out / split.value) + '.arrow'!r}",
+            f"{str(out / split) + '.arrow'!r}",
             key="out",
         )
-    files = [out / f"{part}.arrow" for part in SPLITS] if split is SplitChoice.all else [out]
+    files = [out / f"{part}.arrow" for part in SPLITS] if split == "all" else [out]
     for file in files:
         refuse_part_of_run(file)
         check_replaceable(file)
@@ -142,7 +129,7 @@ def _protocol(
     preset: str | None,
     cap: str | None,
     train_cap: str | None,
-    train_paths_from: PathEndChoice | None,
+    train_paths_from: PathEnd | None,
 ) -> SamplingProtocol:
     if preset is None:
         protocol, not_by_name = preset_of(graph)
@@ -162,14 +149,14 @@ def _protocol(
         number = _number_or_none(train_cap, "train-cap")
         protocol = replace(protocol, train_cap=number, train_negation_cap=number)
     if train_paths_from is not None:
-        protocol = replace(protocol, train_paths_from=train_paths_from.value)
+        protocol = replace(protocol, train_paths_from=train_paths_from)
     return protocol
 
 
 def _refuse_idle_cap(split: SplitChoice, cap: str | None, train_cap: str | None) -> None:
     """Raise ConfigError at a cap of queries that are not sampled."""
-    is_training = split is SplitChoice.train
-    if split is SplitChoice.all or (cap if is_training else train_cap) is None:
+    is_training = split == "train"
+    if split == "all" or (cap if is_training else train_cap) is None:
         return
     idle, other = ("cap", "train-cap") if is_training else ("train-cap", "cap")
     raise ConfigError(
@@ -181,10 +168,10 @@ def _refuse_idle_cap(split: SplitChoice, cap: str | None, train_cap: str | None)
 def _refuse_idle_path_end(split: SplitChoice, shapes: Sequence[Shape]) -> None:
     """Raise ConfigError where no training path is drawn; links are all taken, not drawn."""
     drawn = [shape for shape in shapes if shape.is_path and shape != LINK]
-    if split in (SplitChoice.train, SplitChoice.all) and drawn:
+    if split in ("train", "all") and drawn:
         return
     why = f"no shape of {', '.join(s.name for s in shapes)} is a path of two hops or more"
-    if split not in (SplitChoice.train, SplitChoice.all):
+    if split not in ("train", "all"):
         why = f"it is not for {split} queries, whose paths are walked from an answer"
     raise ConfigError(
         f"--train-paths-from would change nothing: {why}; leave it out", key="train-paths-from"

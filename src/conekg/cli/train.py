@@ -11,10 +11,12 @@ from conekg.cli.console import say
 from conekg.cli.paper_tables import print_main_tables
 from conekg.cli.training_report import in_shell, interruption_told, tell_outcome, told_events
 from conekg.errors import ConfigError
-from conekg.graph.knowledge_graph import Split
 
 if TYPE_CHECKING:
-    from conekg.training.run import Run
+    from conekg.answering.stages import FitEvents
+    from conekg.graph.knowledge_graph import KnowledgeGraph, Split
+    from conekg.sampling.query_set import QuerySet
+    from conekg.training.recipe import TrainingRecipe
 
 ModelOption = Annotated[
     str | None,
@@ -93,14 +95,7 @@ def train(
     happened. Every hyper-parameter can be changed by --set or --config; --show-recipe
     lists them.
     """
-    from conekg.answering.stages import (
-        choose_recipe,
-        read_graph,
-        sample_queries,
-        start_run,
-        train_run,
-    )
-    from conekg.sampling.source import open_all_queries
+    from conekg.answering.stages import choose_recipe, read_graph, start_run, train_run
     from conekg.training.loop import pick_device
     from conekg.training.recipe_file import dump_recipe, read_config
     from conekg.training.run import check_vacant, open_run
@@ -129,25 +124,7 @@ def train(
             if show_recipe:
                 typer.echo(dump_recipe(chosen), nl=False)
                 return
-            training = chosen.training
-            times = training.query_times
-            if queries is None:
-                shapes = training.trained_shapes()
-                sets = sample_queries(facts, None, training.seed, events, times, shapes)
-            else:
-                sets = open_all_queries(queries, facts)
-                if times is not None:
-                    events.chose(
-                        f"the training queries in {queries} as they are",
-                        "training.query_times is for queries sampled here",
-                    )
-                if "valid" not in sets:
-                    events.chose(
-                        "the model of the last step, and no validation before it",
-                        f"{queries} holds no validation queries",
-                    )
-            if "train" not in sets:
-                raise ConfigError(f"{queries} holds no training queries", key="queries")
+            sets = _query_sets(queries, facts, chosen.training, events)
             if tables and "test" not in sets:
                 raise ConfigError(
                     f"{queries} holds no test queries, which --tables ranks", key="queries"
@@ -158,15 +135,37 @@ def train(
     tell_outcome(outcome, continue_with)
     if outcome.finished:
         next_steps = []
-        if _has_some(run, "test"):
+        if run.num_queries("test"):
             next_steps.append(f"`conekg evaluate {in_shell(out)}` ranks held-out answers")
-        if _has_some(run, "valid"):
+        if run.num_queries("valid"):
             next_steps.append(f"`conekg calibrate {in_shell(out)}` gives answers probabilities")
         say(f"the run is in {out}" + (f"; {', '.join(next_steps)}" if next_steps else ""))
         if tables:
             print_main_tables(open_run(out))
 
 
-def _has_some(run: Run, split: Split) -> bool:
-    """Whether a run has a query of a split: a small graph may hold none."""
-    return run.has_queries(split) and len(run.queries(split)) > 0
+def _query_sets(
+    folder: Path | None, graph: KnowledgeGraph, training: TrainingRecipe, events: FitEvents
+) -> dict[Split, QuerySet]:
+    """The queries of a folder as they are; without one, those that the recipe has sampled."""
+    from conekg.answering.stages import sample_queries
+    from conekg.sampling.source import open_all_queries
+
+    times = training.query_times
+    if folder is None:
+        shapes = training.trained_shapes()
+        return sample_queries(graph, None, training.seed, events, times, shapes)
+    sets = open_all_queries(folder, graph)
+    if times is not None:
+        events.chose(
+            f"the training queries in {folder} as they are",
+            "training.query_times is for queries sampled here",
+        )
+    if "valid" not in sets:
+        events.chose(
+            "the model of the last step, and no validation before it",
+            f"{folder} holds no validation queries",
+        )
+    if "train" not in sets:
+        raise ConfigError(f"{folder} holds no training queries", key="queries")
+    return sets

@@ -139,7 +139,7 @@ def why_no_probabilities(run: Path, checkpoint: str = "best") -> str:
     from conekg.training.run import open_run
 
     opened = open_run(run)
-    if not opened.has_queries("valid") or len(opened.queries("valid")) == 0:
+    if not opened.num_queries("valid"):
         return "no probabilities: the run has no validation queries to fit them by"
     choice = "" if checkpoint == "best" else f" --checkpoint {checkpoint}"
     return f"no probabilities: `conekg calibrate {in_shell(run)}{choice}` fits them"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.query.render import render_query
-from conekg.query.tree import Anchor, Project, Query, subtrees
+from conekg.query.tree import Anchor, Project, Query, inverse_of, subtrees
 
 
 def wrong_way_notes(query: Query, graph: KnowledgeGraph, known: Split) -> list[str]:
@@ -18,11 +18,12 @@ def wrong_way_notes(query: Query, graph: KnowledgeGraph, known: Split) -> list[s
     for node in subtrees(query):
         match node:
             case Project(Anchor(entity_id) as anchor, relation_id):
-                turned = len(facts.neighbors(entity_id, relation_id ^ 1))
+                back = inverse_of(relation_id)
+                turned = len(facts.neighbors(entity_id, back))
                 if turned and not len(facts.neighbors(entity_id, relation_id)):
                     asked, other = (
                         render_query(step, graph.vocabulary, labels=True)
-                        for step in (node, Project(anchor, relation_id ^ 1))
+                        for step in (node, Project(anchor, back))
                     )
                     notes.append(
                         f"no known fact goes by {asked}, {turned:,} by {other}: was that meant?"

@@ -21,11 +21,11 @@ from conekg.evaluation.metrics import metrics_of
 from conekg.evaluation.ranks import Ties, filtered_ranks
 from conekg.evaluation.report import Report, StructureResult
 from conekg.graph.ragged import Ragged
-from conekg.model.embed import best_over_branches, embed
+from conekg.model.embed import best_over_branches, embed_shape
 from conekg.model.interface import QueryModel
 from conekg.model.scoring import scoring_table
 from conekg.model.support import missing_operators
-from conekg.query.plan import branches_of, plan_shapes
+from conekg.query.plan import branches_of
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.shape import Shape
 from conekg.sampling.query_set import QueryBlock, QuerySet
@@ -102,10 +102,9 @@ class ModelScorer:
 
     def scores(self, block: QueryBlock) -> Tensor:
         """[queries, num_entities] the logits; of a union, those of its best branch."""
-        plan = plan_shapes([(block.shape, len(block))], self._union)
-        anchors = torch.from_numpy(block.anchors.astype(np.int64)).to(self.device)
-        relations = torch.from_numpy(block.relations.astype(np.int64)).to(self.device)
-        region = embed(self._model, plan, [anchors], [relations])
+        plan, region = embed_shape(
+            self._model, block.shape, block.anchors, block.relations, self._union
+        )
         return best_over_branches(plan, self._table.logits(region))
 
 
@@ -206,14 +205,10 @@ def _evaluate_block(
 
 
 def _with_hard_answers(block: QueryBlock, max_queries: int | None) -> QueryBlock:
-    """The queries that ask for a prediction at all; of too many, evenly spaced ones.
-
-    Sets may be sorted: the first queries of a set of links would all have one relation.
-    """
+    """The queries that ask for a prediction at all; of too many, evenly spaced ones."""
     rows = np.flatnonzero(block.hard.lengths)
-    if max_queries is not None and len(rows) > max_queries:
-        rows = rows[np.arange(max_queries) * len(rows) // max_queries]
-    return block if len(rows) == len(block) else block.take(rows)
+    asked = block if len(rows) == len(block) else block.take(rows)
+    return asked.evenly_spaced(max_queries)
 
 
 def _to_device(answers: Ragged, device: torch.device) -> tuple[Tensor, Tensor]:

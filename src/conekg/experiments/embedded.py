@@ -6,16 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 
 from conekg.experiments.experiment import title_of
 from conekg.experiments.options import Options
 from conekg.graph.adjacency import IntArray, LongArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.ragged import Ragged
-from conekg.model.embed import embed
+from conekg.model.embed import embed_shape
 from conekg.model.interface import QueryModel, Region
-from conekg.query.plan import Plan, plan_shapes
+from conekg.query.plan import Plan
 from conekg.query.rewrite import union_free_branches
 from conekg.query.shape import Shape
 from conekg.sampling.query_set import QueryBlock, QuerySet
@@ -49,14 +48,11 @@ def embedded_batches(
     Answers are those on the split's graph, which has the edges of the splits before it too;
     an easy answer that negation makes false there is none.
     """
-    adjacency, device = graph.adjacency(split), model.entity.device
+    adjacency = graph.adjacency(split)
     for start in range(0, len(block), rows_at_once):
         rows = np.arange(start, min(start + rows_at_once, len(block)))
         batch = block.take(rows)
-        plan = plan_shapes([(block.shape, len(batch))])
-        anchors = torch.from_numpy(batch.anchors.astype(np.int64)).to(device)
-        relations = torch.from_numpy(batch.relations.astype(np.int64)).to(device)
-        region = embed(model, plan, [anchors], [relations])
+        plan, region = embed_shape(model, block.shape, batch.anchors, batch.relations)
         answers = answer_batch(adjacency, block.shape, batch.anchors, batch.relations)
         yield EmbeddedBatch(plan, region, answers)
 
@@ -75,7 +71,7 @@ def chosen_blocks(
     Tells how many queries are done whenever the next block is asked for.
     """
     query_set = only_structures(run.queries(split or options.split), names)
-    blocks = [evenly_spaced(block, options.max_queries) for block in query_set if len(block)]
+    blocks = [block.evenly_spaced(options.max_queries) for block in query_set if len(block)]
     done, total = 0, sum(map(len, blocks))
     for block in blocks:
         yield block
@@ -139,13 +135,6 @@ def _are_the_same(first: QuerySet, second: QuerySet) -> bool:
 def _arrays(block: QueryBlock) -> tuple[IntArray | LongArray, ...]:
     answers = (block.easy.lengths, block.easy.values, block.hard.lengths, block.hard.values)
     return block.anchors, block.relations, *answers
-
-
-def evenly_spaced(block: QueryBlock, at_most: int | None) -> QueryBlock:
-    """The block, or evenly spaced queries of it: sets may be sorted."""
-    if at_most is None or len(block) <= at_most:
-        return block
-    return block.take(np.arange(at_most) * len(block) // at_most)
 
 
 def has_one_branch(shape: Shape) -> bool:

@@ -29,9 +29,8 @@ from conekg.experiments.statistics import Floats, roc_auc, roc_curve
 from conekg.experiments.table import Row, Table
 from conekg.graph.adjacency import Adjacency, IntArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
-from conekg.model.embed import embed
+from conekg.model.embed import embed_shape
 from conekg.model.interface import QueryModel
-from conekg.query.plan import plan_shapes
 from conekg.query.shape import STRUCTURES
 from conekg.sampling.protocol import PRESETS
 from conekg.sampling.stream import ShapeStream
@@ -116,7 +115,7 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
         title=f"Empty intersections, {graph.name}, {wanted:,} queries of each kind",
         columns=paper.columns,
         rows=(*rows, *paper_rows(paper), *comparisons),
-        paper="sec:empty_intersection",
+        paper=paper.label,
         unit=paper.unit,
         notes=(*dict.fromkeys(notes), *graph_note(paper, graph)),
         digits=4,
@@ -148,10 +147,7 @@ def intersections_with_answers(
 def intersections_without_answers(adjacency: Adjacency, wanted: int, seed: int) -> Queries:
     """At most `wanted` queries 2i of two links that have no answer in common."""
     random = np.random.default_rng(seed)
-    heads = adjacency.pair_heads
-    relations = np.repeat(
-        np.arange(adjacency.num_relations, dtype=np.int32), np.diff(adjacency.relation_offsets)
-    )
+    heads, relations = adjacency.pair_heads, adjacency.pair_relations
     anchors, kinds = np.zeros((0, 2), np.int32), np.zeros((0, 2), np.int32)
     for _ in range(_ROUNDS):
         links = random.integers(0, len(heads), size=(max(2 * wanted, _LEAST_LOOKED_AT), 2))
@@ -168,13 +164,10 @@ def intersections_without_answers(adjacency: Adjacency, wanted: int, seed: int) 
 @torch.inference_mode()
 def mean_apertures(model: QueryModel, queries: Queries) -> Floats:
     """[queries] the size of each query's region, divided by the number of dimensions."""
-    device, sizes = model.entity.device, [np.zeros(0)]
-    for start in range(0, len(queries[0]), ROWS_AT_ONCE):
+    (anchors, relations), sizes = queries, [np.zeros(0)]
+    for start in range(0, len(anchors), ROWS_AT_ONCE):
         piece = slice(start, start + ROWS_AT_ONCE)
-        anchors, relations = (
-            torch.from_numpy(ids[piece].astype(np.int64)).to(device) for ids in queries
-        )
-        region = embed(model, plan_shapes([(_INTERSECTION, len(anchors))]), [anchors], [relations])
+        _, region = embed_shape(model, _INTERSECTION, anchors[piece], relations[piece])
         sizes.append((model.size(region) / model.dim).double().cpu().numpy())
     return np.concatenate(sizes)
 

@@ -15,12 +15,18 @@ import torch
 from torch import Tensor
 
 from conekg.errors import DataError
-from conekg.experiments.beside_paper import GIVEN_IN_TRAINING, of_release, origin_note, release_note
+from conekg.experiments.beside_paper import (
+    GIVEN_IN_TRAINING,
+    compare,
+    of_release,
+    origin_note,
+    paper_rows,
+    release_note,
+)
 from conekg.experiments.embedded import (
     chosen_blocks,
     counts_note,
     embedded_batches,
-    evenly_spaced,
     no_queries_note,
     only_structures,
     other_queries_note,
@@ -38,7 +44,7 @@ from conekg.experiments.options import Options
 from conekg.experiments.plot import Plot, Series
 from conekg.experiments.published import Published, model_title, published
 from conekg.experiments.statistics import Floats
-from conekg.experiments.table import Row, Table, difference
+from conekg.experiments.table import Row, Table
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.model.embed import best_over_branches
 from conekg.model.interface import MAJORITY, QueryModel
@@ -131,7 +137,7 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
         "models whose regions do are cone and box",
     )
     for run in runs:
-        if not any(_has_some(run, split) for split in _SPLITS):
+        if not any(run.num_queries(split) for split in _SPLITS):
             raise DataError(
                 "the run has neither valid nor test queries to measure",
                 path=str(run.folder),
@@ -157,14 +163,14 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
         for half in halves:
             half.add(run, measure(model, run, options, half.structures))
             half.tell(run, model, options)
-        if not _has_some(run, "valid"):
+        if not run.num_queries("valid"):
             notes.append(f"{title_of(run)} has no valid queries, so no share was fitted.")
-        if not _has_some(run, "test"):
+        if not run.num_queries("test"):
             notes.append(f"{title_of(run)} has no test queries.")
         if not model.can_negate:
             notes.append(f"{title_of(run)} has no negation: it is in the first table only.")
         notes.append(describe(run, options.checkpoint))
-        if _has_some(run, "test"):
+        if run.num_queries("test"):
             notes += origin_note(run, run.queries("test"), halves[0].paper, GIVEN_IN_TRAINING)
     for split in _SPLITS:
         having = [run for run in runs if run.has_queries(split)]
@@ -178,10 +184,6 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
         )
         for half in filled
     )
-
-
-def _has_some(run: Run, split: Split) -> bool:
-    return run.has_queries(split) and len(run.queries(split)) > 0
 
 
 def measure(
@@ -260,9 +262,7 @@ class _Half:
             label = f"{name}, {split}"
             values = curve.at(math.ceil(MAJORITY * curve.dim))
             self._rows.append(Row(label, values))
-            apart = difference(values, self.paper.row(f"{model}-{split}"))
-            if apart:
-                self._comparisons.append(Row(f"{label} − paper", apart, "comparison"))
+            self._comparisons += compare(label, values, self.paper.row(f"{model}-{split}"))
         if len(curves) == len(_SPLITS):
             fitted = curves["test"].at(curves["valid"].fittest())
             self._rows.append(Row(f"{name}, test, fitted", fitted))
@@ -278,10 +278,10 @@ class _Half:
             return
         own = self._measured.setdefault(title_of(run), [])
         for split in _SPLITS:
-            if not _has_some(run, split):
+            if not run.num_queries(split):
                 continue
             counts = {
-                block.shape.name: len(evenly_spaced(block, options.max_queries))
+                block.shape.name: len(block.evenly_spaced(options.max_queries))
                 for block in only_structures(run.queries(split), answered)
                 if len(block)
             }
@@ -308,16 +308,12 @@ class _Half:
 
     def table(self, notes: Sequence[str]) -> Table:
         """The table with the paper's rows beside ours."""
-        papers = [
-            Row(f"{model_title(model)}, {split}, {self.paper.place}", values, "paper")
-            for (model, split), values in (
-                (name.split("-"), row) for name, row in self.paper.rows.items()
-            )
-        ]
+        named = [(name, *name.split("-")) for name in self.paper.rows]
+        titles = {name: f"{model_title(model)}, {split}" for name, model, split in named}
         return Table(
             title=self.title,
             columns=_COLUMNS,
-            rows=(*self._rows, *papers, *self._comparisons),
+            rows=(*self._rows, *paper_rows(self.paper, titles), *self._comparisons),
             paper=self.paper.label,
             unit=self.paper.unit,
             notes=tuple(dict.fromkeys((*notes_of_each(self._measured), *self._absent, *notes))),

@@ -5,7 +5,7 @@ What of the paper stands beside a row is left to `beside_paper.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conekg.evaluation.evaluate import evaluate
@@ -162,13 +162,6 @@ def run_notes(run: Run, queries: QuerySet, options: Options, paper: Published) -
 def ranking_notes(measured: Sequence[RunRow]) -> list[str]:
     """How the ranks of runs came about: what is so of all once, the rest by whose it is."""
     return notes_of_each({title_of(each.run): each.ranking for each in measured})
-
-
-def report_notes(reports: Mapping[str, Report], structures: Sequence[str]) -> list[str]:
-    """How the ranks of runs came about, by the runs' titles."""
-    return notes_of_each(
-        {title: ranking_of(report, structures) for title, report in reports.items()}
-    )
 
 
 def ranking_of(report: Report, structures: Sequence[str]) -> list[str]:

@@ -151,7 +151,7 @@ def operators(runs: Sequence[Run], options: Options) -> Tables:
         f"{runs[0].graph.name}, {pairs_of(options):,} pairs",
         columns=paper.columns,
         rows=(*rows, *paper_rows(paper)),
-        paper="sec:operators",
+        paper=paper.label,
         unit=paper.unit,
         notes=(*dict.fromkeys(notes), *graph_note(paper, runs[0].graph)),
         digits=4,

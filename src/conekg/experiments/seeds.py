@@ -22,21 +22,19 @@ from conekg.experiments.experiment import (
     Tables,
     common_data_set,
     describe,
-    title_of,
 )
 from conekg.experiments.mrr_table import (
     AVERAGE,
     average_note,
-    mrr_row,
     queries_of_each,
     queries_title,
-    rank,
-    report_notes,
+    rank_row,
+    ranking_notes,
     same_queries_note,
 )
 from conekg.experiments.options import Options
 from conekg.experiments.published import model_title, published
-from conekg.experiments.table import Row, Table
+from conekg.experiments.table import Cell, Row, Table
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
 from conekg.training.recipe import Recipe
 from conekg.training.recipe_file import dump_recipe
@@ -59,16 +57,16 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
     all_queries = queries_of_each(runs, options)
     tables = []
     for title, structures, label in _TABLES:
-        reports = [
-            rank(run, queries, options, structures)
+        paper = of_release(published(label, data_set), all_queries)
+        measured = [
+            rank_row(run, queries, options, structures, paper)
             for run, queries in zip(runs, all_queries, strict=True)
         ]
-        each = [mrr_row(report, structures) for report in reports]
-        paper = of_release(published(label, data_set), all_queries)
-        mean, deviation = mean_and_deviation(each)
+        own = [each.row for each in measured]
+        mean, deviation = mean_and_deviation([row.values for row in own])
         model = model_title(runs[0].recipe.model)
         rows = [
-            *(Row(title_of(run), row) for run, row in zip(runs, each, strict=True)),
+            *own,
             Row(f"{model}, mean of {len(runs)}", mean),
             Row(f"{model}, standard deviation", deviation),
         ]
@@ -77,14 +75,14 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
             "The standard deviation is that of a sample (n − 1); of one run there is none. The "
             f"paper's seeds are {', '.join(map(str, PAPER_SEEDS))}.",
             *(describe(run, options.checkpoint) for run in runs),
-            *report_notes(dict(zip(map(title_of, runs), reports, strict=True)), structures),
+            *ranking_notes(measured),
             *(
                 note
                 for run, queries in zip(runs, all_queries, strict=True)
                 for note in origin_note(run, queries, paper)
             ),
             *same_queries_note(runs, options, structures),
-            *average_note(rows[: len(runs)]),
+            *average_note(own),
             *release_note(paper, runs[0].graph, all_queries),
         ]
         tables.append(
@@ -92,7 +90,7 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
                 title=f"Seeds, {title}, {runs[0].graph.name}, {queries_title(options)}",
                 columns=(*structures, AVERAGE),
                 rows=(*rows, *paper_rows(paper, _TITLES), *compare(f"{model}, mean", mean, theirs)),
-                paper=label,
+                paper=paper.label,
                 unit=paper.unit,
                 notes=tuple(dict.fromkeys(notes)),
                 digits=3,
@@ -102,7 +100,7 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
 
 
 def mean_and_deviation(
-    rows: Sequence[dict[str, float]],
+    rows: Sequence[Mapping[str, Cell]],
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Mean and sample standard deviation of every column that all rows have."""
     columns = [column for column in rows[0] if all(column in row for row in rows)]

@@ -12,11 +12,11 @@ from dataclasses import replace
 import torch
 
 from conekg.errors import ConfigError
+from conekg.experiments.beside_paper import paper_rows
 from conekg.experiments.experiment import Experiment, Tables, describe
 from conekg.experiments.options import Options
 from conekg.experiments.published import ANY, MODEL_TITLES, model_title, published
 from conekg.experiments.table import Row, Table
-from conekg.model.catalog import build_model
 from conekg.model.config import ModelConfig
 from conekg.model.interface import QueryModel
 from conekg.training.batches import load_training_data, usable_shapes
@@ -45,7 +45,7 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
     updaters = dict[str, list[str]]()
     for done, (name, recipe) in enumerate(recipes.items()):
         options.progress(done, total)
-        model = _build(run, recipe)
+        model = run.new_model(recipe)
         updater = new_updater(run, recipe, model, options)
         updaters.setdefault(_UPDATERS[type(updater).__name__], []).append(model_title(name))
         seconds = seconds_per_step(updater, recipe.training.learning_rate, options.steps)
@@ -56,14 +56,13 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
         }
         rows.append(Row(f"{model_title(name)}, d = {recipe.config.dim}", values))
     options.progress(total, total)
-    papers = [Row(f"{model_title(n)}, {paper.place}", v, "paper") for n, v in paper.rows.items()]
     training = run.recipe.training
     odd = f", so that its is {width - 1} wide" if width % 2 else ""
     table = Table(
         title=f"Time of 100 training steps, {run.graph.name}, {_machine(options.device)}",
         columns=("seconds", "entity parameters", "all parameters"),
-        rows=(*rows, *papers),
-        paper="tab:running_time",
+        rows=(*rows, *paper_rows(paper)),
+        paper=paper.label,
         unit="seconds per 100 steps",
         notes=(
             f"All entity tables are {width} wide (BetaE has two numbers a dimension{odd}). A step "
@@ -128,17 +127,6 @@ def _config_of_width(config: ModelConfig, name: str, width: int, hidden: int | N
         changes["hidden"] = hidden
     changed: ModelConfig = replace(config, **changes)
     return changed
-
-
-def _build(run: Run, recipe: Recipe) -> QueryModel:
-    return build_model(
-        recipe.model,
-        run.graph.num_entities,
-        run.graph.num_relations,
-        recipe.config,
-        recipe.training.seed,
-        facts=run.graph.edges("train"),
-    )
 
 
 def _by_what(updaters: dict[str, list[str]], device: torch.device) -> str:

@@ -13,6 +13,7 @@ from conekg.experiments.beside_paper import (
     compare,
     of_release,
     origin_note,
+    paper_rows,
     release_note,
 )
 from conekg.experiments.cardinality import SINGLE_REGION_STRUCTURES
@@ -95,14 +96,12 @@ def variability(runs: Sequence[Run], options: Options) -> Tables:
     notes += notes_of_each(measured)
     notes += release_note(paper, runs[0].graph, all_queries, GIVEN_IN_TRAINING)
     notes += other_queries_note(runs, SINGLE_REGION_STRUCTURES, options.split)
-    papers = [
-        Row(f"ConE, {name}, {paper.place}", values, "paper") for name, values in paper.rows.items()
-    ]
+    papers = paper_rows(paper, {name: f"ConE, {name}" for name in paper.rows})
     table = Table(
         title=f"Variability of answers, {runs[0].graph.name}, {options.split} queries",
         columns=SINGLE_REGION_STRUCTURES,
         rows=(*rows, *papers, *comparisons),
-        paper="table:variety",
+        paper=paper.label,
         unit=paper.unit,
         notes=tuple(dict.fromkeys(notes)),
         digits=2,

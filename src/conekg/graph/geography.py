@@ -265,8 +265,7 @@ def _borders(
             else:
                 told[frozenset((code, neighbor))] += 1
     defects["border told by one side only, made mutual"] += sum(n == 1 for n in told.values())
-    first_second = sorted(tuple(sorted(pair)) for pair in told)
-    return [(first, second) for first, second in first_second]
+    return sorted((min(pair), max(pair)) for pair in told)
 
 
 def _time_zone(text: str) -> str:

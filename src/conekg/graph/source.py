@@ -7,6 +7,7 @@ here, and anything else is an error that lists what is accepted.
 from __future__ import annotations
 
 import difflib
+import logging
 from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
@@ -35,6 +36,8 @@ from conekg.graph.packed_file import PACKED
 from conekg.graph.split import HoldOut
 from conekg.graph.store import is_store, load_graph
 from conekg.graph.triples import SUFFIXES, TripleTable, read_triples
+
+logger = logging.getLogger(__name__)
 
 RUN_FILE = "run.json"
 """What makes a folder a run; its graph is in a store of its own below it."""
@@ -68,11 +71,15 @@ def open_graph(
     `geography`; the name of a public benchmark, downloaded once or read from
     `benchmark_folder`; a store; a run folder, for the graph it was trained on; a BetaE or
     Query2Box folder; a folder with train, valid and test files; or a file of triples.
+    What was merged, left out or may be a mistake in it is logged as a warning.
 
     >>> open_graph("geography").num_entities > 5000
     True
     """
-    return read_source(source, options, benchmark_folder=benchmark_folder, progress=progress).graph
+    read = read_source(source, options, benchmark_folder=benchmark_folder, progress=progress)
+    for note in read.notes:
+        logger.warning("%s", note)
+    return read.graph
 
 
 def read_source(
@@ -82,7 +89,7 @@ def read_source(
     benchmark_folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Assembled:
-    """The same as `open_graph`, with notes on what was merged or left out."""
+    """The same as `open_graph`, with notes on what was merged or left out instead of a log."""
     if not isinstance(options, ReadOptions | None):
         raise ConfigError(
             f"options is {options!r}; it must be ReadOptions, or left out", key="options"

@@ -68,7 +68,9 @@ def save_graph(graph: KnowledgeGraph, folder: str | Path) -> Path:
         _write(graph, draft)
         _move_into_place(draft, place)
     except OSError as error:
-        raise StoreError(f"cannot be written: {error.strerror}", path=str(folder)) from error
+        # NumPy tells of a full disk by numbers of items alone.
+        reason = error.strerror or f"{error}; the disk may be full"
+        raise StoreError(f"cannot be written: {reason}", path=str(folder)) from error
     finally:
         shutil.rmtree(private, ignore_errors=True)
     return folder

@@ -263,13 +263,13 @@ class NameTable:
                     return tuple(found)
         return tuple(found)
 
-    def containing(self, text: str, limit: int | None = None) -> tuple[int, ...]:
+    def containing(self, text: str) -> tuple[int, ...]:
         """Ids whose name or label contains `text` in any case, in id order."""
         found = [
             self.index.ids.filter(pc.match_substring(self.index.texts, _lower(spelling))).to_numpy()
             for spelling in _spellings(text)
         ]
-        return tuple(np.unique(np.concatenate(found))[:limit].tolist())
+        return tuple(np.unique(np.concatenate(found)).tolist())
 
     def _spelled_like(self, text: str) -> list[int]:
         """Ids whose name or label equals `text` but for case, ascending, each once."""

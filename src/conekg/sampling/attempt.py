@@ -35,6 +35,7 @@ from conekg.sampling.ground import (
     random_state,
 )
 from conekg.sampling.memo import UNKNOWN, Memo, make_memo, recall, remember
+from conekg.sampling.query_set import QueryBlock
 from conekg.symbolic.kernels import evaluate
 from conekg.symbolic.memory import (
     GraphArrays,
@@ -74,12 +75,8 @@ class Piece:
 
     outcomes: NDArray[np.int8]
     """[attempts]"""
-    anchors: IntArray
-    """[accepted, num_anchors]"""
-    relations: IntArray
-    """[accepted, num_relations]"""
-    easy: Ragged
-    hard: Ragged
+    accepted: QueryBlock
+    """One query for each outcome `ACCEPTED`, in their order."""
 
 
 class _Rules(NamedTuple):
@@ -152,7 +149,8 @@ def attempts(
             (start, _ATTEMPTS_A_PIECE),
             rules,
         )
-        return Piece(outcomes, anchors, relations, Ragged(*easy), Ragged(*hard))
+        block = QueryBlock(shape, anchors, relations, Ragged(*easy), Ragged(*hard))
+        return Piece(outcomes, block)
 
     yield from map_in_order(run, count(first, _ATTEMPTS_A_PIECE), workers)
 

@@ -68,6 +68,15 @@ class QueryBlock:
             self.hard.take(rows),
         )
 
+    def evenly_spaced(self, at_most: int | None) -> QueryBlock:
+        """The block, or so many of its queries from all over it: sets may be sorted.
+
+        The first queries of a set of links would all have one relation.
+        """
+        if at_most is None or len(self) <= at_most:
+            return self
+        return self.take(np.arange(at_most) * len(self) // at_most)
+
 
 @dataclass(frozen=True)
 class QuerySet:

@@ -164,7 +164,7 @@ class _Collected:
         outcomes = piece.outcomes.copy()
         accepted = np.flatnonzero(outcomes == ACCEPTED)
         kept: list[int] = []
-        rows = np.hstack([piece.anchors, piece.relations])
+        rows = np.hstack([piece.accepted.anchors, piece.accepted.relations])
         for row, attempt in enumerate(accepted.tolist()):
             name = rows[row].tobytes()
             if name in self._seen:
@@ -178,8 +178,7 @@ class _Collected:
         self.found += len(kept)
         self.attempts += len(outcomes)
         self._outcomes.update(dict(enumerate(np.bincount(outcomes).tolist())))
-        block = QueryBlock(self.shape, piece.anchors, piece.relations, piece.easy, piece.hard)
-        self._blocks.append(block.take(np.array(kept, dtype=np.int64)))
+        self._blocks.append(piece.accepted.take(np.array(kept, dtype=np.int64)))
 
     def result(self) -> tuple[QueryBlock, ShapeReport]:
         """All that was kept, and what became of the rest."""
@@ -190,15 +189,14 @@ class _Collected:
 def _report(
     block: QueryBlock, wanted: int | None, attempts: int, outcomes: Counter[int]
 ) -> ShapeReport:
-    size = max(len(block), 1)
     return ShapeReport(
         shape=block.shape,
         wanted=wanted,
         found=len(block),
         attempts=attempts,
         rejected={name: outcomes[code] for code, name in REASONS.items() if outcomes[code]},
-        mean_easy=len(block.easy.values) / size,
-        mean_hard=len(block.hard.values) / size,
+        mean_easy=block.easy.mean_length,
+        mean_hard=block.hard.mean_length,
     )
 
 
@@ -238,8 +236,6 @@ def links_of(
     Also how many links had more.
     """
     own = build_adjacency(graph.edges(split), graph.num_entities, graph.num_relations)
-    ids = np.arange(own.num_relations, dtype=np.int32)
-    relations = np.repeat(ids, np.diff(own.relation_offsets))
     sizes = np.diff(own.pair_offsets)
     within = sizes <= (sizes if cap is None else cap)
-    return own.pair_heads[within], relations[within], int(np.count_nonzero(~within))
+    return own.pair_heads[within], own.pair_relations[within], int(np.count_nonzero(~within))

@@ -76,9 +76,7 @@ class ShapeStream:
             # Attempts behind the last query taken belong to the next call.
             used = int(accepted[-1]) + 1 if missing == 0 else len(piece.outcomes)
             self.position += used
-            rows = np.arange(len(accepted))
-            block = QueryBlock(self.shape, piece.anchors, piece.relations, piece.easy, piece.hard)
-            blocks.append(block.take(rows))
+            blocks.append(piece.accepted.take(np.arange(len(accepted))))
             if missing == 0:
                 return concatenate_blocks(self.shape, blocks)
             fruitless = 0 if len(accepted) else fruitless + used
