@@ -8,7 +8,6 @@ A test fails when the page is older than the commands.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -90,8 +89,6 @@ def _values(kind: Any) -> str:
         return r" \| ".join(f"`{choice}`" for choice in kinds)
     if kinds:  # an optional or repeatable one
         return _values(kinds[0])
-    if issubclass(kind, StrEnum):
-        return r" \| ".join(f"`{choice.value}`" for choice in kind)
     return {int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "PATH"}[kind]
 
 
@@ -101,16 +98,12 @@ def _row(name: str, parameter: Any) -> str:
     elif parameter.default is None or parameter.default is False or parameter.multiple:
         default = ""
     else:
-        default = f"`{_text(parameter.default)}`"
+        default = f"`{parameter.default}`"
     help_text = _plain(parameter.help or "").replace("|", "\\|")
     variable = getattr(parameter, "envvar", None)
     if variable:
         help_text += f" Also read from the environment variable `{variable}`."
     return f"| {name} | {default} | {help_text} |"
-
-
-def _text(value: Any) -> str:
-    return str(getattr(value, "value", value))
 
 
 def _plain(text: str) -> str:

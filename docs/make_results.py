@@ -1,8 +1,8 @@
-"""Writes docs/results.md from the files in results/, ours beside the paper's.
+"""Writes docs/results.md and docs/recipe-search.md from the files in results/.
 
     python docs/make_results.py [--check]
 
-With --check nothing is written; the exit code is 1 when the page is not what the files say.
+With --check nothing is written; the exit code is 1 when a page is not what the files say.
 A file `results/RUN.json` is a trained and evaluated run; `results/experiments/RUN/NAME.json` is
 what `conekg reproduce NAME` wrote for it, with the command, and `why`, in words, where it is off.
 `results/recipe-search/NAME.jsonl` is what `benchmarks/search_recipe.py` wrote, told of in
@@ -24,7 +24,8 @@ from conekg.experiments.published import MODEL_TITLES, place_of, published
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
-PAGE = ROOT / "docs" / "results.md"
+RESULTS_PAGE = ROOT / "docs" / "results.md"
+SEARCH_PAGE = ROOT / "docs" / "recipe-search.md"
 TITLES = {
     "nell995": "NELL995",
     "fb15k-237": "FB15k-237",
@@ -49,11 +50,12 @@ DIGITS = {
 INTRODUCTION = """\
 # Results
 
-What was measured with this package, beside the paper's numbers: first every run of full size,
-then experiments on other runs, most of them of the embedded graph, and last how the recipe `fast`
-was found. Of several runs of ConE by one recipe on one graph the first has the recipe as it is
-now; the others show what was tried. This page is made by `python docs/make_results.py` from the
-files in `results/`; do not edit it.
+What was measured with this package, beside the paper's numbers: Tables 1 and 2 of the paper, then
+every run of full size with its experiments, then experiments on other runs, most of them of the
+embedded graph. Of several runs of ConE by one recipe on one graph the first has the recipe as it
+is now; the others show what was tried. [How the recipe `fast` was found](recipe-search.md) has a
+page of its own. Both are made by `python docs/make_results.py` from the files in `results/`; do
+not edit them.
 
 *Paper* is the row of the same model in the paper's table, ± its standard deviation over five
 seeds where it gives one. *Difference* is ours minus the paper's, **bold** where it is more than
@@ -66,11 +68,18 @@ literature ([drawn here](researchers.md#add-a-query-shape)): p is a hop, i an in
 union, n a negation.
 """
 
+SUMMARY_TITLE = "Tables 1 and 2 of the paper"
+SUMMARY_TEXT = """\
+MRR in percent: the paper's rows, and ours by the recipes `paper`, the published schedule, and
+`fast`, one seed each. On NELL995 the test queries are the published ones; those of the other two
+graphs are sampled by the same rules. What a run has that differs from the recipe as it is now, its
+section says."""
+
 Values = Mapping[str, float]
 
 
-def page() -> str:
-    """The whole page."""
+def results_page() -> str:
+    """The page of runs and experiments."""
     records = sorted(RESULTS.glob("*.json"), key=lambda path: path.stem)
     recorded = {path.stem for path in records}
     folders = sorted((RESULTS / "experiments").iterdir())
@@ -78,13 +87,45 @@ def page() -> str:
     said = set[str]()
     parts = [
         INTRODUCTION,
+        summary([path for path in records if re.search(r"-seed\d+$", path.stem)]),
         overview([read(path) for path in records]),
         experiment_overview([*records, *(folder / "about.json" for folder in others)]),
     ]
     parts += [run_section(path, said) for path in records]
     parts += [experiments_only_section(folder, said) for folder in others]
-    parts.append(search_section(RESULTS / "recipe-search"))
     return "\n".join(parts)
+
+
+def summary(records: Sequence[Path]) -> str:
+    """The paper's tables of MRR, every model's row followed by ours of the recipes as they are."""
+    runs = sorted(map(read, records), key=lambda run: run["recipe"] != "paper")
+    parts = [f"## {SUMMARY_TITLE}", SUMMARY_TEXT]
+    for data_set in ("nell995", "fb15k-237", "fb15k"):
+        for heading, label, _, average in MAIN_TABLES:
+            theirs = published(label, data_set)
+            lines = list[tuple[str, list[str]]]()
+            for model in (name for name in MODEL_TITLES if name in theirs.rows):
+                title = MODEL_TITLES[model]
+                lines.append((f"{title}, the paper", cells(theirs.row(model), theirs.columns, 1)))
+                for run in runs:
+                    if (run["dataset"], run["model"]) == (data_set, model) and average in run:
+                        ours = mrr_of(run, theirs.columns, average)
+                        name = link_to(run, f"`{run['recipe']}`{stopped(run)}")
+                        lines.append((f"{title}, {name}", cells(ours, theirs.columns, 1)))
+            parts.append(markdown_table(f"{TITLES[data_set]}, {heading}", theirs.columns, lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def stopped(run: Mapping[str, Any]) -> str:
+    """What a row says of a run that did not end, or nothing."""
+    return ", stopped" if run.get("steps_planned", run["steps"]) > run["steps"] else ""
+
+
+def mrr_of(run: Mapping[str, Any], columns: Iterable[str], average: str) -> dict[str, float]:
+    """A run's MRR in percent by structure, and its average."""
+    found = run["structures"]
+    ours = {name: 100 * found[name]["mrr"] for name in columns if name in found}
+    return ours | {"AVG": 100 * run[average]["mrr"]}
 
 
 def overview(runs: Iterable[Mapping[str, Any]]) -> str:
@@ -153,10 +194,11 @@ def experiments_only_section(folder: Path, said: set[str]) -> str:
     return "\n\n".join([*parts, *experiment_sections(folder, said)]) + "\n"
 
 
-def search_section(folder: Path) -> str:
+def search_page() -> str:
     """How the `fast` recipe was found: every trial of every round, whether it helped or not."""
+    folder = RESULTS / "recipe-search"
     about = read(folder / "about.json")
-    parts = ["## How the `fast` recipe was found", paragraphs(about["notes"])]
+    parts = ["# How the `fast` recipe was found", paragraphs(about["notes"])]
     for name, told in about["rounds"].items():
         trials = [json.loads(line) for line in (folder / f"{name}.jsonl").open(encoding="utf-8")]
         columns = ("avg_p", "avg_n", "1p", "2p", "3i", "2u", "2in")
@@ -167,7 +209,7 @@ def search_section(folder: Path) -> str:
             for trial in trials
         ]
         parts += [
-            f"### {told['title']}",
+            f"## {told['title']}",
             markdown_table("validation MRR", columns, lines),
             paragraphs(told["notes"]),
             commands(told["command"]),
@@ -184,12 +226,12 @@ def title_of(run: Mapping[str, Any]) -> str:
     return f"{title}, {seeds} {run['seed']}{variant}"
 
 
-def link_to(run: Mapping[str, Any]) -> str:
-    """A run's heading as a link to its section."""
+def link_to(run: Mapping[str, Any], text: str | None = None) -> str:
+    """A link to a run's section, of its heading or of a shorter text."""
     title = title_of(run)
     # As code hosts and Sphinx make an anchor of a heading.
     anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
-    return f"[{title}](#{anchor})"
+    return f"[{text or title}](#{anchor})"
 
 
 def main_table(
@@ -201,12 +243,7 @@ def main_table(
     spreads = (
         published(spread_label, run["dataset"]).row("deviation") if run["model"] == "cone" else {}
     )
-    ours = {
-        name: 100 * run["structures"][name]["mrr"]
-        for name in theirs.columns
-        if name in run["structures"]
-    }
-    ours["AVG"] = 100 * run[average]["mrr"]
+    ours = mrr_of(run, theirs.columns, average)
     papers = [
         f"{row[name]:.1f} ± {spreads[name]:.2f}" if name in spreads else number(row.get(name), 1)
         for name in ours
@@ -380,11 +417,12 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write the page, or check it."""
-    text = page()
+    """Write the pages, or check them."""
+    pages = {RESULTS_PAGE: results_page(), SEARCH_PAGE: search_page()}
     if "--check" in sys.argv[1:]:
-        sys.exit(0 if PAGE.read_text(encoding="utf-8") == text else 1)
-    PAGE.write_text(text, encoding="utf-8")
+        sys.exit(any(path.read_text(encoding="utf-8") != text for path, text in pages.items()))
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,35 @@ def test_the_page_is_what_the_files_say() -> None:
     checked = subprocess.run(
         [sys.executable, "docs/make_results.py", "--check"], cwd=ROOT, check=False
     )
-    assert checked.returncode == 0, "run `python docs/make_results.py` and commit docs/results.md"
+    assert checked.returncode == 0, "run `python docs/make_results.py` and commit what it wrote"
+
+
+def test_the_tables_of_the_paper_have_every_run_of_a_recipe_as_it_is() -> None:
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    summary = page.partition("## Tables 1 and 2")[2].partition("\n## ")[0]
+    titles = {"cone": "ConE", "gqe": "GQE", "box": "Query2Box", "beta": "BetaE"}
+    found = dict[tuple[str, str, str], list[str]]()
+    graph, average = "", ""
+    for line in summary.splitlines():
+        first, *values = [cell.strip() for cell in line.split("|")[1:-1]] or [""]
+        if values and values[-1] == "AVG":
+            graph, _, average = first.partition(", ")
+        elif values and "[" in first:
+            model, _, rest = first.partition(", ")
+            found[graph.lower(), average, f"{model} {rest.split('`')[1]}"] = values
+    expected = dict[tuple[str, str, str], list[str]]()
+    for path in (path for path in RUNS if path.stem.endswith("-seed0")):
+        run = json.loads(path.read_text(encoding="utf-8"))
+        for average, key, names in (
+            ("without negation", "avg_p", "1p 2p 3p 2i 3i pi ip 2u up"),
+            ("with negation", "avg_n", "2in 3in inp pin pni"),
+        ):
+            if key in run:
+                mrr = [run["structures"][name]["mrr"] for name in names.split()]
+                place = (run["dataset"], average, f"{titles[run['model']]} {run['recipe']}")
+                expected[place] = [f"{100 * value:.1f}" for value in (*mrr, run[key]["mrr"])]
+    assert len(expected) > 15
+    assert found == expected
 
 
 def test_runs_of_one_recipe_say_what_tells_them_apart() -> None:

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from conekg.errors import ConfigError
 from conekg.experiments.catalog import EXPERIMENTS
 from conekg.experiments.published import ANY, FIGURE_PLACES, labels, place_of, published
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
+from conekg.training.recipe_file import change_recipe
+from conekg.training.recipes import find_recipe
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
@@ -44,6 +47,15 @@ def functions_in(path):
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
+def is_setting(text):
+    """Whether ConE's published recipe can be changed by the text, as by `--set`."""
+    try:
+        change_recipe(find_recipe("paper", "cone"), {}, [text])
+    except ConfigError:
+        return False
+    return True
+
+
 def exists(name):
     if name.startswith("conekg reproduce"):
         return name == "conekg reproduce" or name.split()[2] in EXPERIMENTS
@@ -56,6 +68,8 @@ def exists(name):
         return test in functions_in(path)
     if "/" in name:
         return (ROOT / name).exists()
+    if name.startswith(("training.", "model.")):
+        return is_setting(name)
     return name in {*labels(), *FIGURE_PLACES, *ELSEWHERE}
 
 
@@ -74,6 +88,9 @@ def test_what_is_named_exists(name):
         "tests/nowhere.py::test_nothing",
         "results/nothing.json",
         "table:nothing",
+        "training.idle_weights",
+        "training.idle_weights=fly",
+        "training.nothing=1",
     ],
 )
 def test_the_check_sees_what_does_not_exist(name):
