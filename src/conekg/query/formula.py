@@ -31,14 +31,13 @@ from conekg.query.formula_tree import (
     Everything,
     Exists,
     Formula,
-    Link,
-    Member,
     Negation,
     TreeBuilder,
     Variable,
+    atom,
 )
 from conekg.query.tokens import Span, Token, TokenStream, is_word
-from conekg.query.tree import Query, inverse_of
+from conekg.query.tree import Query
 
 
 def read_formula(stream: TokenStream, vocabulary: Vocabulary) -> Query:
@@ -205,15 +204,10 @@ class _FormulaReader:
         stream.expect(",", "',' between the two terms of a relation")
         tail = self._term()
         span: Span = (start, stream.expect(")", "')' after the two terms of a relation").span[1])
-        match head, tail:
-            case (Variable(), Variable()):
-                return Link(head, relation_id, tail, span)
-            case (int(), Variable()):
-                return Member(tail, head, relation_id, span)
-            case (Variable(), int()):
-                return Member(head, tail, inverse_of(relation_id), span)
-            case _:
-                raise stream.error("this atom has no variable", span)
+        said = atom(head, relation_id, tail, span)
+        if said is None:
+            raise stream.error("this atom has no variable", span)
+        return said
 
     def _term(self) -> Variable | int:
         """A variable, or the id of an entity."""

@@ -108,6 +108,21 @@ Formula: TypeAlias = (
 )
 
 
+def atom(
+    head: Variable | int, relation_id: int, tail: Variable | int, span: Span
+) -> Link | Member | None:
+    """What `relation(head, tail)` says, where a number is an entity; None of two entities."""
+    match head, tail:
+        case (Variable(), Variable()):
+            return Link(head, relation_id, tail, span)
+        case (int(), Variable()):
+            return Member(tail, head, relation_id, span)
+        case (Variable(), int()):
+            return Member(head, tail, inverse_of(relation_id), span)
+        case _:
+            return None
+
+
 def free_variables(formula: Formula) -> set[Variable]:
     """The variables of a formula that no `exists` within it introduces."""
     match formula:

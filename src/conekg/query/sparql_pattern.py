@@ -23,15 +23,13 @@ from conekg.query.formula_tree import (
     Everything,
     Exists,
     Formula,
-    Link,
-    Member,
     Negation,
     Variable,
+    atom,
     free_variables,
 )
 from conekg.query.sparql_terms import Terms, is_literal, is_variable, spoken
 from conekg.query.tokens import Span
-from conekg.query.tree import inverse_of
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 RDF_FIRST = "http://www.w3.org/1999/02/22-rdf-syntax-ns#first"
@@ -325,20 +323,14 @@ class PatternReader:
 
     def _atom(self, relation: Any, head: Variable | int, tail: Variable | int) -> Formula:
         span = self._terms.span_of(relation)
-        relation_id = self._terms.relation_id(relation)
-        match head, tail:
-            case (Variable(), Variable()):
-                return Link(head, relation_id, tail, span)
-            case (int(), Variable()):
-                return Member(tail, head, relation_id, span)
-            case (Variable(), int()):
-                return Member(head, tail, inverse_of(relation_id), span)
-            case _:
-                raise self._source.error(
-                    "this triple has no variable",
-                    span,
-                    hint="a fact between two entities narrows nothing down; leave it out",
-                )
+        said = atom(head, self._terms.relation_id(relation), tail, span)
+        if said is None:
+            raise self._source.error(
+                "this triple has no variable",
+                span,
+                hint="a fact between two entities narrows nothing down; leave it out",
+            )
+        return said
 
     def _term(self, node: Any, scope: Scope) -> Variable | int:
         """The variable or the entity at an end of a triple."""
