@@ -156,6 +156,8 @@ def test_the_cap_is_checked_before_the_work_is_done():
     query = conjunction_of_unions(200)  # 2^200 branches: distributing them would never end
     with pytest.raises(QueryTooLargeError, match=r"union-free branches; at most 64 are allowed"):
         union_free_branches(query)
+    with pytest.raises(QueryTooLargeError, match="has more than a billion union-free branches"):
+        union_free_branches(conjunction_of_unions(15_000))  # a number of 4,516 digits
     with pytest.raises(QueryTooLargeError) as caught:
         to_dnf(conjunction_of_unions(7), cap=100)
     assert "128 union-free branches; at most 100" in caught.value.message

@@ -338,8 +338,10 @@ def _lift_unions(query: Query, cap: int) -> tuple[Query, ...]:
     pushed = _push_through_unions(query)
     size = _count(pushed)
     if size > cap:
+        # The number may have more digits than Python writes out.
+        told = f"{size:,}" if size <= 10**9 else "more than a billion"
         raise QueryTooLargeError(
-            f"this query has {size:,} union-free branches; at most {cap:,} are allowed",
+            f"this query has {told} union-free branches; at most {cap:,} are allowed",
             hint="raise the cap, ask for fewer unions under one intersection, of which negated "
             "intersections make more, or use the De Morgan form, which is always one branch",
         )
