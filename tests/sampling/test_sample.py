@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from conekg.query.shape import NEGATION_STRUCTURES, STRUCTURES, Shape, shape_of
 from conekg.query.tree import Anchor, And, Not, Or, Project, Universe
 from conekg.sampling.attempt import REASONS
 from conekg.sampling.protocol import PRESETS, SamplingProtocol
-from conekg.sampling.query_set import QuerySet
+from conekg.sampling.query_set import QuerySet, load_query_set, save_query_set
 from conekg.sampling.sample import links_of, sample_query_set
 from oracle import Oracle
 
@@ -278,6 +279,15 @@ def test_a_count_that_is_no_number_of_queries_is_refused(
 def test_a_seed_that_is_no_whole_number_is_refused(random_graph: KnowledgeGraph, seed: int) -> None:
     with pytest.raises(ConfigError, match=f"seed is {seed}; it must be a whole number"):
         sample_query_set(random_graph, "train", PLAIN, seed, shapes=[STRUCTURES["1p"]], count=1)
+
+
+def test_a_seed_of_numpy_does_as_well(random_graph: KnowledgeGraph, tmp_path: Path) -> None:
+    shapes = [STRUCTURES["2p"]]
+    drawn = np.random.default_rng(0).integers(1 << 30)
+    sampled = sample_query_set(random_graph, "train", PLAIN, drawn, shapes=shapes, count=5)
+    save_query_set(tmp_path / "train.arrow", sampled.query_set)
+    again = sample_query_set(random_graph, "train", PLAIN, int(drawn), shapes=shapes, count=5)
+    assert same(load_query_set(tmp_path / "train.arrow"), again.query_set)
 
 
 def test_no_thread_at_all_is_refused(random_graph: KnowledgeGraph) -> None:

@@ -85,6 +85,7 @@ def sample_query_set(
         )
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise ConfigError(f"seed is {seed!r}; it must be a whole number, 0 or more", key="seed")
+    seed = int(seed)  # a file of queries has no place for NumPy's
     for shape, times in Counter(shapes or ()).items():
         if times > 1:
             raise ConfigError(f"shape {shape.name} is asked for {times} times", key="shapes")
