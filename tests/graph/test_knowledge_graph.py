@@ -58,6 +58,12 @@ def test_a_split_that_is_none_is_told(film_graph: KnowledgeGraph, of: str) -> No
         getattr(film_graph, of)("all")
 
 
+def test_edges_of_a_split_that_is_none_are_not_passed_over() -> None:
+    edges = with_inverses(np.array([[0, 0, 1]], dtype=np.int32))
+    with pytest.raises(ConfigError, match="'training' is no split; there are train, valid, test"):
+        KnowledgeGraph("tiny", VOCABULARY, {"training": edges})  # type: ignore[dict-item]
+
+
 def test_edges_cannot_be_changed() -> None:
     mine = with_inverses(np.array([[0, 0, 1]], dtype=np.int32))
     graph = KnowledgeGraph("tiny", VOCABULARY, {"train": mine})
@@ -123,7 +129,9 @@ def test_ids_without_a_name_are_refused(edge: list[int], message: str) -> None:
         KnowledgeGraph("tiny", VOCABULARY, {"train": np.array([edge], dtype=np.int32)})
 
 
-@pytest.mark.parametrize("edges", [np.zeros((2, 2), np.int32), np.zeros((2, 3), np.int64)])
+@pytest.mark.parametrize(
+    "edges", [np.zeros((2, 2), np.int32), np.zeros((2, 3), np.int64), [[0, 0, 1], [1, 1, 0]]]
+)
 def test_edges_of_another_shape_or_type_are_refused(edges: np.ndarray) -> None:
     with pytest.raises(DataError, match=r"\[n, 3\] array of int32"):
         KnowledgeGraph("tiny", VOCABULARY, {"train": edges})

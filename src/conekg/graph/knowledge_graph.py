@@ -47,6 +47,8 @@ class KnowledgeGraph:
     ) -> None:
         self.name = name
         self.vocabulary = vocabulary
+        for split in edges:
+            _check_split(split)
         self._edges = {split: _frozen(edges.get(split)) for split in SPLITS}
         self._adjacency: dict[Split, Adjacency] = dict(adjacency or {})
         if fingerprint is not None:
@@ -140,8 +142,7 @@ def with_inverses(triples: IntArray) -> IntArray:
 
 def _frozen(edges: IntArray | None) -> IntArray:
     """The edges as a read-only [n, 3] array, copied only where they could be written to."""
-    if edges is None:
-        edges = np.empty((0, 3), dtype=np.int32)
+    edges = np.empty((0, 3), dtype=np.int32) if edges is None else np.asarray(edges)
     if edges.ndim != 2 or edges.shape[1] != 3 or edges.dtype != np.int32:
         raise DataError(
             f"edges must be an [n, 3] array of int32, not {list(edges.shape)} of {edges.dtype}"
