@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,6 +102,28 @@ def test_a_busy_server_is_asked_again_and_a_refusal_is_not(
 def test_an_unreachable_server_is_an_error_of_ours(tmp_path: Path) -> None:
     with pytest.raises(DownloadError, match="cannot download"):
         fetch("http://127.0.0.1:9/data.zip", tmp_path / "data.zip", attempts=2, pause_s=0)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ssl.SSLError(1, "decryption failed or bad record mac"), OSError(113, "No route to host")],
+)
+def test_a_connection_that_fails_by_any_error_is_tried_again(
+    error: OSError, server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = http.client.HTTPResponse.read
+    sizes: list[int | None] = []
+
+    def fail_at_first(response: http.client.HTTPResponse, size: int | None = None) -> bytes:
+        sizes.append(size)
+        if len(sizes) == 2:
+            raise error
+        return whole(response, size)
+
+    monkeypatch.setattr(http.client.HTTPResponse, "read", fail_at_first)
+    path = fetch(server.url, tmp_path / "data.zip", pause_s=0)
+    assert path.read_bytes() == CONTENT
+    assert server.ranges == [None, f"bytes={sizes[0]}-"]
 
 
 @pytest.mark.parametrize("checksum", ["sha256:" + "0" * 64, "md5:" + "0" * 32])

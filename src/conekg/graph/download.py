@@ -98,13 +98,25 @@ def _append(response: Any, part: Path, have: int, progress: Progress | None, url
     total = None if remaining is None else have + int(remaining)
     name = url.rpartition("/")[2]
     with part.open("ab") as file:
-        while chunk := response.read(_CHUNK_BYTES):
+        while chunk := _read(response):
             file.write(chunk)
             have += len(chunk)
             if progress is not None:
                 progress(f"download {name}", have, total)
     if total is not None and have < total:
         raise http.client.IncompleteRead(b"", total - have)
+
+
+def _read(response: Any) -> bytes:
+    """The next bytes of an answer; what fails here is the connection, as when it is opened.
+
+    TLS and routes fail by errors that would otherwise pass for those of the disk.
+    """
+    try:
+        chunk: bytes = response.read(_CHUNK_BYTES)
+    except OSError as error:
+        raise urllib.error.URLError(error) from error
+    return chunk
 
 
 def _remember(part: Path, response: Any) -> None:
