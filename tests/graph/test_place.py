@@ -92,6 +92,17 @@ def test_a_file_reaches_the_disk_before_its_name_does(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_the_folder_that_a_link_leads_to_reaches_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "file")
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
+    write_atomically(tmp_path / "link", b"new")
+    assert synced[-1] == (tmp_path / "disk").stat().st_ino
+
+
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")

@@ -56,7 +56,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     """
     with written_whole(path) as file:
         file.write(content)
-    _sync_folder(path.parent)
+    _sync_folder(place_of(path).parent)
 
 
 def check_name(path: Path) -> None:
