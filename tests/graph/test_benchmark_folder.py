@@ -108,7 +108,7 @@ def test_bad_name_tables_in_text_are_refused(tmp_path: Path) -> None:
         read_benchmark_folder(folder)
     assert caught.value.line == 2
     (folder / "id2ent.tsv").write_text("0\ta\n0\tb\n")
-    with pytest.raises(DataError, match="an id occurs twice"):
+    with pytest.raises(DataError, match="id 0 occurs twice, for 'a' and for 'b'"):
         read_benchmark_folder(folder)
 
 

@@ -135,9 +135,13 @@ def _names(folder: Path, kind: str) -> list[str]:
 def _read_id_table(path: Path) -> dict[int, str]:
     """Names by id, from either direction and either format."""
     pairs = _pickled_pairs(path) if path.suffix == ".pkl" else _written_pairs(path)
-    table = dict(pairs)
-    if len(table) != len(pairs):
-        raise DataError("an id occurs twice", path=str(path))
+    table: dict[int, str] = {}
+    for index, name in pairs:
+        if index in table:
+            raise DataError(
+                f"id {index} occurs twice, for {table[index]!r} and for {name!r}", path=str(path)
+            )
+        table[index] = name
     return table
 
 
