@@ -87,22 +87,24 @@ def read_triples(path: str | Path) -> TripleTable:
             )
         return _read_parquet(path)
     if suffix in FORMATS:
-        rdf = read_rdf(path)
-        columns = tuple(
-            pa.array(names, pa.large_string()).dictionary_encode() for names in rdf.columns
-        )
-        notes = _literal_notes(path, rdf.literals)
-        if rdf.num_about_statements:
-            number = rdf.num_about_statements
-            what = "triple that speaks" if number == 1 else "triples that speak"
-            notes += (f"{path}: {number:,} {what} of other triples left out",)
-        return _checked(TripleTable(path, columns, labels=rdf.labels, notes=notes))
+        return _read_rdf(path)
     raise DataError(
         f"files ending in {suffix!r} are not read" if suffix else "its name has no ending",
         path=str(path),
         hint=f"accepted endings: {', '.join(SUFFIXES)}; text and RDF also packed, with "
         f"{', '.join(PACKED)} after it",
     )
+
+
+def _read_rdf(path: Path) -> TripleTable:
+    rdf = read_rdf(path)
+    columns = tuple(pa.array(names, pa.large_string()).dictionary_encode() for names in rdf.columns)
+    notes = _literal_notes(path, rdf.literals)
+    if rdf.num_about_statements:
+        number = rdf.num_about_statements
+        what = "triple that speaks" if number == 1 else "triples that speak"
+        notes += (f"{path}: {number:,} {what} of other triples left out",)
+    return _checked(TripleTable(path, columns, labels=rdf.labels, notes=notes))
 
 
 def _literal_notes(path: Path, literals: Counter[str]) -> tuple[str, ...]:
@@ -133,44 +135,16 @@ class _Layout:
 
 def _read_text(path: Path, delimiter: str) -> TripleTable:
     layout = _layout(path, delimiter)
-    every = [str(place) for place in range(layout.width)]
-    numbers = [every[place] for place in layout.places]
-    # Commas part names that may be quoted, and a quote left open in any column swallows lines.
-    looked_at = every if delimiter == "," else numbers
     watch = QuoteWatch()
-
-    def watched(block: pa.Buffer) -> pa.Buffer:
-        watch.look(block.to_pybytes())
-        return block
-
     try:
-        with open_stream(path) as stream:
-            table = pyarrow.csv.read_csv(
-                pa.TransformInputStream(stream, watched) if delimiter == "," else stream,
-                read_options=pyarrow.csv.ReadOptions(
-                    column_names=every,
-                    skip_rows=layout.header_line,
-                    block_size=_BLOCK_BYTES,
-                ),
-                parse_options=pyarrow.csv.ParseOptions(
-                    delimiter=delimiter, quote_char=False if delimiter == "\t" else '"'
-                ),
-                convert_options=pyarrow.csv.ConvertOptions(
-                    include_columns=looked_at,
-                    column_types=dict.fromkeys(
-                        looked_at, pa.dictionary(pa.int32(), pa.large_string())
-                    ),
-                ),
-            )
+        table = _text_columns(path, delimiter, layout, watch)
     except (pa.ArrowInvalid, OSError) as error:
         raise _fault(path, delimiter, layout, str(error)) from error
-    heads, relations, tails = (_one_dictionary(table[number]) for number in numbers)
+    heads, relations, tails = (table[str(place)] for place in layout.places)
     columns = (heads, relations, tails)
     if any(pc.any(pc.equal(column.dictionary, "")).as_py() for column in columns):
         raise _fault(path, delimiter, layout, "it has an empty field")
-    if delimiter == "," and (
-        watch.suspicious or any(_may_be_misquoted(_one_dictionary(table[name])) for name in every)
-    ):
+    if delimiter == "," and (watch.suspicious or any(map(_may_be_misquoted, table.values()))):
         for _ in fields_of(path, delimiter, layout.width, layout.places):
             pass  # fails at a line that is
     return _checked(
@@ -178,9 +152,42 @@ def _read_text(path: Path, delimiter: str) -> TripleTable:
             path,
             columns,
             line_of=lambda row: line_of_row(path, row + bool(layout.header_line)),
-            notes=_text_notes(path, delimiter, columns, layout) if len(table) else (),
+            notes=_text_notes(path, delimiter, columns, layout) if len(heads) else (),
         )
     )
+
+
+def _text_columns(
+    path: Path, delimiter: str, layout: _Layout, watch: QuoteWatch
+) -> dict[str, pa.DictionaryArray]:
+    """The columns of a text file by their places; of tab-separated ones those of the triples.
+
+    Commas part names that may be quoted, and a quote left open in any column swallows lines, so
+    that there every column is looked at, and every block watched.
+    """
+    every = [str(place) for place in range(layout.width)]
+    has_quotes = delimiter == ","
+    wanted = every if has_quotes else [every[place] for place in layout.places]
+
+    def watched(block: pa.Buffer) -> pa.Buffer:
+        watch.look(block.to_pybytes())
+        return block
+
+    with open_stream(path) as stream:
+        table = pyarrow.csv.read_csv(
+            pa.TransformInputStream(stream, watched) if has_quotes else stream,
+            read_options=pyarrow.csv.ReadOptions(
+                column_names=every, skip_rows=layout.header_line, block_size=_BLOCK_BYTES
+            ),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=delimiter, quote_char='"' if has_quotes else False
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                include_columns=wanted,
+                column_types=dict.fromkeys(wanted, pa.dictionary(pa.int32(), pa.large_string())),
+            ),
+        )
+    return {place: _one_dictionary(table[place]) for place in wanted}
 
 
 def _may_be_misquoted(column: pa.DictionaryArray) -> bool:
