@@ -62,7 +62,7 @@ def assemble_one(
     vocabulary = numbering.vocabulary(_merged(labels, table.labels))
     edges = {split: with_inverses(parts[split]) for split in SPLITS}
     notes = [*table.notes, *_duplicate_note(table, duplicates), *_name_notes(vocabulary, labels)]
-    wanted = round(hold_out.valid * len(triples)) + round(hold_out.test * len(triples))
+    wanted = sum(hold_out.wanted(len(triples)))
     held_out = len(parts["valid"]) + len(parts["test"])
     if held_out < wanted:
         notes.append(

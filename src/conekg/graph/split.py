@@ -38,6 +38,10 @@ class HoldOut:
         if self.seed < 0:
             raise ConfigError(f"the seed is {self.seed}; it must not be negative", key="seed")
 
+    def wanted(self, num_triples: int) -> tuple[int, int]:
+        """How many of so many facts are to be held out for validation and for test."""
+        return round(self.valid * num_triples), round(self.test * num_triples)
+
 
 def split_triples(
     triples: IntArray, num_entities: int, num_relations: int, hold_out: HoldOut
@@ -51,8 +55,7 @@ def split_triples(
     shuffled = triples[order]
     needed = _covering(shuffled, num_entities, num_relations)
     free = order[~needed]
-    wanted_valid = round(hold_out.valid * len(triples))
-    wanted_test = round(hold_out.test * len(triples))
+    wanted_valid, wanted_test = hold_out.wanted(len(triples))
     if wanted_valid + wanted_test > len(free):  # shrink both alike
         wanted_valid = len(free) * wanted_valid // (wanted_valid + wanted_test)
         wanted_test = len(free) - wanted_valid
