@@ -6,7 +6,7 @@ checking that they do not contradict each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -122,6 +122,11 @@ class _Numbering:
         triples[:, 2], self.entities = _number(tails, self.entities)
         return triples
 
+    def names(self, triple: IntArray) -> list[str]:
+        """What a triple of numbers is called."""
+        tables = (self.entities, self.relations, self.entities)
+        return [names[int(i)].as_py() for names, i in zip(tables, triple, strict=True)]
+
     def vocabulary(
         self, labels: Labels, num_entities: int | None = None, num_relations: int | None = None
     ) -> Vocabulary:
@@ -200,26 +205,25 @@ def _refuse_overlaps(
             shared = np.isin(keys[later], keys[earlier])
             if not shared.any():
                 continue
-            triple = numbered[later][shared.argmax()]
-            names = (numbering.entities, numbering.relations, numbering.entities)
-            told = " ".join(repr(n[int(i)].as_py()) for n, i in zip(names, triple, strict=True))
+            triple = numbering.names(numbered[later][shared.argmax()])
             raise DataError(
-                f"triple {told} is also a {earlier} triple ({tables[earlier].path}); "
-                f"{int(shared.sum()):,} triples are in both",
+                f"triple {' '.join(map(repr, triple))} is also a {earlier} triple "
+                f"({tables[earlier].path}); {int(shared.sum()):,} triples are in both",
                 path=str(tables[later].path),
-                line=_line_of_triple(tables[later], told),
+                line=_line_of_triple(tables[later], triple),
                 hint="every triple belongs to one split; remove it from one of the files, "
                 "or give one file and let conekg split it",
             )
 
 
-def _line_of_triple(table: TripleTable, told: str) -> int | None:
-    columns = [column.dictionary.to_pylist() for column in table.columns]
+def _line_of_triple(table: TripleTable, triple: Sequence[str]) -> int | None:
+    """Where a table first has one of its triples."""
     indices = np.stack([column.indices.to_numpy() for column in table.columns], axis=1)
-    for row, triple in enumerate(indices.tolist()):
-        if " ".join(repr(columns[i][place]) for i, place in enumerate(triple)) == told:
-            return table.line_of(row)
-    raise AssertionError("the triple came from this table")
+    wanted = [
+        pc.index(column.dictionary, name).as_py()
+        for column, name in zip(table.columns, triple, strict=True)
+    ]
+    return table.line_of(int((indices == wanted).all(axis=1).argmax()))
 
 
 def _labels_for(names: pa.Array, labels: Mapping[str, str]) -> pa.Array | None:
