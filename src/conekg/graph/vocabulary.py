@@ -97,7 +97,7 @@ class NameTable:
             self.__dict__["index"] = index
 
     def __repr__(self) -> str:
-        return f"<NameTable of {len(self):,} {PLURALS.get(self.kind, self.kind)}>"
+        return f"<NameTable of {len(self):,} {self._plural}>"
 
     def __len__(self) -> int:
         return len(self._names)
@@ -235,7 +235,7 @@ class NameTable:
                     suggestions=tuple(self.name(index) for index in labelled[:5]),
                     hint="use the unique name",
                     message=f"{self.kind} label {text!r} is ambiguous: "
-                    f"{len(labelled)} {PLURALS.get(self.kind, self.kind)} have it",
+                    f"{len(labelled)} {self._plural} have it",
                 )
         close = () if _in_a_hurry.get() else self.suggest(text)
         raise UnknownNameError(self.kind, text, suggestions=close, hint=self._where_to_look())
@@ -287,9 +287,12 @@ class NameTable:
             return name
         return label
 
+    @property
+    def _plural(self) -> str:
+        return PLURALS.get(self.kind, self.kind)
+
     def _where_to_look(self) -> str:
-        plural = PLURALS.get(self.kind, self.kind)
-        return f"`conekg graph {plural} GRAPH --search TEXT` searches all {len(self):,}"
+        return f"`conekg graph {self._plural} GRAPH --search TEXT` searches all {len(self):,}"
 
     def _refuse_bad_names(self) -> None:
         if self._names.null_count or pc.any(pc.equal(self._names, "")).as_py():
@@ -322,23 +325,25 @@ class Vocabulary:
 
     def relation_name(self, relation_id: int) -> str:
         """The name of a relation id, `^name` for an inverse."""
-        name = self.relations.name(relation_id >> 1)
-        return f"^{name}" if relation_id & 1 else name
+        return directed(self.relations.name(relation_id >> 1), relation_id)
 
     def relation_label(self, relation_id: int) -> str:
         """The readable label of a relation id, `^label` for an inverse."""
-        label = self.relations.label(relation_id >> 1)
-        return f"^{label}" if relation_id & 1 else label
+        return directed(self.relations.label(relation_id >> 1), relation_id)
 
     def relation_title(self, relation_id: int) -> str:
         """The label of a relation id, with its name where others have that label too."""
-        title = self.relations.title(relation_id >> 1)
-        return f"^{title}" if relation_id & 1 else title
+        return directed(self.relations.title(relation_id >> 1), relation_id)
 
     def relation_id(self, text: str) -> int:
         """The id of `name` or `^name`; a unique label does as well as a name."""
         inverse = text.startswith("^")
         return 2 * self.relations.id_of(text[inverse:]) + inverse
+
+
+def directed(text: str, relation_id: int) -> str:
+    """What a relation is called, with `^` before it where the id is that of its inverse."""
+    return f"^{text}" if relation_id & 1 else text
 
 
 def check_vocabulary(vocabulary: object) -> None:

@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import assert_never
 from xml.sax.saxutils import escape, quoteattr
 
-from conekg.graph.vocabulary import Vocabulary
+from conekg.graph.vocabulary import Vocabulary, directed
 from conekg.lines import columns, one_line
 from conekg.query.render import name_of, render_query
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
@@ -197,8 +197,7 @@ def _caption(node: Query, vocabulary: Vocabulary) -> str:
 
 
 def _relation(relation_id: int, vocabulary: Vocabulary) -> str:
-    name = name_of(vocabulary.relations, relation_id >> 1, labels=True)
-    return f"^{name}" if relation_id & 1 else name
+    return directed(name_of(vocabulary.relations, relation_id >> 1, labels=True), relation_id)
 
 
 def _width(label: str) -> float:

@@ -12,7 +12,7 @@ from itertools import count
 from typing import assert_never
 
 from conekg.errors import UnknownNameError
-from conekg.graph.vocabulary import NameTable, Vocabulary, check_vocabulary
+from conekg.graph.vocabulary import NameTable, Vocabulary, check_vocabulary, directed
 from conekg.query.tokens import as_written, quote
 from conekg.query.tree import (
     Anchor,
@@ -118,7 +118,7 @@ def _relation(vocabulary: Vocabulary, relation_id: int, labels: bool) -> str:
     if labels:
         label = as_written(name_of(vocabulary.relations, relation_id >> 1, labels))
         name = min(name, label, key=len)  # `capital` reads better in a path than "has capital"
-    return f"^{name}" if relation_id & 1 else name
+    return directed(name, relation_id)
 
 
 class _FormulaWriter:
