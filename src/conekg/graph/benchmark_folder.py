@@ -35,7 +35,10 @@ def is_benchmark_folder(folder: Path) -> bool:
 
 
 def read_benchmark_folder(folder: str | Path, name: str | None = None) -> KnowledgeGraph:
-    """The graph of a BetaE or Query2Box folder, with labels where the folder has them."""
+    """The graph of a BetaE or Query2Box folder, with labels where the folder has them.
+
+    Raises `DataError` where a file is missing, an id has no name or an edge no inverse.
+    """
     folder = Path(folder)
     check_name(folder)
     entities = _names(folder, "ent")

@@ -101,7 +101,7 @@ _SHORT_NAMES = {"fb237": "fb15k-237", "fb15k237": "fb15k-237"}
 
 
 def benchmark_of(graph_name: str) -> str | None:
-    """Which benchmark a graph is called like, by its name or its folder's; None: no such.
+    """Which benchmark a graph is called like, by its name or its folder's; None for others.
 
     >>> benchmark_of("NELL-betae"), benchmark_of("FB15k_237"), benchmark_of("geography")
     ('nell995', 'fb15k-237', None)
@@ -115,13 +115,13 @@ def benchmark_of(graph_name: str) -> str | None:
 
 
 def release_of(graph: KnowledgeGraph) -> str | None:
-    """Which benchmark a graph is, by its name and its size; None: no such, or only called so."""
+    """Which benchmark a graph is, by its name and its size; None where it is none of them."""
     name = benchmark_of(graph.name)
     return name if name is not None and _size(graph) == BENCHMARKS[name].size else None
 
 
 def misnomer_of(graph: KnowledgeGraph) -> str | None:
-    """That a graph is only called like a benchmark, in words with both sizes; None: it is not."""
+    """A sentence with both sizes where a graph is only called like a benchmark; else None."""
     name = benchmark_of(graph.name)
     if name is None or release_of(graph) is not None:
         return None
@@ -150,6 +150,8 @@ def open_benchmark(
     """The graph of a benchmark: from `folder`, from the cache, or from its official place.
 
     One process downloads at a time, also where two want other graphs: they are of one archive.
+    Raises `DownloadError` where it cannot be fetched or is not the release, `DataError` where the
+    folder does not hold it.
     """
     benchmark = BENCHMARKS[name]
     if folder is not None:

@@ -42,7 +42,8 @@ def fetch(
     """`destination` with the content of `url`; a file that is already there is kept.
 
     A broken connection is tried again `attempts` times, each after twice the pause, and
-    continues where it broke off. `checksum` is written `sha256:...` or `md5:...`.
+    continues where it broke off. `checksum` is written `sha256:...` or `md5:...`. Raises
+    `DownloadError` where that does not help, the file is another one, or there is no room for it.
     """
     if destination.exists():
         return destination

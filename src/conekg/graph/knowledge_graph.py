@@ -33,7 +33,9 @@ class KnowledgeGraph:
     """An immutable graph; edges hold both directions (relation 2k and its inverse 2k+1).
 
     `adjacency` and `fingerprint` are given by the store, which keeps them on disk;
-    otherwise they are computed when first asked for.
+    otherwise they are computed when first asked for. Raises `DataError` where edges are no
+    [n, 3] array of int32 or hold ids that the vocabulary does not name, `ConfigError` where they
+    are of an unknown split.
     """
 
     def __init__(

@@ -14,7 +14,10 @@ from conekg.graph.text_file import DELIMITERS, fields_of
 
 
 def read_labels(path: str | Path) -> dict[str, str]:
-    """Labels by name; a line whose label is blank is skipped."""
+    """Labels by name; a line whose label is blank is skipped.
+
+    Raises `DataError`, with the line, where one is no label or a name has two.
+    """
     path = Path(path)
     labels: dict[str, str] = {}
     delimiter = DELIMITERS.get(bare_suffix(path), "\t")

@@ -93,7 +93,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_stream(path: Path) -> Iterator[pa.NativeFile]:
-    """The same for Arrow, which unpacks by itself what it can."""
+    """The same for Arrow, which unpacks by itself what it can, and then raises its own errors."""
     if packing_of(path) != ARCHIVE:
         with _arrow_stream(path) as stream:
             yield stream

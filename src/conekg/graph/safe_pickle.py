@@ -43,7 +43,8 @@ class _PlainUnpickler(pickle.Unpickler):
 def load_pickle(path: str | Path) -> Any:
     """The content of a pickle made of dict, set, tuple, list, int, str and the like.
 
-    Nothing in the file is ever run.
+    Nothing in the file is ever run. Raises `DataError` where it asks for anything else, or is
+    damaged.
     """
     path = Path(path)
     try:

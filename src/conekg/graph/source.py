@@ -72,6 +72,8 @@ def open_graph(
     `benchmark_folder`; a store; a run folder, for the graph it was trained on; a BetaE or
     Query2Box folder; a folder with train, valid and test files; or a file of triples.
     What was merged, left out or may be a mistake in it is logged as a warning.
+    Raises `DataError` where there is no graph or it cannot be read, `DownloadError` where a
+    benchmark cannot be fetched, `ConfigError` where an option does not go with the source.
 
     >>> open_graph("geography").num_entities > 5000
     True

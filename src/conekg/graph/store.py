@@ -51,7 +51,8 @@ def save_graph(graph: KnowledgeGraph, folder: str | Path) -> Path:
     """Write `graph` as a store and return its folder; a store already there is replaced.
 
     The old store is moved aside only when the new one is complete, and back if that fails.
-    A link stays one: the store is written where it leads.
+    A link stays one: the store is written where it leads. Raises `StoreError` where it cannot be
+    written, or something else is there.
     """
     folder = Path(folder)
     check_replaceable(folder)
@@ -91,7 +92,8 @@ def load_graph(folder: str | Path, *, verify: bool | None = None) -> KnowledgeGr
     """The graph of a store; its arrays stay on disk until they are touched.
 
     Sizes are always checked. Checksums are when `verify` is true or, by default, when
-    the store is not larger than `VERIFIED_BYTES`.
+    the store is not larger than `VERIFIED_BYTES`. Raises `StoreError` where there is no store, or
+    a damaged one.
     """
     folder = Path(folder)
     check_name(folder)

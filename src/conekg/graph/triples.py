@@ -69,7 +69,10 @@ class TripleTable:
 
 
 def read_triples(path: str | Path) -> TripleTable:
-    """The triples of a file, whose format its name's ending tells."""
+    """The triples of a file, whose format its name's ending tells.
+
+    Raises `DataError`, with the line where there is one, unless the whole file can be read.
+    """
     path = Path(path)
     check_name(path)
     if not path.is_file():

@@ -144,7 +144,7 @@ class NameTable:
         return NameIndex(texts.take(order), ids.take(order))
 
     def name(self, index: int) -> str:
-        """The unique name of an id."""
+        """The unique name of an id; `UnknownNameError` where the table has no such id."""
         found = self._recent_names.get(index)
         if found is None:
             self._check(index)
@@ -207,6 +207,7 @@ class NameTable:
         """The id of a name, or of a label that only one id has; case matters in both.
 
         An accented letter may be one sign or a letter and an accent, whichever the name has.
+        Raises `UnknownNameError`, with names that are close, where none or several have it.
 
         >>> NameTable("entity", ["/m/0f8l9c"], ["France"]).id_of("France")
         0

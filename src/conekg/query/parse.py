@@ -65,6 +65,9 @@ def parse_query(
     """The tree of a query in any notation: path algebra, first-order formula or SPARQL.
 
     A formula is told by the variable it opens with (`?x: ...`), SPARQL by its keyword.
+    Raises `QuerySyntaxError` or `UnknownNameError`, which point at what is wrong,
+    `QueryTooLargeError` where the text or its tree is beyond the limits, and `ConeKGError` where
+    SPARQL is to be read and rdflib is not installed.
 
     >>> from conekg.graph.vocabulary import NameTable
     >>> names = Vocabulary(NameTable("entity", ["France"]), NameTable("relation", ["borders"]))
@@ -98,6 +101,8 @@ def parse_query(
 
 def parse_shape(text: str) -> Shape:
     """A shape by its literature name, or written in the path algebra over `e` and `r`.
+
+    Raises `ConfigError` where it is neither.
 
     >>> parse_shape("2in") == parse_shape("e.r & !e.r")
     True

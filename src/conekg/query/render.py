@@ -33,7 +33,8 @@ def render_query(query: Query, vocabulary: Vocabulary, *, labels: bool = False) 
     """The query in the path algebra, with no more parentheses and quotes than needed.
 
     With `labels`, entities go by their readable labels wherever those can be read back, and
-    relations where such a label is written shorter, as the end of an IRI is.
+    relations where such a label is written shorter, as the end of an IRI is. Raises
+    `UnknownNameError` where the vocabulary has no such id.
 
     >>> names = Vocabulary(NameTable("entity", ["South Asia"]), NameTable("relation", ["part_of"]))
     >>> render_query(Not(Project(Anchor(0), 1)), names)

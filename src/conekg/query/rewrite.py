@@ -127,7 +127,8 @@ def distribute(query: Query, cap: int = DEFAULT_BRANCH_CAP) -> Query:
     """Unions lifted to the root, over intersections and projections.
 
     A negation moves inward only where a union below it asks for that. The result is a
-    union of union-free trees, or one such tree.
+    union of union-free trees, or one such tree; `QueryTooLargeError` where it would be of more
+    than `cap`.
     """
     return any_of(_lift_unions(query, cap))
 
@@ -218,8 +219,9 @@ def union_free_branches(
     """The union-free trees a model embeds, whose union is the query.
 
     A query without `Or` is its own single branch, negations untouched. With
-    `union="demorgan"` there is always one branch. Ids are never compared with anything
-    but ids, so templates of shapes are rewritten just as grounded queries are.
+    `union="demorgan"` there is always one branch; more than `cap` are a `QueryTooLargeError`.
+    Ids are never compared with anything but ids, so templates of shapes are rewritten just as
+    grounded queries are.
 
     >>> a, b, c = Anchor(0), Anchor(1), Anchor(2)
     >>> union_free_branches(a & (b | c)) == (a & b, a & c)

@@ -118,7 +118,10 @@ class SparqlSource:
 
 
 def _blank(hidden: re.Match[str]) -> str:
-    """As much of nothing; angle brackets stay, for what may follow them."""
+    """Blanks of the same length, so that nothing moves; an IRI keeps its brackets.
+
+    Path operators are told by what they follow.
+    """
     text = hidden.group()
     return f"<{'_' * (len(text) - 2)}>" if text.startswith("<") else " " * len(text)
 

@@ -26,7 +26,7 @@ MAX_NESTING = 64
 
 
 def query_from_tuple(nested: Nested) -> Query:
-    """The tree of a query tuple.
+    """The tree of a query tuple; `QueryError` where it is none.
 
     >>> query_from_tuple(((5, (0,)), (6, (1, -2))))  # 5.r0 & !6.r1
     And(operands=(Project(operand=Anchor(entity_id=5), relation_id=0), \
@@ -38,7 +38,7 @@ Not(operand=Project(operand=Anchor(entity_id=6), relation_id=1))))
 def query_to_tuple(query: Query) -> Nested:
     """The query tuple of a tree; inverse of `query_from_tuple`.
 
-    `*`, and an entity that no relation is followed from, have no such notation.
+    `*`, and an entity that no relation is followed from, have no such notation: a `QueryError`.
     """
     return _Writer(NEGATION, UNION, lambda entity_id: entity_id, lambda r: r).write(query)
 

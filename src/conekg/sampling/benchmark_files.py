@@ -54,7 +54,8 @@ def read_queries(
 ) -> QuerySet:
     """The queries of a split in a BetaE or Query2Box folder, with their answers.
 
-    With `recompute` the answers come from the graph and the folder need not hold any.
+    With `recompute` the answers come from the graph and the folder need not hold any. Raises
+    `DataError` where there are none, or they cannot be queries on this graph.
     """
     place = Path(folder)
     if _is_betae(place, split):
@@ -116,7 +117,11 @@ def _read_betae(folder: Path, split: Split, graph: KnowledgeGraph, recompute: bo
 
 
 def write_betae(folder: str | Path, query_set: QuerySet) -> None:
-    """Write a set as the BetaE release does: a file of queries and one or two of answers."""
+    """Write a set as the BetaE release does: a file of queries and one or two of answers.
+
+    Raises `QueryError` where a shape has no place in such files, `StoreError` where one cannot
+    be written.
+    """
     place = Path(folder)
     queries: defaultdict[Nested, set[Nested]] = defaultdict(set)
     easy: defaultdict[Nested, set[int]] = defaultdict(set)
@@ -209,7 +214,10 @@ def _query2box_answers(
 
 
 def write_query2box(folder: str | Path, query_set: QuerySet) -> None:
-    """Write a set as the Query2Box release does: two or three files a structure."""
+    """Write a set as the Query2Box release does: two or three files a structure.
+
+    Raises as `write_betae` does; more shapes have no place here.
+    """
     place, split = Path(folder), query_set.split
     for block in query_set.blocks:
         if block.shape.name not in _QUERY2BOX:

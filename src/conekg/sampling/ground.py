@@ -10,6 +10,7 @@ seed, the shape and n alone: any worker may make it.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple, assert_never
@@ -141,7 +142,7 @@ def _twins(parts: tuple[_Part, ...]) -> list[tuple[int, ...]]:
     ]
 
 
-def _frozen(rows: list[tuple[int, ...]] | list[tuple[int, int, int, int]], width: int) -> IntArray:
+def _frozen(rows: Sequence[tuple[int, ...]], width: int) -> IntArray:
     array = np.array(rows, dtype=np.int32).reshape(-1, width)
     array.flags.writeable = False
     return array

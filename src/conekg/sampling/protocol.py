@@ -142,8 +142,8 @@ class SamplingProtocol:
 
         The published training counts are the number of training links (distinct head and
         relation), a tenth of it for negation; the evaluation counts are about a quarter of
-        the test links, 5,000 on FB15k-237. Of links more than `MOST_TRAINING_QUERIES` all are
-        trained on, of other shapes so many.
+        the test links, 5,000 on FB15k-237. A shape gets `MOST_TRAINING_QUERIES` at most, but
+        for links, which are all trained on.
         """
         links = len(graph.adjacency("train").pair_heads)
         test_links = len(graph.adjacency("test").pair_heads) - links
@@ -199,7 +199,7 @@ PRESETS: dict[str, SamplingProtocol] = {
 def preset_of(graph: KnowledgeGraph) -> tuple[SamplingProtocol, str | None]:
     """The preset that a graph is sampled by where none is named.
 
-    Also, where it is not that of the graph's name, why.
+    Beside it stands why, where the graph is called like a benchmark whose preset it does not get.
     """
     own = release_of(graph)
     if own in PRESETS:

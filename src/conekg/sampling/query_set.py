@@ -111,7 +111,7 @@ class QuerySet:
         return iter(self.blocks)
 
     def block(self, name: str) -> QueryBlock:
-        """The block of the shape called `name`."""
+        """The block of the shape called `name`; `QueryError` where the set has none."""
         for block in self.blocks:
             if block.shape.name == name:
                 return block
@@ -133,7 +133,10 @@ def concatenate_blocks(shape: Shape, blocks: Sequence[QueryBlock]) -> QueryBlock
 
 
 def save_query_set(path: str | Path, query_set: QuerySet) -> None:
-    """Write a set to one Arrow file; an older file at `path` is replaced whole or not at all."""
+    """Write a set to one Arrow file; an older file at `path` is replaced whole or not at all.
+
+    Raises `StoreError` where it cannot be written.
+    """
     schema = _schema(query_set)
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     try:
@@ -190,7 +193,10 @@ def _is_of_another_kind(path: Path) -> bool:
 
 
 def load_query_set(path: str | Path, graph: KnowledgeGraph | None = None) -> QuerySet:
-    """The set in an Arrow file; with `graph`, only if it was made for that graph."""
+    """The set in an Arrow file; with `graph`, only if it was made for that graph.
+
+    Raises `StoreError` where it was not, and where the file is missing, damaged or another one.
+    """
     source = str(path)
     if Path(path).is_dir():
         found = ", ".join(sorted(file.name for file in Path(path).glob("*.arrow")))

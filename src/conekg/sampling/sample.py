@@ -77,7 +77,7 @@ def sample_query_set(
     """A query set of a split; `shapes` and `count` replace those of the protocol.
 
     A shape that the graph does not hold often enough comes back short, and the report says by
-    how much.
+    how much. Raises `ConfigError` where seed or count is no such number, or a shape is there twice.
     """
     if count is not None and not is_number_of_things(count):
         raise ConfigError(

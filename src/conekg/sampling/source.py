@@ -18,7 +18,8 @@ def open_queries(
     `path` is an Arrow file of `conekg sample`, a folder with `train.arrow`, `valid.arrow` and
     `test.arrow`, or a BetaE or Query2Box folder; of the latter, `recompute` takes the queries
     and answers them from the graph. A single file is of one split, which `split` may confirm;
-    of a folder, None is `test`.
+    of a folder, None is `test`. Raises `DataError` where there are no such queries or they are
+    not of this graph, `ConfigError` where an option does not go with the file.
     """
     place = Path(path)
     own = place if place.is_file() else place / f"{split or 'test'}.arrow"

@@ -47,7 +47,10 @@ class ShapeStream:
             self._links = links_of(graph, "train", protocol.answer_cap("train", shape))
 
     def take(self, count: int) -> QueryBlock:
-        """The next `count` queries with their answers, all of them hard; one at least."""
+        """The next `count` queries with their answers, all of them hard; one at least.
+
+        Raises `ConfigError` where the graph hardly holds any.
+        """
         if count < 1:
             raise ConfigError(
                 f"{count} queries of shape {self.shape.name} are asked for; take 1 or more",

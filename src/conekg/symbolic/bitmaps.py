@@ -25,7 +25,7 @@ SLACK: Final = 4
 
 @intrinsic
 def trailing_zeros(_context: Any, value: Any) -> Any:
-    """How many bits below the lowest one set are not; 64 where none is set."""
+    """How many zeros are below the lowest bit that is set; 64 where none is."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))

@@ -26,7 +26,7 @@ _ROWS_A_PIECE = 512
 
 
 def answer(adjacency: Adjacency, query: Query) -> IntArray:
-    """The sorted entities that answer a query.
+    """The sorted entities that answer a query; `QueryError` where it has ids the graph has not.
 
     >>> import numpy as np
     >>> from conekg.graph.adjacency import build_adjacency
@@ -65,7 +65,8 @@ def answer_batch(
     """The sorted answers of every query of one shape, row by row.
 
     `anchors` is [queries, shape.num_anchors], `relations` [queries, shape.num_relations].
-    `workers` threads share the work, by default one a core.
+    `workers` threads share the work, by default one a core. Raises `QueryError` where the graph
+    does not have an id.
     """
     check_queries(adjacency, shape, anchors, relations)
     program = compile_shape(shape)

@@ -88,7 +88,7 @@ def _put(stack: LongArray, place: int, form: int, length: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _swap(stack: LongArray, place: int, other: int) -> None:
-    """Let two places change their sets."""
+    """Exchange the sets of two places."""
     for column in range(stack.shape[1]):
         stack[place, column], stack[other, column] = stack[other, column], stack[place, column]
 
