@@ -268,6 +268,20 @@ def test_of_several_alike_the_one_meant_is_pointed_to(text, message, before):
     assert text[: caught.value.span[0]] == before
 
 
+@pytest.mark.parametrize("pattern", [":nobody :r ?x", '?x :r "nobody"', ":a :nothing ?x"])
+def test_names_close_to_an_unknown_one_are_looked_for_once(pattern, monkeypatch):
+    asked = []
+
+    def suggest(_, text):
+        asked.append(text)
+        return ()
+
+    monkeypatch.setattr(NameTable, "suggest", suggest)  # it takes seconds among millions
+    with pytest.raises(UnknownNameError):
+        parse_query(f"SELECT ?x {{ {pattern} }}", VOCABULARY)
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "place"),
     [

@@ -6,15 +6,13 @@ Imports rdflib; `sparql` imports it only where that extra is installed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 from urllib.parse import urljoin
 
 from rdflib.term import BNode, Literal, URIRef
 from rdflib.term import Variable as VariableName
 
-from conekg.errors import QuerySyntaxError, UnknownNameError
+from conekg.errors import QuerySyntaxError
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.iri import NAMESPACE, name_of_iri
 from conekg.query.sparql_source import Order, SparqlSource
@@ -68,26 +66,21 @@ class Terms:
 
     def entity_id(self, node: Any) -> int:
         """The entity an IRI names, or a string by its name or unique label."""
-        span: Callable[[], Span]
-        if is_literal(node):
-            name = str(node if isinstance(node, Literal) else node.string)
-            span = partial(self.source.literal, name)
-        else:
-            name, span = name_of_iri(self.iri(node)), partial(self.span_of, node)
-        return self._look_up("entity", name, span)
+        if not is_literal(node):
+            return self._named("entity", node)
+        name = str(node if isinstance(node, Literal) else node.string)
+        return look_up(
+            "entity", self._vocabulary, name, self.source.text, lambda: self.source.literal(name)
+        )
 
     def relation_id(self, node: Any) -> int:
         """The relation that an IRI names."""
-        name = name_of_iri(self.iri(node))
-        return 2 * self._look_up("relation", name, partial(self.span_of, node))
+        return 2 * self._named("relation", node)
 
-    def _look_up(self, kind: NameKind, name: str, span: Callable[[], Span]) -> int:
-        """The id of a name; where it stands is searched for only if it is unknown."""
-        names = self._vocabulary
-        try:
-            return (names.entities if kind == "entity" else names.relations).id_of(name)
-        except UnknownNameError:
-            return look_up(kind, names, name, self.source.text, span())
+    def _named(self, kind: NameKind, node: Any) -> int:
+        """The id of what an IRI names."""
+        name = name_of_iri(self.iri(node))
+        return look_up(kind, self._vocabulary, name, self.source.text, lambda: self.span_of(node))
 
     def span_of(self, node: Any) -> Span:
         """Where a node that is an IRI is written."""

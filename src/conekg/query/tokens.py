@@ -279,10 +279,10 @@ class TokenStream:
         `remedy` says what to write instead where nothing has that name and it is not in quotes.
         """
         if token.kind == "quoted":
-            return look_up(kind, vocabulary, token.text, self.text, token.span)
+            return look_up(kind, vocabulary, token.text, self.text, lambda: token.span)
         remedy = _INSTEAD.get(token.text.lower(), remedy)
         try:
-            return look_up(kind, vocabulary, token.text, self.text, token.span, remedy)
+            return look_up(kind, vocabulary, token.text, self.text, lambda: token.span, remedy)
         except UnknownNameError as error:
             name = self._name_from(token, vocabulary)
             if name is None:
@@ -319,10 +319,10 @@ def look_up(
     vocabulary: Vocabulary,
     name: str,
     text: str,
-    span: Span,
+    span: Callable[[], Span],
     remedy: str | None = None,
 ) -> int:
-    """The id of a name that stands at `span` in `text`, which an error points to.
+    """The id of a name in `text`; `span` is asked where it stands, which an error points to.
 
     `remedy` says what to write instead where nothing has that name.
     """
@@ -341,7 +341,7 @@ def look_up(
             error.kind,
             error.name,
             suggestions=suggestions,
-            span=span,
+            span=span(),
             text=text,
             hint=hint,
             message=error.bare_message,
