@@ -231,7 +231,7 @@ class Cone(QueryModel):
 
     def points(self, entity_ids: Tensor) -> Tensor:
         """[..., dim] the entities' axes."""
-        return self.to_angle(self.entity[entity_ids])
+        return self.to_angle(embedding(entity_ids, self.entity))
 
     def distance_to_points(self, region: Region, points: Tensor) -> Tensor:
         """[rows, candidates] d_con = d_o + λ d_i (ConE, Section 4.3)."""
