@@ -30,8 +30,9 @@ from conekg.model.catalog import build_model
 from conekg.model.config import check_keys
 from conekg.sampling.query_set import QuerySet, load_query_set
 from conekg.training.batches import load_training_data
-from conekg.training.loop import LossWatch, pick_device
+from conekg.training.loop import pick_device
 from conekg.training.loss import UNINFORMED_LOSS
+from conekg.training.loss_watch import LossWatch
 from conekg.training.recipe import Recipe
 from conekg.training.recipe_file import change_recipe, read_config
 from conekg.training.recipes import recipe_of

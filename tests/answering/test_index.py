@@ -10,6 +10,7 @@ import small_models
 from conekg.answering import search, shortlist
 from conekg.answering.index import EntityIndex
 from conekg.answering.shortlist import HarmonicShortlist, measure_recall
+from conekg.errors import ConeKGError
 from conekg.model.catalog import build_model
 from conekg.model.cone import Cone, ConeConfig
 from conekg.model.interface import QueryModel, Region
@@ -45,6 +46,15 @@ def test_every_model_is_searched(name: str, dtype: torch.dtype) -> None:
     model = small_models.small_model(name).to(dtype)
     skip = [NOBODY, np.array([0, 3], dtype=np.int32), np.arange(8, dtype=np.int32), NOBODY]
     check(model, one_hop(model, 4), [1, 3, 5, 20], skip)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_weights_that_are_no_numbers_are_refused(name: str, value: float) -> None:
+    model = small_models.small_model(name).float()
+    model.entity[3, 0] = value
+    with pytest.raises(ConeKGError, match="'entity' are not all finite"):
+        EntityIndex(model)
 
 
 @pytest.mark.parametrize("wanted", [None, True])

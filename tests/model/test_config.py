@@ -8,6 +8,7 @@ from typing import Literal, Optional
 import pytest
 
 from conekg.errors import ConfigError
+from conekg.model.cone import ConeConfig
 from conekg.model.config import config_from_table
 
 
@@ -58,3 +59,11 @@ def test_a_value_of_another_kind_is_refused(key: str, value: object, told: str) 
     with pytest.raises(ConfigError, match=told) as caught:
         config_from_table(Options, {key: value}, "model")
     assert caught.value.key == f"model.{key}"
+
+
+def test_a_choice_is_checked_however_a_configuration_is_made() -> None:
+    with pytest.raises(ConfigError) as caught:
+        ConeConfig(arctangent="exakt")  # type: ignore[arg-type]
+    accepted = "it must be 'exact' or 'published'"
+    assert str(caught.value) == f"arctangent = 'exakt' is not accepted: {accepted}"
+    assert caught.value.key == "arctangent"

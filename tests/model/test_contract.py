@@ -109,6 +109,32 @@ def test_gradients_are_finite_and_reach_every_parameter(name: str) -> None:
 
 
 @every_model
+def test_gradients_are_the_same_bit_by_bit_by_several_threads(name: str) -> None:
+    """As often as they are taken: a run that is resumed on a CPU ends with the same weights."""
+    model = rough_model(name, dim=64).train()
+
+    def gradient() -> Tensor:
+        generator = torch.Generator().manual_seed(2)
+        if model.has_own_loss:
+            loss = model.training_loss(256, generator)
+        else:
+            candidates = torch.randint(NUM_ENTITIES, (256, 129), generator=generator)
+            weights = torch.rand(256, 129, generator=generator)
+            loss = (weights * model.logits(some_regions(model, 256), candidates)).sum()
+        (found,) = torch.autograd.grad(loss, [model.entity])
+        return found
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        first, *others = (gradient() for _ in range(6))
+    finally:
+        torch.set_num_threads(threads)
+    assert first.abs().max() > 0
+    assert all(torch.equal(first, other) for other in others)
+
+
+@every_model
 def test_intersection_ignores_the_order_of_operands(name: str) -> None:
     model = small_model(name)
     operands = [some_regions(model), model.anchor(torch.tensor([5, 6, 7, 0]))]

@@ -2,6 +2,7 @@ import errno
 import hashlib
 import json
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -42,6 +43,24 @@ def test_a_checkpoint_comes_back_and_replaces_the_older(tmp_path):
     assert_same(load_checkpoint(tmp_path), checkpoint(2, value=3.0))
     assert torch.equal(load_parameters(tmp_path)["entity"], torch.full((3, 2), 3.0))
     assert len(list(tmp_path.iterdir())) == 3  # nothing of the older one is left
+
+
+def test_an_older_file_that_cannot_be_removed_yet_ends_no_training(tmp_path, monkeypatch):
+    """As where another process has it open and the system does not allow that."""
+    save_checkpoint(tmp_path, checkpoint(1))
+    real = Path.unlink
+
+    def refuse(path, missing_ok=False):
+        if path.suffix == ".safetensors":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        real(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    save_checkpoint(tmp_path, checkpoint(2, value=3.0))
+    assert_same(load_checkpoint(tmp_path), checkpoint(2, value=3.0))
+    monkeypatch.undo()
+    save_checkpoint(tmp_path, checkpoint(3))
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_weights_that_share_memory_come_back_under_all_their_names(tmp_path):

@@ -1,3 +1,4 @@
+import itertools
 import json
 import os
 import re
@@ -244,11 +245,29 @@ def test_a_report_that_fails_loses_no_work(tmp_path, ending):
         seen.append(progress.step)
         raise ending
 
-    with pytest.raises(ending):
-        train(run, device=CPU, report=fail)
-    assert load_checkpoint(run.checkpoint_folder("last")).step == seen[0] > 1
+    with pytest.MonkeyPatch.context() as patch:
+        ticks = itertools.count(0.0, 0.15)  # a step a tick: the second is reported
+        patch.setattr(loop.time, "monotonic", lambda: next(ticks))
+        with pytest.raises(ending):
+            train(run, device=CPU, report=fail)
+    assert load_checkpoint(run.checkpoint_folder("last")).step == seen[0] == 2
     again = train(run, device=CPU, max_minutes=0.0)
     assert again.step == seen[0] + 1
+
+
+def test_a_report_that_fails_at_the_last_step_loses_no_validation(tmp_path):
+    """The run is at its end then: no step is left for which it would be validated again."""
+    run = tiny_run(tmp_path / "run", steps=3)
+
+    def fail(progress):
+        if progress.step == progress.steps:
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        train(run, device=CPU, report=fail, validate=lambda model: {"score": 0.5})
+    outcome = train(run, device=CPU, validate=lambda model: {"score": 0.5})
+    assert (outcome.finished, outcome.step, outcome.best_score) == (True, 3, 0.5)
+    assert load_checkpoint(run.checkpoint_folder("best")).step == 3
 
 
 def test_the_best_model_by_validation_is_kept(tmp_path):

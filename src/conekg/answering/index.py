@@ -17,7 +17,7 @@ from conekg.answering.ranking import Ranking
 from conekg.answering.search import choose_search
 from conekg.graph.adjacency import IntArray
 from conekg.model.interface import QueryModel, Region
-from conekg.model.scoring import ScoringTable, scoring_table
+from conekg.model.scoring import ScoringTable, check_weights_finite, scoring_table
 
 _BACKGROUND = 32
 """Entities that stand for all when a region's usual score is wanted."""
@@ -29,10 +29,12 @@ class EntityIndex:
     """The entity table of a model, ready to be searched; its weights must stay as they are.
 
     `shortlist` asks for the approximate search or forbids it; by default the number of
-    entities decides. Safe to use from several threads at once.
+    entities decides. Safe to use from several threads at once. Weights that are not all
+    finite are refused: searches pass such entities by, and would find others in their place.
     """
 
     def __init__(self, model: QueryModel, *, shortlist: bool | None = None) -> None:
+        check_weights_finite(model)
         self._model = model
         self._table: ScoringTable | None = None
         self._table_lock = threading.Lock()

@@ -227,10 +227,7 @@ def _check_options(question: Question) -> None:
         )
     if not isinstance(question.query, str | Query):
         raise _no_query(question.query)
-    if not is_whole(question.top_k):
-        raise ConfigError(f"top_k is {question.top_k!r}; it must be a whole number", key="top_k")
-    if question.top_k < 1:
-        raise ConfigError(f"top_k is {question.top_k}; it must be 1 or more", key="top_k")
+    check_count("top_k", question.top_k)
     check_names("exclude", question.exclude)
     if not isinstance(question.keep_contradicted, bool):  # any text would count as yes
         raise ConfigError(

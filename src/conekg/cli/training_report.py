@@ -121,7 +121,6 @@ def tell_outcome(outcome: Outcome, continue_with: str) -> None:
     """
     minutes = outcome.seconds / 60
     if outcome.finished:
-        # The last progress was told before the last validation.
         score = outcome.best_score  # 0 where there is nothing to validate on
         best = f"; best valid MRR {100 * score:.1f}" if score else ""
         say(f"trained {outcome.step:,} steps in {minutes:.1f} minutes{best}")

@@ -6,7 +6,7 @@ the differential entropy of Beta distributions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -40,7 +40,7 @@ from conekg.experiments.experiment import (
 from conekg.experiments.options import Options
 from conekg.experiments.plot import Plot, Series
 from conekg.experiments.published import Published, published
-from conekg.experiments.statistics import Floats, pearson, spearman
+from conekg.experiments.statistics import Floats, correlations
 from conekg.experiments.table import Row, Table
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.model.interface import QueryModel
@@ -85,57 +85,46 @@ def cardinality(runs: Sequence[Run], options: Options) -> Tables:
     """Spearman's and Pearson's correlation of size and number of answers, per structure."""
     data_set = common_data_set(runs)
     check_sizes(runs)
-    by_rank, by_value, notes = list[Row](), list[Row](), [_COUNTED]
-    models, plots = list[str](), list[Plot]()
+    rows = dict[str, list[Row]](spearman=[], pearson=[])
+    plots, notes = list[Plot](), [_COUNTED]
     all_queries = [run.queries(options.split) for run in runs]
     papers = [of_release(paper_of(of, data_set), all_queries) for of in (_SPEARMAN, _PEARSON)]
     measured = dict[str, tuple[str, ...]]()
     for run, queries in zip(runs, all_queries, strict=True):
         model = run.load_model(options.checkpoint, options.device)
-        ranks, values, series = dict[str, float](), dict[str, float](), list[Series]()
-        counted, lacking = dict[str, int](), dict[str, list[str]]()
+        columns, lacking = dict[str, tuple[Floats, Floats]](), dict[str, list[str]]()
         for block in chosen_blocks(run, options, SINGLE_REGION_STRUCTURES):
-            name = block.shape.name
             missing = missing_operators(model, block.shape)
             if missing:
-                lacking.setdefault(" and no ".join(missing), []).append(name)
-                continue
-            counted[name] = len(block)
-            sizes, counts = sizes_and_counts(model, run.graph, options.split, block)
-            series.append(Series.of(name, *size_by_count(sizes, counts), "marked line"))
-            by_name = ((ranks, spearman(sizes, counts)), (values, pearson(sizes, counts)))
-            for row, correlation in by_name:
-                if correlation is None:
+                lacking.setdefault(" and no ".join(missing), []).append(block.shape.name)
+            else:
+                columns[block.shape.name] = sizes_and_counts(model, run.graph, options.split, block)
+        for kind, values in correlations(columns).items():
+            rows[kind].append(Row(title_of(run), values))
+            for name in columns:
+                if name not in values:
                     notes.append(f"{title_of(run)}: sizes or counts of {name} are all equal.")
-                else:
-                    row[name] = correlation
         for missing_one, names in lacking.items():
             notes.append(f"{title_of(run)} has no {missing_one}: not {', '.join(names)}.")
-        measured[title_of(run)] = counts_note(counted)
+        measured[title_of(run)] = counts_note({name: len(of[0]) for name, of in columns.items()})
         notes += no_queries_note(run, options.split, SINGLE_REGION_STRUCTURES)
-        by_rank.append(Row(title_of(run), ranks))
-        by_value.append(Row(title_of(run), values))
-        models.append(run.recipe.model)
-        axes = "number of answers", f"mean {_MEASURES.get(model.name, 'size')}"
-        plots.append(Plot(title_of(run), *axes, tuple(series), log_x=True))
+        plots.append(_plot(title_of(run), model, columns))
         notes.append(describe(run, options.checkpoint))
         notes += origin_note(run, queries, papers[0], GIVEN_IN_TRAINING)
     notes += notes_of_each(measured)
     notes += other_queries_note(runs, SINGLE_REGION_STRUCTURES, options.split)
     where = f"{runs[0].graph.name}, {options.split} queries"
-    tables = [
+    by_rank, by_value = (
         _table(
-            f"{name}, {where}",
+            f"{kind.capitalize()}, {where}",
             paper,
-            rows,
-            models,
+            rows[kind],
+            runs,
             [*notes, *release_note(paper, runs[0].graph, all_queries, GIVEN_IN_TRAINING)],
         )
-        for name, paper, rows in zip(
-            ("Spearman", "Pearson"), papers, (by_rank, by_value), strict=True
-        )
-    ]
-    return tables[0], replace(tables[1], plots=tuple(plots))
+        for kind, paper in zip(rows, papers, strict=True)
+    )
+    return by_rank, replace(by_value, plots=tuple(plots))
 
 
 def check_sizes(runs: Sequence[Run]) -> None:
@@ -175,6 +164,15 @@ def size_by_count(sizes: Floats, counts: Floats) -> tuple[Floats, Floats]:
     return np.array(means[0]), np.array(means[1])
 
 
+def _plot(title: str, model: QueryModel, columns: Mapping[str, tuple[Floats, Floats]]) -> Plot:
+    """The mean size of regions over the number of answers, a line a structure."""
+    series = tuple(
+        Series.of(name, *size_by_count(*of), "marked line") for name, of in columns.items()
+    )
+    size = f"mean {_MEASURES.get(model.name, 'size')}"
+    return Plot(title, "number of answers", size, series, log_x=True)
+
+
 def paper_of(labels: dict[str, str], data_set: str | None) -> Published:
     """The paper's correlations, which have a table of their own for each data set."""
     table = published(labels[data_set or "fb15k"], data_set)
@@ -182,12 +180,12 @@ def paper_of(labels: dict[str, str], data_set: str | None) -> Published:
 
 
 def _table(
-    title: str, paper: Published, rows: Sequence[Row], models: Sequence[str], notes: Sequence[str]
+    title: str, paper: Published, rows: Sequence[Row], runs: Sequence[Run], notes: Sequence[str]
 ) -> Table:
     comparisons = [
         line
-        for row, model in zip(rows, models, strict=True)
-        for line in compare(row.label, dict(row.values), paper.row(model))
+        for row, run in zip(rows, runs, strict=True)
+        for line in compare(row.label, dict(row.values), paper.row(run.recipe.model))
     ]
     return Table(
         title=title,

@@ -10,31 +10,12 @@ from typing import Any
 import numpy as np
 
 from conekg.errors import ConfigError
-from conekg.experiments.beside_paper import (
-    compare,
-    of_release,
-    origin_note,
-    paper_rows,
-    release_note,
-)
-from conekg.experiments.experiment import (
-    Experiment,
-    Tables,
-    common_data_set,
-    describe,
-)
-from conekg.experiments.mrr_table import (
-    AVERAGE,
-    average_note,
-    queries_of_each,
-    queries_title,
-    rank_row,
-    ranking_notes,
-    same_queries_note,
-)
+from conekg.experiments.beside_paper import compare, of_release, paper_rows
+from conekg.experiments.experiment import Experiment, Tables, common_data_set
+from conekg.experiments.mrr_table import mrr_table, queries_of_each, rank_row
 from conekg.experiments.options import Options
 from conekg.experiments.published import model_title, published
-from conekg.experiments.table import Cell, Row, Table
+from conekg.experiments.table import Cell, Row
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
 from conekg.training.recipe import Recipe
 from conekg.training.recipe_file import dump_recipe
@@ -44,10 +25,14 @@ PAPER_SEEDS = (0, 10, 100, 1000, 10000)
 """The seeds of the paper's error bars."""
 
 _TABLES = (
-    ("without negation", POSITIVE_STRUCTURES, "table:errorbar_epfo"),
-    ("with negation", NEGATION_STRUCTURES, "table:errorbar_neg"),
+    ("Seeds, without negation", POSITIVE_STRUCTURES, "table:errorbar_epfo"),
+    ("Seeds, with negation", NEGATION_STRUCTURES, "table:errorbar_neg"),
 )
 _TITLES = {"mean": "ConE, mean", "deviation": "ConE, standard deviation"}
+_NOTE = (
+    "The standard deviation is that of a sample (n − 1); of one run there is none. The paper's "
+    f"seeds are {', '.join(map(str, PAPER_SEEDS))}."
+)
 
 
 def seeds(runs: Sequence[Run], options: Options) -> Tables:
@@ -55,7 +40,8 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
     data_set = common_data_set(runs)
     _refuse_other_differences(runs)
     all_queries = queries_of_each(runs, options)
-    tables = []
+    model = runs[0].recipe.model
+    name, tables = model_title(model), []
     for title, structures, label in _TABLES:
         paper = of_release(published(label, data_set), all_queries)
         measured = [
@@ -64,38 +50,15 @@ def seeds(runs: Sequence[Run], options: Options) -> Tables:
         ]
         own = [each.row for each in measured]
         mean, deviation = mean_and_deviation([row.values for row in own])
-        model = model_title(runs[0].recipe.model)
-        rows = [
+        rows = (
             *own,
-            Row(f"{model}, mean of {len(runs)}", mean),
-            Row(f"{model}, standard deviation", deviation),
-        ]
-        theirs = paper.row("mean") if runs[0].recipe.model == "cone" else {}
-        notes = [
-            "The standard deviation is that of a sample (n − 1); of one run there is none. The "
-            f"paper's seeds are {', '.join(map(str, PAPER_SEEDS))}.",
-            *(describe(run, options.checkpoint) for run in runs),
-            *ranking_notes(measured),
-            *(
-                note
-                for run, queries in zip(runs, all_queries, strict=True)
-                for note in origin_note(run, queries, paper)
-            ),
-            *same_queries_note(runs, options, structures),
-            *average_note(own),
-            *release_note(paper, runs[0].graph, all_queries),
-        ]
-        tables.append(
-            Table(
-                title=f"Seeds, {title}, {runs[0].graph.name}, {queries_title(options)}",
-                columns=(*structures, AVERAGE),
-                rows=(*rows, *paper_rows(paper, _TITLES), *compare(f"{model}, mean", mean, theirs)),
-                paper=paper.label,
-                unit=paper.unit,
-                notes=tuple(dict.fromkeys(notes)),
-                digits=3,
-            )
+            Row(f"{name}, mean of {len(runs)}", mean),
+            Row(f"{name}, standard deviation", deviation),
+            *paper_rows(paper, _TITLES),
+            *compare(f"{name}, mean", mean, paper.row("mean") if model == "cone" else {}),
         )
+        table = mrr_table(title, measured, options, structures, paper, opening=(_NOTE,))
+        tables.append(replace(table, rows=rows, digits=3))
     return tuple(tables)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -37,6 +39,20 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float | None:
     if np.isnan(first).any() or np.isnan(second).any():
         return None  # what is no number has no rank either
     return pearson(average_ranks(first), average_ranks(second))
+
+
+def correlations(columns: Mapping[str, tuple[Floats, Floats]]) -> dict[str, dict[str, float]]:
+    """Spearman's and Pearson's correlation of each pair of columns, where it has one.
+
+    >>> correlations({"2p": (np.array([1.0, 2.0]), np.array([3.0, 9.0]))})
+    {'spearman': {'2p': 1.0}, 'pearson': {'2p': 1.0}}
+    """
+    return {
+        kind: {
+            name: value for name, pair in columns.items() if (value := correlate(*pair)) is not None
+        }
+        for kind, correlate in (("spearman", spearman), ("pearson", pearson))
+    }
 
 
 def roc_auc(positive: ArrayLike, negative: ArrayLike) -> float | None:

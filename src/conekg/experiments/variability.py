@@ -35,7 +35,7 @@ from conekg.experiments.experiment import (
 )
 from conekg.experiments.options import Options
 from conekg.experiments.published import published
-from conekg.experiments.statistics import Floats, pearson, spearman
+from conekg.experiments.statistics import Floats, correlations
 from conekg.experiments.table import Row, Table
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.ragged import Ragged
@@ -73,24 +73,18 @@ def variability(runs: Sequence[Run], options: Options) -> Tables:
     for run, queries in zip(runs, all_queries, strict=True):
         model = run.load_model(options.checkpoint, options.device)
         assert isinstance(model, Cone)
-        found: dict[str, dict[str, float]] = {"spearman": {}, "pearson": {}}
-        counted = dict[str, int]()
-        for block in chosen_blocks(run, options, SINGLE_REGION_STRUCTURES):
-            sizes, spreads = apertures_and_spreads(model, run.graph, options.split, block)
-            counted[block.shape.name] = len(sizes)
-            for name, correlate in (("spearman", spearman), ("pearson", pearson)):
-                value = correlate(sizes, spreads)
-                if value is None:
-                    notes.append(
-                        f"{title_of(run)}: apertures or δ are constant on {block.shape.name}."
-                    )
-                else:
-                    found[name][block.shape.name] = value
-        notes += no_queries_note(run, options.split, SINGLE_REGION_STRUCTURES)
-        for name, values in found.items():
+        columns = {
+            block.shape.name: apertures_and_spreads(model, run.graph, options.split, block)
+            for block in chosen_blocks(run, options, SINGLE_REGION_STRUCTURES)
+        }
+        for name, values in correlations(columns).items():
             rows.append(Row(f"{title_of(run)}, {name}", values))
             comparisons += compare(rows[-1].label, values, paper.row(name))
-        measured[title_of(run)] = counts_note(counted)
+            for structure in columns:
+                if structure not in values:
+                    notes.append(f"{title_of(run)}: apertures or δ are constant on {structure}.")
+        notes += no_queries_note(run, options.split, SINGLE_REGION_STRUCTURES)
+        measured[title_of(run)] = counts_note({name: len(of[0]) for name, of in columns.items()})
         notes.append(describe(run, options.checkpoint))
         notes += origin_note(run, queries, paper, GIVEN_IN_TRAINING)
     notes += notes_of_each(measured)

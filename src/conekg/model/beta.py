@@ -103,7 +103,7 @@ class Beta(QueryModel):
 
     def points(self, entity_ids: Tensor) -> Tensor:
         """[..., 2·dim] α and β of the entities, one after the other."""
-        return regularize(self.entity[entity_ids])
+        return regularize(embedding(entity_ids, self.entity))
 
     def distance_to_points(self, region: Region, points: Tensor) -> Tensor:
         """[rows, candidates] Σ_dim KL(entity ‖ query)."""

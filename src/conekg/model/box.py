@@ -85,7 +85,7 @@ class Box(QueryModel):
 
     def points(self, entity_ids: Tensor) -> Tensor:
         """[..., dim] the entities' points."""
-        return self.entity[entity_ids]
+        return embedding(entity_ids, self.entity)
 
     def distance_to_points(self, region: Region, points: Tensor) -> Tensor:
         """[rows, candidates] ‖relu(δ − o)‖₁ + λ ‖min(δ, o)‖₁ with δ = |e − c|."""

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from conekg.model.config import require, require_dimensions, require_margin
+from conekg.model.config import require, require_choice, require_dimensions, require_margin
 from conekg.model.interface import QueryModel, Region, measures_as
 from conekg.model.kernels.candidates import cone_candidate_distance
 from conekg.model.layers import DeepSet, apply_to_each, perceptron, uniform_table
@@ -74,18 +74,8 @@ class ConeConfig:
         require(self.axis_scale > 0, "axis_scale", self.axis_scale, "a positive number")
         require(self.aperture_scale > 0, "aperture_scale", self.aperture_scale, "a positive number")
         require(self.initial_scale > 0, "initial_scale", self.initial_scale, "a positive number")
-        require(
-            self.arctangent in ("exact", "published"),
-            "arctangent",
-            self.arctangent,
-            "'exact' or 'published'",
-        )
-        require(
-            self.projection in ("published", "rotation"),
-            "projection",
-            self.projection,
-            "'published' or 'rotation'",
-        )
+        require_choice("arctangent", self.arctangent, Arctangent)
+        require_choice("projection", self.projection, Projection)
         require(0 < self.turned_share <= 1, "turned_share", self.turned_share, "in (0, 1]")
         require(
             self.turned_share == 1 or self.projection == "rotation",
@@ -231,7 +221,7 @@ class Cone(QueryModel):
 
     def points(self, entity_ids: Tensor) -> Tensor:
         """[..., dim] the entities' axes."""
-        return self.to_angle(self.entity[entity_ids])
+        return self.to_angle(embedding(entity_ids, self.entity))
 
     def distance_to_points(self, region: Region, points: Tensor) -> Tensor:
         """[rows, candidates] d_con = d_o + λ d_i (ConE, Section 4.3)."""

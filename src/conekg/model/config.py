@@ -54,6 +54,12 @@ def require(condition: bool, key: str, value: object, accepted: str) -> None:
         raise ConfigError(f"{key} = {value!r} is not accepted: it must be {accepted}", key=key)
 
 
+def require_choice(key: str, value: object, literal: Any) -> None:
+    """Raise ConfigError unless the value is one of a `Literal`'s."""
+    choices = get_args(literal)
+    require(value in choices, key, value, " or ".join(map(repr, choices)))
+
+
 def require_size(key: str, value: int) -> None:
     """Raise ConfigError unless a tensor can have this size.
 

@@ -74,7 +74,7 @@ class Gqe(QueryModel):
 
     def points(self, entity_ids: Tensor) -> Tensor:
         """[..., dim] the entities' vectors."""
-        return self.entity[entity_ids]
+        return embedding(entity_ids, self.entity)
 
     def distance_to_points(self, region: Region, points: Tensor) -> Tensor:
         """[rows, candidates] ‖e − q‖₁."""

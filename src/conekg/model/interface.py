@@ -117,7 +117,11 @@ class QueryModel(nn.Module, ABC):
 
     @abstractmethod
     def points(self, entity_ids: Tensor) -> Tensor:
-        """[*entity_ids.shape, width] the entities as points, in the model's own coordinates."""
+        """[*entity_ids.shape, width] the entities as points, in the model's own coordinates.
+
+        Look rows up by `embedding`: an index has its gradient added up by whichever thread comes
+        first, and a run could not be repeated bit for bit.
+        """
 
     @abstractmethod
     def distance_to_points(self, region: Region, points: Tensor) -> Tensor:

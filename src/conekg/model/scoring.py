@@ -42,11 +42,8 @@ class ScoringTable(ABC):
         return self.distances(region).mul_(-self._scale).add_(self.gamma)
 
 
-def scoring_table(model: QueryModel) -> ScoringTable:
-    """The fastest table there is for a model on its device, at its precision.
-
-    Raises ConeKGError where the weights are not all finite: no score of theirs means anything.
-    """
+def check_weights_finite(model: QueryModel) -> None:
+    """Raise ConeKGError where the weights are not all finite: no score of theirs means anything."""
     spoilt = model.spoilt_weights()
     if spoilt is not None:
         raise ConeKGError(
@@ -54,6 +51,14 @@ def scoring_table(model: QueryModel) -> ScoringTable:
             "cannot score anything",
             hint="its training diverged: train again with a lower learning rate",
         )
+
+
+def scoring_table(model: QueryModel) -> ScoringTable:
+    """The fastest table there is for a model on its device, at its precision.
+
+    Raises ConeKGError where the weights are not all finite.
+    """
+    check_weights_finite(model)
     weights = model.entity
     measure = measure_of(model)
     if measure is not None and measure.geometry is Geometry.INNER:

@@ -25,6 +25,9 @@ from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.training.loss import subsampling_weights
 from conekg.training.recipe import NegativeSampling, Pool, TrainingRecipe
 
+BATCHES, DROPOUT = 0, 1
+"""Streams of random numbers within an update."""
+
 
 @dataclass(frozen=True)
 class DeviceBlock:
@@ -283,20 +286,15 @@ def nth_outside(index: Tensor, values: Tensor, start: Tensor, count: Tensor, rou
     return index + low
 
 
-def generator_at(
-    seed: int, step: int, update: int, device: torch.device, *, stream: int = 0
-) -> torch.Generator:
-    """The generator of one update of one step: a function of its arguments only.
-
-    `stream` separates independent uses within an update, such as batches and dropout.
-    """
+def generator_at(seed: int, step: int, update: int, device: torch.device) -> torch.Generator:
+    """The generator of one update's batch: a function of its arguments only."""
     generator = torch.Generator(device)
-    generator.manual_seed(seed_at(seed, step, update, stream))
+    generator.manual_seed(seed_at(seed, step, update, BATCHES))
     return generator
 
 
 def seed_at(seed: int, step: int, update: int, stream: int) -> int:
-    """A well-mixed 63-bit seed from four counters."""
+    """A well-mixed 63-bit seed from three counters and a stream of the update."""
     mixed = np.random.SeedSequence((seed, step, update, stream)).generate_state(1, np.uint64)
     return int(mixed[0] >> np.uint64(1))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import reprlib
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -256,4 +257,5 @@ def _remove_all_but(folder: Path, names: set[str]) -> None:
     for path in folder.iterdir():
         stale = path.suffix in (".safetensors", ".partial")
         if stale and path.name not in names:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):  # it goes with the next one; the new checkpoint is complete
+                path.unlink(missing_ok=True)

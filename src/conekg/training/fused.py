@@ -24,7 +24,7 @@ from conekg.model.interface import QueryModel, Region
 from conekg.model.kernels.draw import Drawn, Pool, draw
 from conekg.model.kernels.entity_update import Occurrences, advance, find_occurrences
 from conekg.query.plan import AnchorStep, Plan, plan_shapes
-from conekg.training.batches import DeviceData, seed_at
+from conekg.training.batches import DROPOUT, DeviceData, seed_at
 from conekg.training.entity_kernels import Moments, kernels_of
 from conekg.training.precision import ReducedWeights, matrix_precision
 from conekg.training.recipe import TrainingRecipe
@@ -33,7 +33,6 @@ _BETAS, _EPSILON = (0.9, 0.999), 1e-8
 """Adam's constants, PyTorch's defaults, as published."""
 _WARM_UP_STEPS = 3
 """Steps run uncaptured first, so that libraries allocate and kernels compile outside the graph."""
-_DROPOUT_STREAM = 1
 COMPILER_OPTIONS: dict[str, str | int | bool | Callable[..., Any]] = {"combo_kernels": True}
 """What `torch.compile` is told beside its defaults: small kernels that do not wait for each other
 become one, which saves a twenty-fifth of a step of ConE's."""
@@ -260,7 +259,7 @@ class FusedUpdater:
 
         They come from the device's own generator, which a graph asks for its seed when replayed.
         """
-        seed = seed_at(self._recipe.seed, self._steps, 0, _DROPOUT_STREAM)
+        seed = seed_at(self._recipe.seed, self._steps, 0, DROPOUT)
         if self._device.type == "cuda":
             torch.cuda.manual_seed(seed)
         else:

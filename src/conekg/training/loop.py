@@ -146,13 +146,6 @@ def _train(
                 losses = updater.take_loss()
                 watch.check(losses, state.step, learning_rate)  # before anything is overwritten
                 tracker.log("train", state.step, losses | {"learning_rate": learning_rate})
-            if now - last_report > 0.2 or stopping:
-                last_report = now
-                try:
-                    report(Progress(state.step, recipe.steps, losses, validation))
-                except (BrokenPipeError, SystemExit):  # nobody reads what is printed any more
-                    _save(run, "last", state, model, updater, started)
-                    raise
             if validate and (is_last or _due(state.step, recipe.validate_every)):
                 validation = _validate(model, validate, state.step)
                 tracker.log("valid", state.step, validation)
@@ -162,6 +155,14 @@ def _train(
                     _save(run, "best", state, model, updater, started)
             if stopping or _due(state.step, recipe.checkpoint_every):
                 _save(run, "last", state, model, updater, started)
+            # At the end of a step: what is saved here counts as done, its validation included.
+            if now - last_report > 0.2 or stopping:
+                last_report = now
+                try:
+                    report(Progress(state.step, recipe.steps, losses, validation))
+                except (BrokenPipeError, SystemExit):  # nobody reads what is printed any more
+                    _save(run, "last", state, model, updater, started)
+                    raise
             if stopping:
                 break
 

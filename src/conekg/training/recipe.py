@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from conekg.errors import ConfigError
-from conekg.model.config import ModelConfig, require
+from conekg.model.config import ModelConfig, require, require_choice
 from conekg.training.precision import Precision
 
 NegativeSampling = Literal["uniform-filtered", "uniform-published"]
@@ -195,6 +195,13 @@ class TrainingRecipe:
             self.query_times,
             f"a whole number from 1 to {_MOST_TIMES:,}, or left out",
         )
+        for name, choices in (
+            ("negative_sampling", NegativeSampling),
+            ("decay", Decay),
+            ("idle_weights", IdleWeights),
+            ("precision", Precision),
+        ):
+            require_choice(f"training.{name}", getattr(self, name), choices)
         _require(0 < self.learning_rate < 1, "learning_rate", self.learning_rate, "between 0 and 1")
         _require(0 <= self.near_misses <= 1, "near_misses", self.near_misses, "from 0 to 1")
         _require(

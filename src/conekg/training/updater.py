@@ -17,7 +17,14 @@ from torch import Tensor
 from conekg.model.embed import embed
 from conekg.model.interface import QueryModel
 from conekg.query.plan import Plan, plan_shapes
-from conekg.training.batches import Batch, BatchSampler, DeviceData, generator_at, seed_at
+from conekg.training.batches import (
+    DROPOUT,
+    Batch,
+    BatchSampler,
+    DeviceData,
+    generator_at,
+    seed_at,
+)
 from conekg.training.loss import negative_sampling_loss
 from conekg.training.precision import matrix_precision
 from conekg.training.recipe import TrainingRecipe
@@ -26,8 +33,6 @@ WORTH_A_THREAD = 1 << 17
 """Coordinates of a batch (queries times dimensions) below which a second thread waits more than
 it works: at 512 times 128 one thread took less time than two that sleep while they wait, as the
 commands have them, on idle cores and on busy ones."""
-_BATCHES, _DROPOUT = 0, 1
-"""Streams of random numbers within an update."""
 
 
 class Updater(Protocol):
@@ -109,8 +114,8 @@ class EagerUpdater:
     def _update(self, pool: str, update: int) -> Tensor:
         """The loss of one batch, whose gradient has been applied."""
         counters = (self._recipe.seed, self._steps, update)
-        generator = generator_at(*counters, self._device, stream=_BATCHES)
-        with _seeded(seed_at(*counters, _DROPOUT), self._device):
+        generator = generator_at(*counters, self._device)
+        with _seeded(seed_at(*counters, DROPOUT), self._device):
             if self._model.has_own_loss:
                 loss = self._model.training_loss(self._recipe.batch_size, generator)
             else:
