@@ -17,6 +17,7 @@ def test_the_chosen_questions_have_answers_in_the_embedded_graph():
     graph = load_geography()
     examples = examples_of(graph)
     assert [example.query for example in examples] == list(GEOGRAPHY)
+    assert examples_of(graph, tiny_queries()["test"]) == examples
     for example in examples:
         query = parse_query(example.query, graph.vocabulary)
         assert 0 < len(answer(graph.adjacency("train"), query)) < 100
