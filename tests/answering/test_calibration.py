@@ -107,6 +107,21 @@ def test_what_does_not_say_of_which_weights_is_of_the_best(tmp_path: Path) -> No
         assert (calibration_of(run, "last") is not None) == of_last
 
 
+def test_of_two_files_a_checkpoint_has_its_own(tmp_path: Path) -> None:
+    """Also where the last weights are the best ones, so that both files would do."""
+    run: Any = SimpleNamespace(folder=tmp_path, weights_name={"best": "a", "last": "a"}.get)
+    names = {"best": "calibration.json", "last": "calibration-last.json"}
+    for number, name in enumerate(names.values()):
+        saved = replace(CALIBRATION, weights="a", num_queries=number)
+        save_calibration(saved, tmp_path / name)
+    found = [calibration_of(run, "best"), calibration_of(run, "last")]
+    assert [calibration and calibration.num_queries for calibration in found] == [0, 1]
+    (tmp_path / names["last"]).write_text("{")
+    assert calibration_of(run, "best") == found[0]
+    with pytest.raises(StoreError, match="not a readable calibration"):
+        calibration_of(run, "last")
+
+
 def test_what_a_shape_has_of_its_own_goes_before_what_all_share() -> None:
     """Queries are known by all of their regions, in whatever order; each region by itself."""
     own = ScoreCurve(Curve((0.0,), (0.5,)), relative=False, error=0.1)
