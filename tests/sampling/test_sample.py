@@ -20,6 +20,7 @@ from conekg.sampling.sample import links_of, sample_query_set
 from oracle import Oracle
 
 PLAIN = SamplingProtocol("plain", cap=12, train_cap=12, train_negation_cap=12, patience=20_000)
+CAP_OF = {"train": "train_cap", "valid": "cap", "test": "cap"}
 FOURTEEN = [shape for name, shape in STRUCTURES.items() if not name.endswith("-DM")]
 UNNAMED = shape_of(
     Project(
@@ -174,6 +175,7 @@ def test_reports_account_for_every_attempt(random_graph: KnowledgeGraph) -> None
         assert report.found == len(block)
         assert report.shortfall == 20 - len(block)
         assert set(report.rejected) <= set(REASONS.values())
+        assert 0 not in report.rejected.values()
         assert report.mean_hard == pytest.approx(block.hard.lengths.mean())
         assert report.mean_easy == pytest.approx(block.easy.lengths.mean())
         if report.shape != STRUCTURES["1p"]:
@@ -219,7 +221,7 @@ def test_links_are_enumerated(random_graph: KnowledgeGraph, split: Split, cap: i
     assert set(zip(heads.tolist(), relations.tolist(), strict=True)) == expected
     assert len(heads) == len(expected)
     assert left_out == len(tails) - len(expected)
-    protocol = replace(PLAIN, cap=cap, train_cap=cap, train_negation_cap=cap)
+    protocol = replace(PLAIN, **{"cap": 1, "train_cap": 1, CAP_OF[split]: cap})
     sampled = sample_query_set(random_graph, split, protocol, 0, shapes=[STRUCTURES["1p"]])
     assert sampled.reports[0].found == len(expected)
     assert sampled.reports[0].wanted is None
