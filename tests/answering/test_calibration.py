@@ -36,6 +36,9 @@ CALIBRATION = Calibration(
     kept_of={"((!e.r) & e.r)": 0.75},
 )
 
+NOT_RISING = "a curve needs rising knots"
+NOT_FINITE = "a curve has a knot that is no finite number"
+
 
 @pytest.mark.parametrize("calibration", [CALIBRATION, replace(CALIBRATION, count=None)])
 def test_saving_and_loading(calibration: Calibration, tmp_path: Path) -> None:
@@ -45,36 +48,39 @@ def test_saving_and_loading(calibration: Calibration, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "told"),
     [
-        lambda content: content.pop("predicted"),
-        lambda content: content.update(format=99),
-        lambda content: content.update(error="much"),
-        lambda content: content["predicted"]["curve"].update(x=[2.0, -1.0]),
-        lambda content: content["predicted"]["curve"].update(y=[0.5, 0.0]),
-        lambda content: content["predicted"]["curve"].update(y=[0.0]),
-        lambda content: content["predicted"]["curve"].update(x=[], y=[]),
-        lambda content: content["predicted"]["curve"].update(x=[math.nan, math.nan]),
-        lambda content: content["predicted"]["curve"].update(y=[0.0, math.inf]),
-        lambda content: content["predicted_of"]["e.r"]["curve"].update(x=[2.0, 1.0]),
-        lambda content: content.update(count=3),
-        lambda content: content.update(num_queries=math.inf),
-        lambda content: content.update(count_of=[1, 2]),
-        lambda content: content["count_of"]["e.r"].pop("factor"),
-        lambda content: content.update(kept_of={"e.r": []}),
-        lambda content: content.update(weights=7),
+        (lambda content: content.pop("predicted"), "it lacks 'predicted'"),
+        (lambda content: content.update(format=99), "calibration format 99; this version reads 2"),
+        (lambda content: content.update(error="much"), "'error' is 'much', not a number"),
+        (lambda content: content["predicted"]["curve"].update(x=[2.0, -1.0]), NOT_RISING),
+        (lambda content: content["predicted"]["curve"].update(y=[0.5, 0.0]), NOT_RISING),
+        (lambda content: content["predicted"]["curve"].update(y=[0.0]), NOT_RISING),
+        (lambda content: content["predicted"]["curve"].update(x=[], y=[]), NOT_RISING),
+        (lambda content: content["predicted"]["curve"].update(x=[math.nan, math.nan]), NOT_FINITE),
+        (lambda content: content["predicted"]["curve"].update(y=[0.0, math.inf]), NOT_FINITE),
+        (lambda content: content["predicted_of"]["e.r"]["curve"].update(x=[2.0, 1.0]), NOT_RISING),
+        (lambda content: content.update(count=3), "'count' is 3, not an object"),
+        (
+            lambda content: content.update(num_queries=math.inf),
+            "'num_queries' is inf, not a whole number",
+        ),
+        (lambda content: content.update(count_of=[1, 2]), r"'count_of' is \[1, 2\], not an object"),
+        (lambda content: content["count_of"]["e.r"].pop("factor"), "it lacks 'factor'"),
+        (lambda content: content.update(kept_of={"e.r": []}), r"'e.r' is \[\], not a number"),
+        (lambda content: content.update(weights=7), "'weights' is 7, not a string"),
     ],
 )
-def test_damaged_files_are_refused(damage: object, tmp_path: Path) -> None:
+def test_damaged_files_are_refused(damage: object, told: str, tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
     save_calibration(CALIBRATION, path)
     content = json.loads(path.read_text())
     damage(content)  # type: ignore[operator]
     path.write_text(json.dumps(content))
-    with pytest.raises(StoreError) as caught:
+    with pytest.raises(StoreError, match=f": {told}\n") as caught:
         load_calibration(path)
     assert str(path) in caught.value.message
-    assert caught.value.hint
+    assert "fit it again with `conekg calibrate`" in str(caught.value.hint)
 
 
 def test_files_of_the_first_format_have_one_curve_for_all_shapes(tmp_path: Path) -> None:
@@ -105,6 +111,21 @@ def test_what_does_not_say_of_which_weights_is_of_the_best(tmp_path: Path) -> No
         save_calibration(replace(CALIBRATION, weights=weights), tmp_path / "calibration.json")
         assert (calibration_of(run, "best") is not None) == of_best
         assert (calibration_of(run, "last") is not None) == of_last
+
+
+def test_of_two_files_a_checkpoint_has_its_own(tmp_path: Path) -> None:
+    """Also where the last weights are the best ones, so that both files would do."""
+    run: Any = SimpleNamespace(folder=tmp_path, weights_name={"best": "a", "last": "a"}.get)
+    names = {"best": "calibration.json", "last": "calibration-last.json"}
+    for number, name in enumerate(names.values()):
+        saved = replace(CALIBRATION, weights="a", num_queries=number)
+        save_calibration(saved, tmp_path / name)
+    found = [calibration_of(run, "best"), calibration_of(run, "last")]
+    assert [calibration and calibration.num_queries for calibration in found] == [0, 1]
+    (tmp_path / names["last"]).write_text("{")
+    assert calibration_of(run, "best") == found[0]
+    with pytest.raises(StoreError, match="not a readable calibration"):
+        calibration_of(run, "last")
 
 
 def test_what_a_shape_has_of_its_own_goes_before_what_all_share() -> None:

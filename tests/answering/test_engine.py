@@ -421,7 +421,7 @@ def test_parts_hold_one_answer_at_least(film_graph: KnowledgeGraph, most: Any) -
 
 def test_one_bad_question_is_known_before_the_batch(film_graph: KnowledgeGraph) -> None:
     answerer = make(film_graph)
-    with pytest.raises(QueryError):
+    with pytest.raises(QueryError, match=r"expected a relation, found '\(' at column 4"):
         answerer.ask_batch([Question("a1.won_by"), Question("a1.(")])
     assert answerer.ask_batch([]) == []
 
@@ -520,8 +520,9 @@ def test_an_answerer_says_what_it_is(film_graph: KnowledgeGraph) -> None:
 
 
 def test_asking_a_folder_that_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError):
+    with pytest.raises(CheckpointError, match="nothing does not exist") as caught:
         ask(tmp_path / "nothing", "a1.won_by")
+    assert "`conekg fit TRIPLES --out RUN` makes a run" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(("run", "given"), [(None, "None"), (3, "of type int")])

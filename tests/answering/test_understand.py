@@ -49,20 +49,28 @@ def test_a_text_becomes_a_tree_ids_and_words(film_graph: KnowledgeGraph) -> None
 
 
 @pytest.mark.parametrize(
-    ("query", "error"),
+    ("query", "error", "told"),
     [
-        ("a1.won_bye", UnknownNameError),
-        ("a1.", QuerySyntaxError),
-        ("(a1|f1).won_by & (a1|f2).won_by & (a1|f3).won_by", QueryTooLargeError),
-        (Anchor(8), UnknownNameError),
-        (Anchor(-1), UnknownNameError),
-        (Anchor(0).project(6), UnknownNameError),
+        ("a1.won_bye", UnknownNameError, "unknown relation 'won_bye' at column 4"),
+        ("a1.", QuerySyntaxError, "expected a relation, found the end of the query at column 4"),
+        (
+            "(a1|f1).won_by & (a1|f2).won_by & (a1|f3).won_by",
+            QueryTooLargeError,
+            "8 union-free branches; at most 3 are allowed",
+        ),
+        (Anchor(8), UnknownNameError, "unknown entity id '8'\nthe graph has entity ids 0 to 7"),
+        (Anchor(-1), UnknownNameError, "unknown entity id '-1'"),
+        (
+            Anchor(0).project(6),
+            UnknownNameError,
+            "unknown relation id '6'\nthe graph has relation ids 0 to 5",
+        ),
     ],
 )
 def test_bad_queries_are_refused(
-    film_graph: KnowledgeGraph, query: Query | str, error: type[ConeKGError]
+    film_graph: KnowledgeGraph, query: Query | str, error: type[ConeKGError], told: str
 ) -> None:
-    with pytest.raises(error):
+    with pytest.raises(error, match=told):
         understood(film_graph, Question(query))
 
 
@@ -119,9 +127,14 @@ def test_an_id_to_exclude_is_whole(film_graph: KnowledgeGraph) -> None:
     np.testing.assert_array_equal(found.exclude, [1])
 
 
-@pytest.mark.parametrize("excluded", ["Nobody", 8, -1])
-def test_what_is_excluded_must_be_there(film_graph: KnowledgeGraph, excluded: str | int) -> None:
-    with pytest.raises(UnknownNameError):
+@pytest.mark.parametrize(
+    ("excluded", "told"),
+    [("Nobody", "entity 'Nobody'"), (8, "entity id '8'"), (-1, "entity id '-1'")],
+)
+def test_what_is_excluded_must_be_there(
+    film_graph: KnowledgeGraph, excluded: str | int, told: str
+) -> None:
+    with pytest.raises(UnknownNameError, match=f"unknown {told}"):
         understood(film_graph, Question("a1.won_by", exclude=(excluded,)))
 
 
@@ -134,7 +147,7 @@ def test_what_is_excluded_must_be_there(film_graph: KnowledgeGraph, excluded: st
 )
 def test_what_a_model_cannot_do_is_refused(film_graph: KnowledgeGraph, question: Question) -> None:
     understood(film_graph, question)
-    with pytest.raises(UnsupportedOperatorError):
+    with pytest.raises(UnsupportedOperatorError, match="model 'gqe' lacks negation"):
         understood(film_graph, question, "gqe")
 
 

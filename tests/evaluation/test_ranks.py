@@ -114,8 +114,9 @@ def test_infinite_scores_are_ranked_and_nan_is_refused():
     easy = (torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64))
     ranks = filtered_ranks(torch.tensor([[-torch.inf, -torch.inf, 1.0]]), *hard, *easy)
     assert ranks.tolist() == [2.5]
-    with pytest.raises(ConeKGError, match="NaN"):
+    with pytest.raises(ConeKGError, match="NaN") as caught:
         filtered_ranks(torch.tensor([[0.0, torch.nan]]), *hard, *easy)
+    assert "train again with a lower learning rate" in str(caught.value.hint)
 
 
 def test_an_unknown_policy_for_ties_is_refused():

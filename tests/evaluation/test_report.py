@@ -30,6 +30,7 @@ def test_averages_and_order_are_the_papers():
     assert "avg_n" not in report().averages
     assert report().mean("mrr") == (0.5 + 0.25 + 0.1) / 3
     assert report().row("hits_at_10")["2p"] == 50.0
+    assert report(structures=()).mean() == 0.0
 
 
 def test_json_holds_every_number_and_the_reasons():
@@ -51,6 +52,7 @@ def test_markdown_can_stand_beside_the_papers_rows():
     text = report().to_markdown({"paper": {"avg_p": 40.0, "1p": 55.5, "avg_n": 5.0, "2in": 7.0}})
     assert "| MRR, percent | avg_p | 1p | 2p | avg_n | 2in | (e.r & e.r).r.r |" in text
     assert "| box, percent | avg_p |" in text
+    assert "| MRR |" not in text
     assert "| Hits@1 | 25.0 | 40.0 | 10.0 | 0.0 |" in text
     assert "| Hits@10 | 65.0 | 80.0 | 50.0 | 20.0 |" in text
     assert "| number | 1p |" in text
@@ -96,10 +98,17 @@ def test_the_table_shows_counts_policy_and_what_was_not_answered():
     assert ["1p", "10", "15", "50.0", "40.0", "60.0", "80.0", "55.5"] in rows
     assert ["2in", "3", "0", "–", "–", "–", "–", "–"] in rows
     assert ["avg_p", "37.5", "25.0", "45.0", "65.0", "–"] in rows
+    assert "box on test queries (filtered, percent)" in text
     assert text.index("1p") < text.index("2p") < text.index("2in") < text.index("avg_p")
 
 
+def test_a_table_of_one_report_has_no_more_columns():
+    titles = [column.header for column in report().to_table().columns]
+    assert titles == ["structure", "queries", "hard", "MRR", "Hits@1", "Hits@3", "Hits@10"]
+
+
 def test_columns():
+    assert column_order(["up-DM", "2u-DM", "pni"]) == ["pni", "2u-DM", "up-DM"]
     assert column_order(["pni", "x", "1p", "avg_n", "avg_p"]) == [
         "avg_p",
         "1p",

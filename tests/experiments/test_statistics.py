@@ -54,10 +54,13 @@ def test_what_is_no_number_has_no_statistic():
     nan, infinite = float("nan"), float("inf")
     for points in ([1.0, 2.0, nan], [nan, nan, nan]):
         assert pearson(points, [1.0, 2.0, 3.0]) is None
+        assert pearson([1.0, 2.0, 3.0], points) is None
         assert spearman([1.0, 2.0, 3.0], points) is None
+        assert spearman(points, [1.0, 2.0, 3.0]) is None
     assert roc_auc([1.0, nan], [0.0]) is None
     assert roc_auc([1.0], [nan]) is None
     assert pearson([1.0, 2.0, infinite], [1.0, 2.0, 3.0]) is None
+    assert pearson([1.0, 2.0, 3.0], [1.0, 2.0, infinite]) is None
     assert spearman([1.0, 2.0, infinite], [1.0, 2.0, 3.0]) == pytest.approx(1.0)
 
 

@@ -52,3 +52,17 @@ def test_graphs_too_large_for_their_numbers_are_refused() -> None:
     check_size(100_000_000, 900)
     with pytest.raises(DataError, match="100,000,000 entities with 1,000 relations are too many"):
         check_size(100_000_000, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("num_entities", "num_relations", "one_more"),
+    [(2**31 - 1, 1, (2**31, 1)), (2**31 - 1, 2, (2**31 - 1, 3)), (2**30, 7, (2**30, 8))],
+)
+def test_how_large_is_exact_and_told(
+    num_entities: int, num_relations: int, one_more: tuple[int, int]
+) -> None:
+    check_size(num_entities, num_relations)
+    with pytest.raises(DataError, match="are too many") as caught:
+        check_size(*one_more)
+    assert "entities must stay below 2,147,483,648" in caught.value.message
+    assert "square of entities below 9,223,372,036,854,775,808" in caught.value.message

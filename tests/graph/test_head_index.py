@@ -38,7 +38,14 @@ def test_it_is_made_once() -> None:
     assert adjacency.head_index is adjacency.head_index
 
 
+def test_nothing_writes_into_it() -> None:
+    for array in random_adjacency(0, 20, 2, 30).head_index:
+        with pytest.raises(ValueError, match="read-only"):
+            array[0, 0] = 1
+
+
 def test_it_is_left_out_where_entities_are_many_for_the_pairs() -> None:
     assert random_adjacency(0, 6_400, 2, 100).head_index.words.shape == (2, 100)
-    assert random_adjacency(0, 64_000, 2, 100).head_index.words.shape == (0, 0)
+    left_out = random_adjacency(0, 64_000, 2, 100).head_index
+    assert left_out.words.shape == left_out.firsts.shape == (0, 0)
     assert random_adjacency(0, 10, 2, 0).head_index.words.shape == (0, 0)

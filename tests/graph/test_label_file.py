@@ -42,4 +42,4 @@ def test_bad_lines_are_named(content: str, line: int, message: str, tmp_path: Pa
     path.write_text(content)
     with pytest.raises(DataError, match=message) as caught:
         read_labels(path)
-    assert caught.value.line == line
+    assert (caught.value.path, caught.value.line) == (str(path), line)

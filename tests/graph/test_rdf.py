@@ -153,8 +153,10 @@ def test_bad_syntax_is_refused_with_its_line(tmp_path: Path) -> None:
 def test_damaged_gzip_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.nt.gz"
     path.write_bytes(gzip.compress(b"<http://a> <http://b> <http://c> .\n" * 50)[:-9])
-    with pytest.raises(DataError):
+    told = "cannot be read: Compressed file ended before the end-of-stream marker was reached"
+    with pytest.raises(DataError, match=told) as caught:
         read_rdf(path)
+    assert caught.value.hint == "is it complete, and packed as .gz says?"
 
 
 def test_the_extra_is_named_where_it_is_missing(

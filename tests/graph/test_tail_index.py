@@ -33,3 +33,4 @@ def test_wide_pairs_and_no_others_have_their_tails_marked(
         next_row += 1
     assert index.words.shape == (next_row, num_words)
     assert adjacency.tail_index is index
+    assert [array.flags.writeable for array in index] == [False, False]

@@ -16,6 +16,8 @@ def test_linear_layers_start_as_published() -> None:
     assert 0.99 * xavier < float(layer.weight.detach().abs().max()) <= xavier
     bias_bound = 1 / math.sqrt(300)
     assert 0.9 * bias_bound < float(layer.bias.detach().abs().max()) <= bias_bound
+    assert 0.9 * bias_bound < -float(layer.bias.detach().min())
+    assert float(layer.bias.detach().mean()) == pytest.approx(0.0, abs=0.1 * bias_bound)
     spread = float(layer.weight.detach().std())
     assert spread == pytest.approx(xavier / math.sqrt(3), rel=0.02)
 
@@ -53,4 +55,7 @@ def test_a_network_runs_once_for_several_inputs() -> None:
 def test_the_global_random_state_is_left_alone() -> None:
     before = torch.get_rng_state()
     perceptron((3, 4, 2), torch.Generator().manual_seed(0))
+    table = uniform_table(3, 4, 0.0, 1.0, torch.Generator().manual_seed(0))
     assert torch.equal(torch.get_rng_state(), before)
+    again = uniform_table(3, 4, 0.0, 1.0, torch.Generator().manual_seed(0))
+    assert torch.equal(table, again)

@@ -64,6 +64,15 @@ def test_evaluation_queries_are_a_quarter_of_the_test_links(held_out: int, count
 
 def test_given_counts_stay_as_they_are(random_graph: KnowledgeGraph) -> None:
     assert PRESETS["nell995"].for_graph(random_graph) == PRESETS["nell995"]
+    given = replace(PRESETS["small"], train_negation_count=3).for_graph(random_graph)
+    assert given == replace(PRESETS["small"].for_graph(random_graph), train_negation_count=3)
+
+
+@pytest.mark.parametrize("links", [0, 1, 9])
+def test_the_smallest_graphs_are_trained_on_one_query_at_least(links: int) -> None:
+    sized = SimpleNamespace(adjacency=lambda split: SimpleNamespace(pair_heads=range(links)))
+    resolved = PRESETS["small"].for_graph(sized)
+    assert (resolved.train_count, resolved.train_negation_count) == (max(links, 1), 1)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +151,10 @@ def test_a_graph_takes_the_preset_of_its_release_or_small(
     random_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert preset_of(random_graph) == (PRESETS["small"], None)
-    called = KnowledgeGraph(
-        "NELL", random_graph.vocabulary, {s: random_graph.edges(s) for s in SPLITS}
-    )
+    edges = {split: random_graph.edges(split) for split in SPLITS}
+    without = KnowledgeGraph("WN18RR-QA", random_graph.vocabulary, edges)
+    assert preset_of(without) == (PRESETS["small"], None), "which has no preset of its own"
+    called = KnowledgeGraph("NELL", random_graph.vocabulary, edges)
     preset, why = preset_of(called)
     assert preset == PRESETS["small"]
     assert why is not None

@@ -159,8 +159,9 @@ def test_what_is_no_query_set_is_refused(tmp_path: Path) -> None:
         writer.write_table(table)
     with pytest.raises(StoreError, match="an Arrow file, but not a query set"):
         load_query_set(foreign)
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreError, match="a folder, and a query set is a file") as caught:
         load_query_set(tmp_path)
+    assert caught.value.hint == "name one of its files: foreign.arrow, text.arrow"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -14,12 +15,13 @@ from conekg.graph.source import open_graph
 from conekg.query.shape import NEGATION_STRUCTURES, STRUCTURES, Shape, shape_of
 from conekg.query.tree import Anchor, And, Not, Or, Project, Universe
 from conekg.sampling.attempt import REASONS
-from conekg.sampling.protocol import PRESETS, SamplingProtocol
+from conekg.sampling.protocol import PRESETS, PathEnd, SamplingProtocol
 from conekg.sampling.query_set import QuerySet, load_query_set, save_query_set
 from conekg.sampling.sample import links_of, sample_query_set
 from oracle import Oracle
 
 PLAIN = SamplingProtocol("plain", cap=12, train_cap=12, train_negation_cap=12, patience=20_000)
+CAP_OF = {"train": "train_cap", "valid": "cap", "test": "cap"}
 FOURTEEN = [shape for name, shape in STRUCTURES.items() if not name.endswith("-DM")]
 UNNAMED = shape_of(
     Project(
@@ -123,6 +125,40 @@ def test_the_cap_is_on_hard_and_on_retracted_answers(random_graph: KnowledgeGrap
             assert len(answers - known) == len(known - answers) == 1
 
 
+def test_training_has_caps_of_its_own_one_without_negation_and_one_with(
+    random_graph: KnowledgeGraph,
+) -> None:
+    protocol = replace(PLAIN, cap=2, train_cap=None, train_negation_cap=5)
+    shapes = [STRUCTURES["3p"], STRUCTURES["inp"]]
+
+    def most(split: Split) -> list[int]:
+        sampled = sample_query_set(random_graph, split, protocol, 0, shapes=shapes, count=60)
+        return [int(block.hard.lengths.max()) for block in sampled.query_set]
+
+    paths, negations = most("train")
+    assert paths > 12
+    assert negations == 5
+    assert most("test") == [2, 2]
+
+
+def test_training_paths_are_walked_from_the_end_that_the_protocol_names(
+    random_graph: KnowledgeGraph,
+) -> None:
+    def sample(split: Split, name: str, end: PathEnd) -> QuerySet:
+        protocol, shapes = replace(PLAIN, train_paths_from=end), [STRUCTURES[name]]
+        found = sample_query_set(random_graph, split, protocol, 0, shapes=shapes, count=40)
+        assert found.query_set.paths_from == (end if split == "train" else None)
+        return found.query_set
+
+    for split, name, differ in (
+        ("train", "2p", True),
+        ("train", "2i", False),
+        ("test", "2p", False),
+    ):
+        anchor, answer = (sample(split, name, end) for end in get_args(PathEnd))
+        assert same(anchor, answer) != differ, (split, name)
+
+
 def test_a_link_that_an_earlier_split_holds_is_no_query(film_graph: KnowledgeGraph) -> None:
     edges = {split: film_graph.edges(split) for split in SPLITS}
     twice = edges | {"valid": np.concatenate([edges["valid"], edges["train"][:2]])}
@@ -140,6 +176,7 @@ def test_reports_account_for_every_attempt(random_graph: KnowledgeGraph) -> None
         assert report.found == len(block)
         assert report.shortfall == 20 - len(block)
         assert set(report.rejected) <= set(REASONS.values())
+        assert 0 not in report.rejected.values()
         assert report.mean_hard == pytest.approx(block.hard.lengths.mean())
         assert report.mean_easy == pytest.approx(block.easy.lengths.mean())
         if report.shape != STRUCTURES["1p"]:
@@ -185,7 +222,7 @@ def test_links_are_enumerated(random_graph: KnowledgeGraph, split: Split, cap: i
     assert set(zip(heads.tolist(), relations.tolist(), strict=True)) == expected
     assert len(heads) == len(expected)
     assert left_out == len(tails) - len(expected)
-    protocol = replace(PLAIN, cap=cap, train_cap=cap, train_negation_cap=cap)
+    protocol = replace(PLAIN, **{"cap": 1, "train_cap": 1, CAP_OF[split]: cap})
     sampled = sample_query_set(random_graph, split, protocol, 0, shapes=[STRUCTURES["1p"]])
     assert sampled.reports[0].found == len(expected)
     assert sampled.reports[0].wanted is None
@@ -201,6 +238,19 @@ def test_a_choice_of_links_is_seeded(random_graph: KnowledgeGraph) -> None:
     assert len(sample(0)) == 9
     assert same(sample(0), sample(0))
     assert not same(sample(0), sample(1))
+
+
+def test_of_all_links_none_is_missing(film_graph: KnowledgeGraph) -> None:
+    (report,) = sample_query_set(film_graph, "train", PLAIN, 0, shapes=[STRUCTURES["1p"]]).reports
+    assert report.wanted is None
+    assert report.shortfall == 0
+
+
+def test_a_shape_is_asked_for_once(film_graph: KnowledgeGraph) -> None:
+    shapes = [STRUCTURES[name] for name in ("1p", "2p", "2p")]
+    with pytest.raises(ConfigError, match=r"^shape 2p is asked for 2 times$") as caught:
+        sample_query_set(film_graph, "train", PLAIN, 0, shapes=shapes, count=1)
+    assert caught.value.key == "shapes"
 
 
 def test_a_shape_the_graph_hardly_holds_is_given_up_and_reported(

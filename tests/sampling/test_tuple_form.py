@@ -42,19 +42,20 @@ def test_no_tuples_give_empty_matrices_of_the_right_width(count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "nested",
+    ("nested", "told"),
     [
-        ((1, (2,)), (3, (4, -1))),  # the mark of a union in place of a negation
-        ((1, (2,)), (3, (4,))),
-        ((1, (2,)), (3, 4)),
-        ((-1, (2,)), (3, (4, -2))),
-        (("1", (2,)), (3, (4, -2))),
-        ((True, (2,)), (3, (4, -2))),
-        ((1.0, (2,)), (3, (4, -2))),
-        ((2**40, (2,)), (3, (4, -2))),
-        "text",
+        # The mark of a union in place of a negation.
+        (((1, (2,)), (3, (4, -1))), "-1 in the query tuple .* where its structure .* has 'n'"),
+        (((1, (2,)), (3, (4,))), r"part \(4,\) does not have the form \('r', 'n'\)"),
+        (((1, (2,)), (3, 4)), r"part 4 does not have the form \('r', 'n'\)"),
+        (((-1, (2,)), (3, (4, -2))), "-1 in the query tuple .* where its structure .* has 'e'"),
+        ((("1", (2,)), (3, (4, -2))), "'1' in the query tuple"),
+        (((True, (2,)), (3, (4, -2))), "True in the query tuple"),
+        (((1.0, (2,)), (3, (4, -2))), "1.0 in the query tuple"),
+        (((2**40, (2,)), (3, (4, -2))), "an id that is too large: .*1099511627776"),
+        ("text", "part 'text' does not have the form"),
     ],
 )
-def test_tuples_of_another_form_are_refused(nested: object) -> None:
-    with pytest.raises(QueryError):
+def test_tuples_of_another_form_are_refused(nested: object, told: str) -> None:
+    with pytest.raises(QueryError, match=told):
         TupleForm((("e", ("r",)), ("e", ("r", "n")))).read([nested])

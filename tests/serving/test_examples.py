@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from conekg.graph.geography import load_geography
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.graph.vocabulary import NameTable, Vocabulary
@@ -17,6 +19,7 @@ def test_the_chosen_questions_have_answers_in_the_embedded_graph():
     graph = load_geography()
     examples = examples_of(graph)
     assert [example.query for example in examples] == list(GEOGRAPHY)
+    assert examples_of(graph, tiny_queries()["test"]) == examples
     for example in examples:
         query = parse_query(example.query, graph.vocabulary)
         assert 0 < len(answer(graph.adjacency("train"), query)) < 100
@@ -62,7 +65,11 @@ def test_other_graphs_get_one_sampled_question_a_shape():
 
 def test_without_queries_there_are_no_examples():
     assert examples_of(tiny_graph()) == ()
-    assert examples_of(tiny_graph(), replace(tiny_queries()["test"], blocks=())) == ()
+    queries = tiny_queries()["test"]
+    assert examples_of(tiny_graph(), replace(queries, blocks=())) == ()
+    none_of_each = tuple(block.take(np.arange(0)) for block in queries)
+    assert len(none_of_each) > 0
+    assert examples_of(tiny_graph(), replace(queries, blocks=none_of_each)) == ()
 
 
 def test_a_stranger_called_geography_is_not_asked_about_france():

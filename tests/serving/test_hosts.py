@@ -58,6 +58,12 @@ def test_names_that_were_given_are_answered_to_however_they_are_written():
     for given in ("example.org", "a.kg.example.org", "[2001:db8::3]", "192.168.0.70"):
         assert not hosts.allow(given), given
     assert hosts.allow("192.168.0.7:8000")
+
+
+def test_a_header_that_names_nothing_is_refused_where_no_host_was_named_either():
+    hosts = hosts_of("", "0.0.0.0", frozenset({"kg.example"}))
+    assert hosts.allow("kg.example")
+    assert not any(map(hosts.allow, ("", ":8000", "a:b")))
     assert hosts.allow("localhost")
 
 

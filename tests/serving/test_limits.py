@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 
 import pytest
@@ -44,10 +45,17 @@ def test_a_misspelt_limit_gets_a_suggestion():
 
 
 @pytest.mark.parametrize(
-    "setting",
-    ["timeout_s", "top_k=many", "top_k=2.5", "timeout_s=soon", "timeout_s=nan", "timeout_s=inf"],
+    ("setting", "told"),
+    [
+        ("timeout_s", "limit 'timeout_s' is not of the form name=value"),
+        ("top_k=many", "limit top_k is a whole number, not 'many'"),
+        ("top_k=2.5", "limit top_k is a whole number, not '2.5'"),
+        ("timeout_s=soon", "limit timeout_s is a number, not 'soon'"),
+        ("timeout_s=nan", "limit timeout_s is nan; a limit is a positive number"),
+        ("timeout_s=inf", "limit timeout_s is inf; a limit is a positive number"),
+    ],
 )
-def test_settings_that_are_no_numbers_are_refused(setting):
-    with pytest.raises(ConfigError) as caught:
+def test_settings_that_are_no_numbers_are_refused(setting, told):
+    with pytest.raises(ConfigError, match=f"^{re.escape(told)}$") as caught:
         limits_from_settings([setting])
     assert caught.value.key == setting.partition("=")[0]

@@ -21,17 +21,21 @@ from conekg.serving.query_size import (
 from conekg.serving.schemas import Tree
 from conekg.serving.trees import tree_of_query
 
+IN_PARTS = "ask for its parts one at a time"
+
 
 @given(strategies.queries(max_leaves=8))
 def test_size_limits_are_exact(query):
     nodes, levels = len(subtrees(query)), depth(query)
     assert check_size(query, Limits(query_nodes=nodes, query_depth=levels)) == levels
     if nodes > 1:
-        with pytest.raises(QueryTooLargeError, match=f"{nodes} nodes"):
+        with pytest.raises(QueryTooLargeError, match=f"{nodes} nodes") as caught:
             check_size(query, Limits(query_nodes=nodes - 1))
+        assert caught.value.hint == IN_PARTS
     if levels > 1:
-        with pytest.raises(QueryTooLargeError, match=f"{levels} levels"):
+        with pytest.raises(QueryTooLargeError, match=f"{levels} levels") as caught:
             check_size(query, Limits(query_depth=levels - 1))
+        assert caught.value.hint == IN_PARTS
 
 
 @given(strategies.queries(max_leaves=8))
@@ -42,8 +46,9 @@ def test_the_limit_of_names_is_exact(query):
     check_names(tree, Limits(query_chars=max(1, total)))
     if total > 1:
         refusal = f"have {total} characters; this server takes {total - 1}"
-        with pytest.raises(QueryTooLargeError, match=refusal):
+        with pytest.raises(QueryTooLargeError, match=refusal) as caught:
             check_names(tree, Limits(query_chars=total - 1))
+        assert caught.value.hint == IN_PARTS
 
 
 def test_the_name_that_is_too_much_is_located():
@@ -61,8 +66,11 @@ def test_the_limit_of_branches_is_exact():
     union = Or(tuple(Anchor(entity_id) for entity_id in range(17)))
     assert num_branches(union) == 17
     check_branches(union, "dnf", Limits(query_branches=17))
-    with pytest.raises(QueryTooLargeError, match="17 union-free branches; this server takes 16"):
+    refusal = "17 union-free branches; this server takes 16"
+    with pytest.raises(QueryTooLargeError, match=refusal) as caught:
         check_branches(union, "dnf", Limits(query_branches=16))
+    assert 'send "union": "demorgan"' in str(caught.value.hint)
+    check_branches(union, "demorgan", Limits(query_branches=1))
 
 
 def test_what_is_said_twice_is_counted_once():
@@ -73,5 +81,8 @@ def test_what_is_said_twice_is_counted_once():
 
 def test_long_texts_are_refused():
     assert check_text("abc", Limits(query_chars=3), "query") == "abc"
-    with pytest.raises(QueryTooLargeError, match="4 characters"):
-        check_text("abcd", Limits(query_chars=3), "query")
+    for place, hint in (("query", IN_PARTS), ("shape", None)):
+        refusal = f"^{place} has 4 characters; this server takes 3"
+        with pytest.raises(QueryTooLargeError, match=refusal) as caught:
+            check_text("abcd", Limits(query_chars=3), place)
+        assert caught.value.hint == hint

@@ -89,6 +89,7 @@ def test_a_folder_that_was_tidied_away_is_made_again(tmp_path: Path):
     metrics.observe_batch(1, 0.1)
     shared.publish()
     assert (folder / "0.json").exists()
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_publishing_outlives_a_full_disk_and_says_so_once(tmp_path: Path, monkeypatch, caplog):

@@ -63,6 +63,13 @@ def test_an_older_file_that_cannot_be_removed_yet_ends_no_training(tmp_path, mon
     assert len(list(tmp_path.iterdir())) == 3
 
 
+def test_a_checkpoint_of_no_step_in_a_folder_that_is_not_there_yet(tmp_path):
+    folder = tmp_path / "run" / "last"
+    save_checkpoint(folder, checkpoint(0))
+    assert_same(load_checkpoint(folder), checkpoint(0))
+    assert checkpoint_step(folder) == 0
+
+
 def test_weights_that_share_memory_come_back_under_all_their_names(tmp_path):
     table = torch.arange(12.0).reshape(3, 4)
     shared = {"one": table, "other": table, "turned": table.t(), "part": table[1:]}
@@ -237,6 +244,17 @@ def test_a_folder_one_may_not_look_into_is_not_taken_for_an_empty_one(tmp_path, 
     monkeypatch.setattr(module.Path, "stat", refusing)
     with pytest.raises(CheckpointError, match=r"checkpoint\.json: Permission denied") as error:
         has_checkpoint(tmp_path)
+    assert error.value.hint is None
+
+
+@pytest.mark.parametrize("name", ["checkpoint.json", "parameters-*.safetensors"])
+def test_what_the_system_does_not_give_is_no_sign_of_damage(tmp_path, name):
+    save_checkpoint(tmp_path, checkpoint(1))
+    (path,) = tmp_path.glob(name)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(CheckpointError, match=f"cannot read .*{path.name}: Is a dir") as error:
+        load_checkpoint(tmp_path)
     assert error.value.hint is None
 
 

@@ -52,15 +52,23 @@ def test_weights_fall_with_the_number_of_answers():
 
 
 def test_a_temperature_weighs_negatives_by_how_likely_they_seem():
-    logits = torch.tensor([[3.0, -1.0, 0.5]], dtype=torch.float64, requires_grad=True)
-    weights = torch.ones(1, dtype=torch.float64)
-    positive = torch.zeros(1, 1, dtype=torch.float64)
-    loss = negative_sampling_loss(positive, logits, weights, adversarial_temperature=2.0)
-    row = logits.detach()[0].tolist()
-    total = sum(math.exp(2 * x) for x in row)
-    negative = -sum(math.exp(2 * x) / total * log_sigmoid(-x) for x in row)
+    rows, weights = [[3.0, -1.0, 0.5], [-2.0, 4.0, 1.0]], [0.75, 0.25]
+    logits = torch.tensor(rows, dtype=torch.float64, requires_grad=True)
+    loss = negative_sampling_loss(
+        torch.zeros(2, 1, dtype=torch.float64),
+        logits,
+        torch.tensor(weights, dtype=torch.float64),
+        adversarial_temperature=2.0,
+    )
+    totals = [sum(math.exp(2 * x) for x in row) for row in rows]
+    negative = -sum(
+        weight * math.exp(2 * x) / total * log_sigmoid(-x)
+        for row, weight, total in zip(rows, weights, totals, strict=True)
+        for x in row
+    )
     assert loss.item() == pytest.approx((math.log(2) + negative) / 2, rel=1e-12)
     (gradient,) = torch.autograd.grad(loss, logits)
     # The weights themselves are not learnt through: only −log σ(−ℓ) is differentiated.
-    expected = [math.exp(2 * x) / total / (1 + math.exp(-x)) / 2 for x in row]
-    assert gradient[0].tolist() == pytest.approx(expected, rel=1e-12)
+    for found, row, weight, total in zip(gradient.tolist(), rows, weights, totals, strict=True):
+        expected = [weight * math.exp(2 * x) / total / (1 + math.exp(-x)) / 2 for x in row]
+        assert found == pytest.approx(expected, rel=1e-12)

@@ -32,8 +32,29 @@ def test_a_collapse_is_told_from_a_bad_moment_and_from_a_slow_start():
         barely(0.995 * NOTHING)
     watch = steps(LossWatch(NOTHING), 0)
     watch(0.3, *[0.7] * 4, 0.3, *[{"path": 0.7, "other": 0.69}] * 4)
-    with pytest.raises(TrainingDivergedError, match=r"collapsed: 0\.6950 at step 550"):
+    with pytest.raises(TrainingDivergedError, match=r"collapsed: 0\.6950 at step 550") as caught:
         watch({"path": 0.7, "other": 0.69})
+    assert "lower the learning rate, now 0.1" in str(caught.value.hint)
+    assert "may be of the collapsed model" in str(caught.value.hint)
+    nearly = steps(LossWatch(NOTHING), 0)
+    nearly(0.88 * NOTHING, *[0.98 * NOTHING] * 20)
+
+
+def test_pools_are_judged_by_their_mean():
+    show = steps(LossWatch(NOTHING), 0)
+    show({"path": 0.3, "other": 0.5}, *[{"path": 0.6, "other": 0.8}] * 4)
+    with pytest.raises(TrainingDivergedError, match="collapsed"):
+        show({"path": 0.6, "other": 0.8})
+
+
+def test_a_report_without_a_loss_says_nothing():
+    watch = LossWatch(NOTHING)
+    steps(watch, 0)(0.3, {}, {})
+    for step in range(200, 450, 50):
+        watch.see({"path": 0.7}, step)
+    watch.check({}, 450, 0.1)
+    with pytest.raises(TrainingDivergedError, match="collapsed"):
+        watch.check({"path": 0.7}, 500, 0.1)
 
 
 @pytest.mark.parametrize("every", [1, 7, 50, 500])
@@ -57,8 +78,11 @@ def test_a_collapse_is_seen_however_often_losses_are_reported(every):
 
 
 def test_what_is_not_finite_is_told_at_once():
-    with pytest.raises(TrainingDivergedError, match="the loss of pool 'path' is nan at step 1"):
+    told = "the loss of pool 'path' is nan at step 1"
+    with pytest.raises(TrainingDivergedError, match=told) as caught:
         steps(LossWatch(None), 0, every=1)(math.nan)
+    assert "--set training.learning_rate" in str(caught.value.hint)
+    assert "the last checkpoint is from before this" in str(caught.value.hint)
 
 
 def test_a_loss_of_which_nothing_is_known_does_not_collapse():

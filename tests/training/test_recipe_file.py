@@ -92,19 +92,46 @@ def test_an_option_of_a_model_that_may_be_left_out_can_be_unset(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("setting", "suggestion"),
+    ("setting", "key", "suggestion"),
     [
-        ("training.step=7", "training.steps"),
-        ("training.learning_rat=0.1", "training.learning_rate"),
-        ("trainin.steps=7", "training"),
-        ("model.dims=7", "model.dim"),
+        ("training.step=7", "training.step", "training.steps"),
+        ("training.learning_rat=0.1", "training.learning_rat", "training.learning_rate"),
+        ("trainin.steps=7", "trainin", "training"),
+        ("model.dims=7", "model.dims", "model.dim"),
     ],
 )
-def test_an_unknown_key_is_refused_with_a_suggestion(setting, suggestion):
-    with pytest.raises(ConfigError, match="unknown key") as error:
-        change_recipe(find_recipe("paper", "cone"), {}, [setting])
-    assert suggestion in error.value.suggestions
-    assert error.value.key == setting.partition("=")[0] or setting.startswith("trainin.")
+def test_an_unknown_key_is_refused_with_a_suggestion(setting, key, suggestion):
+    recipe, written = find_recipe("paper", "cone"), tomllib.loads(setting)
+    for changes, settings in (({}, [setting]), (written, [])):
+        with pytest.raises(ConfigError, match=f"unknown key '{key}'") as error:
+            change_recipe(recipe, changes, settings)
+        assert suggestion in error.value.suggestions
+        assert error.value.key == key
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"train": {"steps": 1}}, "unknown key 'train'; a recipe has recipe, model, training"),
+        (
+            {"training": {"pool": {"path": {"2p": 1}}}},
+            r"unknown key 'training\.pool'; training has",
+        ),
+        ({"model": {"dims": {"a": 1}}}, r"unknown key 'model\.dims'; model has dim, gamma"),
+        (
+            {"training": {"steps": {"a": 1}}},
+            r"training\.steps = \{'a': 1\}: a whole number is needed",
+        ),
+    ],
+)
+def test_a_table_where_none_belongs_is_refused(changes, told):
+    with pytest.raises(ConfigError, match=told):
+        change_recipe(find_recipe("paper", "cone"), changes, [])
+
+
+def test_a_recipe_that_tells_of_no_pools_has_the_published_ones():
+    recipe = recipe_from_table({"training": {"steps": 3, "learning_rate": 0.01}})
+    assert recipe.training.pools == find_recipe("paper", "cone").training.pools
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,12 @@ def test_no_metrics_yet(tmp_path):
     assert read_metrics(tmp_path) == []
 
 
+def test_metrics_that_cannot_be_read_are_told_with_their_place(tmp_path):
+    (tmp_path / "metrics.jsonl").mkdir()
+    with pytest.raises(CheckpointError, match=r"cannot read .*metrics\.jsonl: Is a directory"):
+        read_metrics(tmp_path)
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_numbers_that_are_not_finite_can_be_read_back(tmp_path, value):
     with Tracker(tmp_path) as tracker:

@@ -50,7 +50,7 @@ def filtered_ranks(
         _ranks_among(others[rows], score.unsqueeze(1), ties)
         for rows, score in zip(hard_rows.split(chunk), own.split(chunk), strict=True)
     ]
-    return torch.cat(ranks) if ranks else own.double()
+    return torch.cat(ranks)
 
 
 def _ranks_among(others: Tensor, own: Tensor, ties: Ties) -> Tensor:

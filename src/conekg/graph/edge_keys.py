@@ -30,6 +30,6 @@ def check_size(num_entities: int, num_relations: int) -> None:
     """Refuse graphs whose edges do not fit in one 64-bit number each."""
     if num_entities >= 2**31 or num_relations * num_entities**2 >= 2**63:
         raise DataError(
-            f"{num_entities:,} entities with {num_relations:,} relations are too many: relations "
-            f"times the square of entities must stay below {2**63:,}"
+            f"{num_entities:,} entities with {num_relations:,} relations are too many: entities "
+            f"must stay below {2**31:,}, relations times the square of entities below {2**63:,}"
         )
