@@ -210,6 +210,65 @@ def test_a_name_without_the_quotes_it_needs_is_shown_with_them(text, name):
     parse_query(text.replace(name, f'"{name}"'), ODD_NAMES)
 
 
+PHRASES = Vocabulary(
+    NameTable("entity", ["Q1", "Q2", "Q3", "Q4"], ["São Paulo", "Côte d'Ivoire", "Film", "John"]),
+    NameTable("relation", ["P1", "P2", "P3"], ["country", "country of origin", "staff (all)"]),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Film.^country of origin", "country of origin"),
+        ("Film.^country of origin.country", "country of origin"),
+        ("?x: country of origin(x, Film)", "country of origin"),
+        ("Film.country of orign.country", "country of orign"),
+        ("John the Baptist.country", "John the Baptist"),
+    ],
+)
+def test_a_name_whose_first_word_is_another_name_is_shown_whole(text, name):
+    with pytest.raises((QuerySyntaxError, UnknownNameError)) as caught:
+        parse_query(text, PHRASES)
+    assert caught.value.hint.endswith(f'needs quotes: "{name}"')
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "meant"),
+    [
+        ("Sao Paulo.country", "Sao Paulo", "São Paulo"),
+        ("Film & !Cote d Ivoire.country", "Cote d Ivoire", "Côte d'Ivoire"),
+        ("?x: country(x, Sao  Paulo)", "Sao Paulo", "São Paulo"),
+        ("Film.contry of origin", "contry of origin", "country of origin"),
+    ],
+)
+def test_misspelt_words_in_a_row_are_looked_up_as_one_name(text, words, meant):
+    with pytest.raises(UnknownNameError) as caught:
+        parse_query(text, PHRASES)
+    assert caught.value.name == words
+    assert caught.value.suggestions == (meant,)
+    assert text[slice(*caught.value.span)].split() == words.split()
+
+
+@pytest.mark.parametrize("text", ["not Film.country", "Frm or Film.country", "Nobody of note.P1"])
+def test_words_in_a_row_that_are_like_no_name_are_told_as_before(text):
+    with pytest.raises(UnknownNameError) as caught:
+        parse_query(text, PHRASES)
+    assert caught.value.name == text.split()[0]
+
+
+@pytest.mark.parametrize("text", ["“Film”.country", "Film.‘country’", "«Film».P1", "`Film`.P1"])
+def test_quotes_of_a_word_processor_are_told_from_those_of_a_query(text):
+    with pytest.raises(QuerySyntaxError, match="unexpected character") as caught:
+        parse_query(text, PHRASES)
+    assert caught.value.hint.startswith("""names stand in straight quotes, " or '""")
+
+
+def test_a_formula_without_its_question_mark_is_told_how_it_begins():
+    with pytest.raises(UnknownNameError, match="unknown entity 'x:'") as caught:
+        parse_query("x: country(x, Film)", PHRASES)
+    assert caught.value.hint == "a formula begins with ?x:"
+
+
 @pytest.mark.parametrize("text", ["Film #12.r", "Film # 1.r", "Film.r", '"Film" #1.r'])
 def test_a_name_that_only_begins_as_the_text_does_is_not_said_to_be_meant(text):
     with pytest.raises(UnknownNameError) as caught:

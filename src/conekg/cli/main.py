@@ -32,6 +32,7 @@ from conekg.cli import (
 )
 from conekg.cli.console import escape_what_cannot_be_printed, print_error, print_text
 from conekg.cli.idle import let_idle_threads_sleep
+from conekg.cli.lost_interrupt import raise_lost_interrupts
 from conekg.errors import ConeKGError
 from conekg.version import VERSION
 
@@ -127,4 +128,5 @@ def main() -> None:
     """Entry point of the command line."""
     let_idle_threads_sleep()
     escape_what_cannot_be_printed()
+    raise_lost_interrupts()
     app()

@@ -27,7 +27,7 @@ from conekg.graph.vocabulary import NameTable, Vocabulary, check_vocabulary
 from conekg.query.formula import read_formula
 from conekg.query.shape import STRUCTURES, Shape, shape_of, slots_of
 from conekg.query.sparql import parse_sparql
-from conekg.query.tokens import TokenStream, check_depth, check_text, quote
+from conekg.query.tokens import TokenStream, check_depth, check_text, is_word, quote
 from conekg.query.tree import Anchor, Not, Project, Query, Universe, all_of, any_of, depth
 
 MAX_LENGTH = 10_000
@@ -90,7 +90,7 @@ def parse_query(
     else:
         check_text(text, max_length)
         _refuse_sentence(text, vocabulary)
-        stream = TokenStream(text, max_length=max_length, max_depth=max_depth)
+        stream = TokenStream(text, max_length=max_length, max_depth=max_depth, names=vocabulary)
         if stream.next.kind == "variable":
             query = read_formula(stream, vocabulary)
         else:
@@ -190,7 +190,9 @@ class _PathReader:
         stream = self._stream
         match stream.next.kind:
             case "name" | "quoted":
-                return Anchor(stream.look_up("entity", self._vocabulary, stream.take()))
+                token = stream.take()
+                remedy = _as_formula(token.text)
+                return Anchor(stream.look_up("entity", self._vocabulary, token, remedy))
             case "*":
                 stream.take()
                 return Universe()
@@ -203,3 +205,9 @@ class _PathReader:
                 return query
             case _:
                 raise stream.surprise("an entity, '*', '!' or '('")
+
+
+def _as_formula(name: str) -> str | None:
+    """How a formula begins, where somebody began it with `x:`."""
+    variable = name.removesuffix(":")
+    return f"a formula begins with ?{variable}:" if is_word(variable) and name != variable else None

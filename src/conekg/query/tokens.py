@@ -31,6 +31,7 @@ _BARE_SIGNS = frozenset("_-/:#@$%+~")
 # What most names are made of, so that most are read at once and not letter by letter.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_/#@$%+~-][A-Za-z0-9_\-/:#@$%+~]*")
 _PLAIN_QUOTED = re.compile(r"""\"([^"\\]*)\"|'([^'\\]*)'""")
+_CURLY_QUOTES = frozenset("“”„‟‘’‚‛«»‹›`´")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _ESCAPED = {value: name for name, value in _ESCAPES.items()}
@@ -141,6 +142,8 @@ def _read_token(text: str, start: int) -> Token:
     stop = _run(text, plain.end() if plain else start, is_bare_character)
     if stop == start:
         hints = [_INSTEAD.get(sign) for sign in (character, text[max(start - 1, 0) : start + 1])]
+        if character in _CURLY_QUOTES:
+            hints.append("""names stand in straight quotes, " or '""")
         hints.append("put names that contain it in quotes")
         raise QuerySyntaxError(
             f"unexpected character {character!r}",
@@ -205,8 +208,12 @@ def _read_quoted(text: str, start: int) -> Token:
 class TokenStream:
     """Tokens read from left to right, with a bound on how deep their reader may nest."""
 
-    def __init__(self, text: str, *, max_length: int, max_depth: int) -> None:
+    def __init__(
+        self, text: str, *, max_length: int, max_depth: int, names: Vocabulary | None = None
+    ) -> None:
+        """`names` are looked at for what to write where a token cannot stand."""
         self.text = text
+        self._names = names
         self._tokens = tokenize(text, max_length)
         self._place = 0
         self._depth = 0
@@ -253,10 +260,22 @@ class TokenStream:
             if sign in _INSTEAD:
                 return _INSTEAD[sign]
         before = self._tokens[self._place - 1] if self._place else None
-        if self.next.kind == "name" and before is not None and before.kind == "name":
-            joined = quote(f"{before.text} {self.next.text}")
-            return f"a name with spaces needs quotes: {joined}"
+        if before is None or before.kind != "name":
+            return None
+        if self._names is not None and (name := self._name_from(before, self._names)):
+            return f"this name needs quotes: {quote(name)}"
+        if self.next.kind == "name":
+            words, _ = self._words_from(self._place - 1)
+            return f"a name with spaces needs quotes: {quote(words)}"
         return None
+
+    def _words_from(self, place: int) -> tuple[str, Span]:
+        """The names that stand in a row from the token at `place` on, as one, and where."""
+        last = place
+        while self._tokens[last + 1].kind == "name":
+            last += 1
+        row = self._tokens[place : last + 1]
+        return " ".join(token.text for token in row), (row[0].span[0], row[-1].span[1])
 
     def error(self, message: str, span: Span, *, hint: str | None = None) -> QuerySyntaxError:
         """A complaint about a range of this text."""
@@ -284,16 +303,38 @@ class TokenStream:
         try:
             return look_up(kind, vocabulary, token.text, self.text, lambda: token.span, remedy)
         except UnknownNameError as error:
-            name = self._name_from(token, vocabulary)
-            if name is None:
-                raise
-            raise UnknownNameError(
-                error.kind,
-                error.name,
-                span=token.span,
-                text=self.text,
-                hint=f"this name needs quotes: {quote(name)}",
-            ) from None
+            if name := self._name_from(token, vocabulary):
+                raise UnknownNameError(
+                    error.kind,
+                    error.name,
+                    span=token.span,
+                    text=self.text,
+                    hint=f"this name needs quotes: {quote(name)}",
+                ) from None
+            if remedy is None and error.bare_message is None:
+                self._refuse_words_like_a_name(kind, vocabulary, token)
+            raise
+
+    def _refuse_words_like_a_name(
+        self, kind: NameKind, vocabulary: Vocabulary, token: Token
+    ) -> None:
+        """Refuse a row of words that are a misspelt name without its quotes, as one name."""
+        words, span = self._words_from(self._tokens.index(token))
+        if span == token.span or _INSTEAD.keys() & words.lower().split():
+            return
+        table = vocabulary.entities if kind == "entity" else vocabulary.relations
+        try:
+            table.id_of(words)
+        except UnknownNameError as error:
+            if error.suggestions:
+                raise UnknownNameError(
+                    kind,
+                    words,
+                    suggestions=error.suggestions,
+                    span=span,
+                    text=self.text,
+                    hint=error.extra_hint,
+                ) from None
 
     def _name_from(self, token: Token, vocabulary: Vocabulary) -> str | None:
         """The longest name that begins with a token, where a sign or a space has ended it."""

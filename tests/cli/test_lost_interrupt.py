@@ -1,0 +1,71 @@
+"""Ctrl-C within a callback of compiled code, where Python prints exceptions and goes on."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conekg.cli import lost_interrupt
+
+
+@ctypes.CFUNCTYPE(None)
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+def interrupted_and_waiting() -> None:
+    interrupted()
+    time.sleep(30)
+
+
+@ctypes.CFUNCTYPE(None)
+def failed() -> None:
+    raise ValueError("of another kind")
+
+
+def test_an_interrupt_of_a_callback_is_raised_after_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    lost_interrupt.raise_lost_interrupts()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_and_waiting()
+    assert not capsys.readouterr().err
+
+
+def test_other_failures_are_told_as_before(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    lost_interrupt.raise_lost_interrupts()
+    failed()
+    assert "ValueError: of another kind" in capsys.readouterr().err
+
+
+def test_commands_are_interrupted_so() -> None:
+    program = """
+import ctypes, time
+from conekg.cli import main
+
+@ctypes.CFUNCTYPE(None)
+def interrupted():
+    raise KeyboardInterrupt
+
+def work():
+    interrupted()
+    time.sleep(60)
+
+main.app = work
+try:
+    main.main()
+except KeyboardInterrupt:
+    print("stopped")
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=True
+    )
+    assert (found.stdout, found.stderr) == ("stopped\n", "")
