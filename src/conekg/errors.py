@@ -62,10 +62,12 @@ class UnknownNameError(ConeKGError):
         span: tuple[int, int] | None = None,
         text: str | None = None,
         hint: str | None = None,
+        where_to_look: str | None = None,
         message: str | None = None,
     ) -> None:
+        """`hint` says what to write instead, `where_to_look` which command lists the names."""
         guess = f"did you mean {' or '.join(map(repr, suggestions))}?" if suggestions else None
-        parts = [part for part in (guess, hint) if part]
+        parts = [part for part in (guess, hint, where_to_look) if part]
         self.guess = guess
         super().__init__(
             located(message or f"unknown {kind} {name!r}", text, span),
@@ -77,6 +79,7 @@ class UnknownNameError(ConeKGError):
         self.span = span
         self.text = text
         self.extra_hint = hint
+        self.where_to_look = where_to_look
         self.bare_message = message
 
 

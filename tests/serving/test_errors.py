@@ -44,7 +44,14 @@ def every_error_class():
 
 def make(kind: type[ConeKGError]) -> ConeKGError:
     if issubclass(kind, UnknownNameError):
-        return kind("entity", "Frnce", suggestions=("France",), span=(0, 5), text="Frnce.borders")
+        return kind(
+            "entity",
+            "Frnce",
+            suggestions=("France",),
+            span=(0, 5),
+            text="Frnce.borders",
+            where_to_look="`conekg graph entities GRAPH --search TEXT` searches all 5,233",
+        )
     if issubclass(kind, QuerySyntaxError):
         return kind("expected a relation", text="France.", span=(7, 7))
     if issubclass(kind, DataError):
@@ -98,6 +105,14 @@ def test_an_unknown_name_like_no_other_gets_a_route_to_look_at():
     with pytest.raises(UnknownNameError) as caught:
         NameTable("entity", ["q1", "q2"], ["Paris", "Paris"]).id_of("Paris")
     assert "use the unique name" in (describe(caught.value).hint or "")
+
+
+def test_what_to_write_instead_of_a_name_goes_over_the_wire():
+    for where in (None, "`conekg graph entities GRAPH --search TEXT` searches all 5,233"):
+        error = UnknownNameError(
+            "entity", "New", hint="this name needs quotes", where_to_look=where
+        )
+        assert describe(error).hint == "this name needs quotes"
 
 
 def test_private_failures_go_to_the_log_only(caplog):

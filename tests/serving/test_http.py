@@ -134,6 +134,36 @@ def test_an_unknown_name_is_located_and_suggested(served):
     error_of(served.post("/api/explain", query="France", answer="Sapin"), 404, "unknown_name")
 
 
+@pytest.mark.parametrize(
+    ("query", "remedy"),
+    [
+        ("New Zealand.borders", 'this name needs quotes: "New Zealand"'),
+        ("borders", "it is the name of a relation, and here an entity is needed"),
+        ("France.Spain", "it is the name of an entity, and here a relation is needed"),
+        ("France.zzzz", "GET /api/relations lists all"),
+    ],
+)
+def test_the_remedy_of_an_unknown_name_is_told(served, query, remedy):
+    error = error_of(served.post("/api/ask", query=query), 404, "unknown_name")
+    assert error["hint"] == remedy
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "place"),
+    [
+        ("ask", {"query": "France", "exclude": ["Spain", "Frnce"]}, "exclude.1"),
+        ("explain", {"query": "France", "answer": "Frnce"}, "answer"),
+        ("cones", {"query": "France", "answer": "Frnce"}, "answer"),
+        ("parse", {"tree": {"kind": "entity", "name": "Frnce"}}, "tree.name"),
+    ],
+)
+def test_an_unknown_name_beside_the_query_text_is_named_by_its_place(served, path, body, place):
+    error = error_of(served.post(f"/api/{path}", **body), 404, "unknown_name")
+    assert error["message"] == f"{place}: unknown entity 'Frnce'"
+    assert error["hint"] == "did you mean 'France'?"
+    assert (error["name"], error["suggestions"]) == ("Frnce", ["France"])
+
+
 def test_syntax_errors_are_located(served):
     error = error_of(served.post("/api/ask", query="France.borders &"), 400, "query_syntax")
     assert error["span"] == [16, 16]

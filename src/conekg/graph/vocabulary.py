@@ -239,7 +239,9 @@ class NameTable:
                     f"{len(labelled)} {self._plural} have it",
                 )
         close = () if _in_a_hurry.get() else self.suggest(text)
-        raise UnknownNameError(self.kind, text, suggestions=close, hint=self._where_to_look())
+        raise UnknownNameError(
+            self.kind, text, suggestions=close, where_to_look=self._where_to_look()
+        )
 
     def suggest(self, text: str, limit: int = 3) -> tuple[str, ...]:
         """Names or labels close to `text`, nearest first; completions where none is close."""

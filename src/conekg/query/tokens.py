@@ -373,11 +373,11 @@ def look_up(
     try:
         return table.id_of(name)
     except UnknownNameError as error:
-        suggestions, hint = error.suggestions, error.extra_hint
+        suggestions, hint, where = error.suggestions, error.extra_hint, error.where_to_look
         if error.bare_message is None and other.knows(name):
-            suggestions, hint = (), _MISPLACED[kind]
+            suggestions, hint, where = (), _MISPLACED[kind], None
         elif error.bare_message is None and remedy is not None:
-            suggestions, hint = (), remedy
+            suggestions, hint, where = (), remedy, None
         raise UnknownNameError(
             error.kind,
             error.name,
@@ -385,6 +385,7 @@ def look_up(
             span=span(),
             text=text,
             hint=hint,
+            where_to_look=where,
             message=error.bare_message,
         ) from None
 

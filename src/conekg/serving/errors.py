@@ -131,9 +131,10 @@ _WHERE_TO_LOOK = {
 
 
 def _hint_of(error: ConeKGError) -> str | None:
-    """What to do next; where the command line is the way, the route that does the same."""
-    if isinstance(error, UnknownNameError) and error.bare_message is None:
-        return error.guess or _WHERE_TO_LOOK.get(error.kind)
+    """What to do next; where a command is the only way, the route that does the same."""
+    if isinstance(error, UnknownNameError) and error.where_to_look is not None:
+        told = " ".join(part for part in (error.guess, error.extra_hint) if part)
+        return told or _WHERE_TO_LOOK.get(error.kind)
     return error.hint
 
 

@@ -49,7 +49,7 @@ from conekg.serving.schemas import (
     RelationsResponse,
 )
 from conekg.serving.scoring import Scorer
-from conekg.serving.trees import query_from_tree, tree_of_query
+from conekg.serving.trees import look_up, query_from_tree, tree_of_query
 
 
 class Service:
@@ -75,7 +75,7 @@ class Service:
                     top_k,
                     request.only,
                     tuple(
-                        check_text(name, self._limits, f"exclude.{index}")
+                        self._entity_id(name, f"exclude.{index}")
                         for index, name in enumerate(request.exclude)
                     ),
                     request.known_graph,
@@ -223,7 +223,9 @@ class Service:
         return self._answerer.understand(question)
 
     def _entity_id(self, name: str, place: str) -> int:
-        return self._vocabulary.entities.id_of(check_text(name, self._limits, place))
+        return look_up(
+            check_text(name, self._limits, place), self._vocabulary.entities.id_of, place
+        )
 
     def _entity(self, entity_id: int) -> EntityItem:
         table = self._vocabulary.entities

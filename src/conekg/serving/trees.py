@@ -27,11 +27,11 @@ def query_from_tree(tree: Tree, vocabulary: Vocabulary, place: str = "tree") -> 
         _check_nameless(tree, place)
     match tree.kind:
         case "entity":
-            return Anchor(_look_up(vocabulary.entities.id_of, tree, place))
+            return Anchor(_id_in(tree, vocabulary.entities.id_of, place))
         case "all":
             return Universe()
         case "hop":
-            return Project(operands[0], _look_up(vocabulary.relation_id, tree, place))
+            return Project(operands[0], _id_in(tree, vocabulary.relation_id, place))
         case "not":
             return Not(operands[0])
         case "and":
@@ -41,10 +41,10 @@ def query_from_tree(tree: Tree, vocabulary: Vocabulary, place: str = "tree") -> 
     assert_never(tree.kind)
 
 
-def _look_up(id_of: Callable[[str], int], tree: Tree, place: str) -> int:
-    """The id of a tree's name; an error says where in the tree the name stands."""
+def look_up(name: str, id_of: Callable[[str], int], place: str) -> int:
+    """The id of a name; an error says where in the request the name stands."""
     try:
-        return id_of(_name_of(tree, place))
+        return id_of(name)
     except UnknownNameError as error:
         what = error.bare_message or f"unknown {error.kind} {error.name!r}"
         raise UnknownNameError(
@@ -52,7 +52,8 @@ def _look_up(id_of: Callable[[str], int], tree: Tree, place: str) -> int:
             error.name,
             suggestions=error.suggestions,
             hint=error.extra_hint,
-            message=f"{place}.name: {what}",
+            where_to_look=error.where_to_look,
+            message=f"{place}: {what}",
         ) from None
 
 
@@ -83,10 +84,11 @@ def tree_of_query(query: Query, vocabulary: Vocabulary) -> Tree:
     return fold(query, view)
 
 
-def _name_of(tree: Tree, place: str) -> str:
+def _id_in(tree: Tree, id_of: Callable[[str], int], place: str) -> int:
+    """The id of a tree's name."""
     if tree.name is None:
         raise QueryError(f"{place}: a tree node of kind {tree.kind!r} needs a name")
-    return tree.name
+    return look_up(tree.name, id_of, f"{place}.name")
 
 
 def _check_nameless(tree: Tree, place: str) -> None:
