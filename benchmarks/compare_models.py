@@ -1,4 +1,4 @@
-"""Held-out MRR of every model and of the frequency baseline on the embedded graph.
+"""Held-out MRR of every model and of the frequency baseline on the built-in graph.
 
 Trains each model by its `small` recipe on the same queries, ConE once a seed and the others
 by the first seed (`--all-seeds`: by each), evaluates the same test queries, writes the tables

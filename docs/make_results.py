@@ -52,7 +52,7 @@ INTRODUCTION = """\
 
 What was measured with this package, beside the paper's numbers: Tables 1 and 2 of the paper, then
 every run of full size with its experiments, then experiments on other runs, most of them of the
-embedded graph. Of several runs of ConE by one recipe on one graph the first has the recipe as it
+built-in graph. Of several runs of ConE by one recipe on one graph the first has the recipe as it
 is now; the others show what was tried. [How the recipe `fast` was found](recipe-search.md) has a
 page of its own. Both are made by `python docs/make_results.py` from the files in `results/`; do
 not edit them.

@@ -149,7 +149,7 @@ def test_a_folder_called_as_a_known_graph_is_told_of(
     (tmp_path / "geography" / "train.tsv").write_text(FACTS)
     read = read_source("geography")
     assert read.notes == (
-        "'geography' is the embedded graph; what is called so here is './geography'",
+        "'geography' is the built-in graph; what is called so here is './geography'",
     )
     assert read.graph.num_entities > open_graph("./geography").num_entities == 6
 

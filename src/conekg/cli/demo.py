@@ -1,4 +1,4 @@
-"""`conekg demo`: fit the embedded graph, then ask it a few questions.
+"""`conekg demo`: fit the built-in graph, then ask it a few questions.
 
 Answers that the training facts give are known; the others are what the model predicts.
 With `--exact` nothing is trained: the questions are answered from the facts alone.
@@ -77,7 +77,7 @@ def demo(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Train on the embedded graph of the world, a minute or two, and ask it three questions."""
+    """Train on the built-in graph of the world, a minute or two, and ask it three questions."""
     if exact:
         if out is not None:
             raise ConfigError("--out is for a run; --exact trains none and writes nothing")

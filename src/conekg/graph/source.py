@@ -102,8 +102,8 @@ def read_source(
             f"{str(source)!r}"
         )
     if source == "geography":
-        _refuse_idle(options, "the embedded graph")
-        return Assembled(load_geography(), _namesake(source, "the embedded graph"))
+        _refuse_idle(options, "the built-in graph")
+        return Assembled(load_geography(), _namesake(source, "the built-in graph"))
     if source in BENCHMARKS:
         _refuse_idle(options, "a benchmark")
         benchmark = open_benchmark(str(source), benchmark_folder, progress)
