@@ -157,7 +157,7 @@ def test_a_folder_called_as_a_known_graph_is_told_of(
 def test_what_is_no_graph_gets_help(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="did you mean 'nell995'"):
         open_graph("nell-995")
-    with pytest.raises(ConeKGError, match=r"accepted are geography, nell995"):
+    with pytest.raises(ConeKGError, match=r"accepted: geography, nell995"):
         open_graph(tmp_path / "absent")
     with pytest.raises(DataError, match="the folder holds no graph"):
         open_graph(tmp_path)

@@ -340,8 +340,8 @@ def _lift_unions(query: Query, cap: int) -> tuple[Query, ...]:
     if size > cap:
         raise QueryTooLargeError(
             f"this query has {size:,} union-free branches; at most {cap:,} are allowed",
-            hint="raise the cap, ask for fewer unions under one intersection, of which negated "
-            "intersections make more, or use the De Morgan form, which is always one branch",
+            hint="raise the cap, use fewer unions (or negated intersections, which become unions) "
+            "under one intersection, or use the De Morgan form, which is always one branch",
         )
 
     def lift(node: Query, below: tuple[tuple[Query, ...], ...]) -> tuple[Query, ...]:
