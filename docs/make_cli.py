@@ -20,8 +20,8 @@ PAGE = Path(__file__).with_name("cli.md")
 HEAD = """# Commands
 
 Made by `python docs/make_cli.py` from the commands; do not edit. Every command prints the same
-with `--help`. Results go to standard output, everything else to standard error; a mistake in
-what was given is reported in one message with exit code 2.
+with `--help`. Results go to standard output, everything else to standard error. Wrong input is
+reported in one message, with exit code 2.
 """
 
 

@@ -50,30 +50,30 @@ DIGITS = {
 INTRODUCTION = """\
 # Results
 
-What was measured with this package, beside the paper's numbers: Tables 1 and 2 of the paper, then
-every run of full size with its experiments, then experiments on other runs, most of them of the
-embedded graph. Of several runs of ConE by one recipe on one graph the first has the recipe as it
-is now; the others show what was tried. [How the recipe `fast` was found](recipe-search.md) has a
-page of its own. Both are made by `python docs/make_results.py` from the files in `results/`; do
-not edit them.
+This page shows what was measured with this package beside the paper's numbers: first Tables 1 and
+2 of the paper, then every full-size run with its experiments, then experiments on other runs,
+most of them on the built-in graph. Where ConE has several runs of one recipe on one graph, the
+first uses the recipe as it is now; the others show what was tried. [How the recipe `fast` was
+found](recipe-search.md) has its own page. `python docs/make_results.py` makes both from the files
+in `results/`; do not edit them.
 
 *Paper* is the row of the same model in the paper's table, ± its standard deviation over five
-seeds where it gives one. *Difference* is ours minus the paper's, **bold** where it is more than
-that standard deviation plus 0.05 (the paper prints one decimal, so its means are known to 0.05).
-Only the MRR tables have error bars in the paper; elsewhere the reader is to judge. The text says
-of a cause whether it is known or only supposed.
+seeds where it gives one. *Difference* is ours minus the paper's, **bold** if it exceeds that
+standard deviation plus 0.05 (the paper prints one decimal, so its means are known to 0.05). In
+the paper only the MRR tables have error bars; elsewhere, judge for yourself. Where the text gives
+a cause, it says whether the cause is known or only supposed.
 
-MRR is filtered, in percent, ties at their mean rank. The columns are the query structures of the
-literature ([drawn here](researchers.md#add-a-query-shape)): p is a hop, i an intersection, u a
-union, n a negation.
+MRR is filtered and in percent, with ties at their mean rank. The columns are the query structures
+of the literature ([drawn here](researchers.md#add-a-query-shape)): p is a hop, i an intersection,
+u a union, n a negation.
 """
 
 SUMMARY_TITLE = "Tables 1 and 2 of the paper"
 SUMMARY_TEXT = """\
-MRR in percent: the paper's rows, and ours by the recipes `paper`, the published schedule, and
-`fast`, one seed each. On NELL995 the test queries are the published ones; those of the other two
-graphs are sampled by the same rules. What a run has that differs from the recipe as it is now, its
-section says."""
+MRR in percent: the paper's rows and ours, by the recipes `paper` (the published schedule) and
+`fast`, one seed each. On NELL995 the test queries are the published ones; on the other two graphs
+they are sampled by the same rules. The section of a run says where it differs from the recipe as it
+is now."""
 
 Values = Mapping[str, float]
 
@@ -171,7 +171,7 @@ def run_section(path: Path, said: set[str]) -> str:
     planned = run.get("steps_planned", run["steps"])
     parts.append(
         f"{run['steps']:,} of {planned:,} steps in {run['seconds'] / 60:.1f} minutes "
-        f"({1000 * run['seconds'] / run['steps']:.2f} ms a step, set-up included) on "
+        f"({1000 * run['seconds'] / run['steps']:.2f} ms per step, set-up included) on "
         f"{run['device']}; all test queries evaluated in {run['evaluation_seconds']:.1f} s. "
         f"Queries: {run['queries']}."
     )
@@ -179,8 +179,8 @@ def run_section(path: Path, said: set[str]) -> str:
     if (RESULTS / "curves" / f"{path.stem}.csv").is_file():
         parts.append(
             f"![Loss and learning rate by step](images/{path.stem}-curve.png)\n\n"
-            f"From `results/curves/{path.stem}.csv`: the mean loss of each pool of queries since "
-            "the line before, every 500 steps; dotted where the learning rate drops."
+            f"From `results/curves/{path.stem}.csv`: the mean loss of each pool of queries over "
+            "the last 500 steps; dotted lines mark where the learning rate drops."
         )
     parts.append(f"Source: `{path.relative_to(ROOT)}`.")
     parts += experiment_sections(folder_of(path), said)

@@ -1,4 +1,4 @@
-"""The house plan, enforced: a folder imports only from folders to its left, and the roots."""
+"""The architecture, enforced: a folder imports only from folders to its left, and the roots."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def imports(tree: ast.AST) -> list[str]:
 
 
 def violations(layer: str, source: str) -> list[str]:
-    """Imports of a module in `layer` that the house plan forbids."""
+    """Imports of a module in `layer` that the architecture forbids."""
     allowed = [[name] for name in (*LAYERS[: LAYERS.index(layer) + 1], *ROOTS)]
     wrong = []
     for name in imports(ast.parse(source)):

@@ -103,7 +103,7 @@ def test_a_graph_too_small_to_hold_queries_out_can_be_asked_all_the_same(tmp_pat
     result = fit(facts, tmp_path / "run", settings=SETTINGS, protocol=FEW, device=CPU, events=heard)
     assert result.outcome.finished
     assert result.calibration is None
-    assert any(what == "to give answers no probabilities" for what, _ in heard.choices)
+    assert any(what == "to answer without probabilities" for what, _ in heard.choices)
     short = [what for what, _ in heard.choices if what.startswith("fewer ")]
     assert len(short) == 1, "one line a split, not one a shape"
     assert "3i (0 of 20), 2in (0 of 5)" in short[0]

@@ -78,7 +78,7 @@ def test_the_recipe_fits_graph_and_machine(monkeypatch):
     ("name", "what"),
     [
         ("paper", "the paper's hyper-parameters for FB15k-237"),
-        ("fast", "'fast' as for a graph that is no benchmark"),
+        ("fast", "'fast' as for any other graph"),
         ("small", None),
     ],
 )
@@ -138,7 +138,7 @@ def test_a_graph_that_is_only_called_like_a_benchmark_has_no_published_counts(mo
     sampled = sample_queries(graph, None, 0, heard)
     assert {queries.protocol for queries in sampled.values()} == {"fb15k"}
     assert heard.choices[0] == (
-        "7 training queries a shape (5 with negation) and 5 for validation and test",
+        "7 training queries per shape (5 with negation) and 5 for validation and test",
         "these are the published counts",
     )
 
@@ -209,7 +209,7 @@ def test_a_cpu_ranks_some_test_queries_and_that_is_told(tmp_path, monkeypatch):
     result = fit(tiny_graph(), tmp_path / "run", **options)
     for report in (result.report, result.baseline):
         assert {result.structure: result.num_queries for result in report.structures}["1p"] == 2
-    assert any(what == "to rank 2 test queries of a shape at most" for what, _ in heard.choices)
+    assert any(what == "to rank at most 2 test queries per shape" for what, _ in heard.choices)
 
 
 def test_what_is_below_the_baseline_is_kept_with_the_run(tmp_path):

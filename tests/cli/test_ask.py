@@ -114,7 +114,7 @@ def test_explanations_tell_relations_by_their_labels(
 
 def test_a_step_against_all_facts_of_its_entity_is_pointed_out(run: Path) -> None:
     asked, meant = '"Academy Award".^won_by', '"Academy Award".won_by'
-    note = f"no known fact goes by {asked}, 2 by {meant}: was that meant?\n"
+    note = f"no known fact matches {asked}; {meant} has 2: was that meant?\n"
     turned = ask(run, "a1.^won_by & !a1.^won_by.produced")
     assert turned.exit_code == 0
     assert turned.stderr.count(note) == 1
@@ -292,7 +292,7 @@ def test_many_questions_in_several_batches(run: Path) -> None:
         (["a1", "--file", "x"], "give one question"),
         (["--file", "missing.txt"], "missing.txt: cannot be read"),
         (["a1", "--csv", "--json"], "--json and --csv are two forms of the same answers"),
-        (["a1", "--csv", "--explain"], "--explain has no place in CSV"),
+        (["a1", "--csv", "--explain"], "--explain does not fit into CSV"),
         (["a1.won_bye", "--csv"], "unknown relation 'won_bye' at column 4"),
         (["a1", "--device", "gpu"], "unknown device 'gpu'; there are auto, cpu and cuda"),
     ],
@@ -341,7 +341,7 @@ def test_a_file_without_a_question(run: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("# later\n\n", encoding="utf-8")
     result = ask(run, "--file", tmp_path / "notes.txt", "--json")
     assert result.exit_code == 2
-    assert "holds no question" in result.stderr
+    assert "contains no question" in result.stderr
 
 
 def test_a_byte_order_mark_belongs_to_no_question(run: Path, tmp_path: Path) -> None:
@@ -358,7 +358,7 @@ def test_a_run_that_was_not_calibrated_says_what_to_do(tmp_path: Path) -> None:
         if found is not None:
             save_query_set(folder / "queries" / "valid.arrow", found)
         result = ask(folder, "*", "-k", "1")
-        assert "no probabilities: the run has no validation queries to fit them by" in result.stdout
+        assert "no probabilities: the run has no validation queries to fit them on" in result.stdout
     save_query_set(folder / "queries" / "valid.arrow", queries)
     result = ask(folder, "*", "-k", "1")
     assert f"no probabilities: `conekg calibrate '{folder}'` fits them" in result.stdout

@@ -88,7 +88,7 @@ def test_the_demo_fits_once_and_asks_three_questions(tmp_path, monkeypatch) -> N
     weights = next((run / "checkpoints" / "last").glob("parameters-*")).stat().st_mtime_ns
     second = CliRunner().invoke(app, ["demo", "--out", str(run)])
     assert second.exit_code == 0, second.output
-    assert "there already" in second.stderr
+    assert "already exists and is used; remove it to train again" in second.stderr
     assert next((run / "checkpoints" / "last").glob("parameters-*")).stat().st_mtime_ns == weights
 
 
@@ -100,7 +100,7 @@ def test_a_run_of_another_graph_is_no_demo_to_be_removed(tmp_path, monkeypatch) 
     assert CliRunner().invoke(app, ["fit", str(facts), "--out", str(run)]).exit_code == 0
     refused = CliRunner().invoke(app, ["demo", "--out", str(run)])
     assert refused.exit_code == 2
-    assert "was started on another graph" in refused.stderr
+    assert "was started on a graph other than geography" in refused.stderr
     assert "remove it" not in refused.stderr
 
 

@@ -148,7 +148,7 @@ def test_info_verifies_when_asked(films: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_verify_needs_a_graph_folder() -> None:
     failed = run("info", "geography", "--verify")
     assert failed.exit_code == 2
-    assert "--verify goes with a graph folder" in failed.stderr
+    assert "--verify needs a graph folder" in failed.stderr
 
 
 def test_the_graph_of_a_run_is_verified(films: Path, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_folder_called_like_a_graph_is_not_verified_in_its_place(
     monkeypatch.chdir(tmp_path)
     failed = run("info", "geography", "--verify")
     assert failed.exit_code == 2
-    assert "not with 'geography'" in failed.stderr
+    assert "or a run, not 'geography'" in failed.stderr
     assert run("info", "./geography", "--verify").exit_code == 0
 
 

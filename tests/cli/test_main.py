@@ -49,7 +49,7 @@ def test_a_full_disk_is_told_and_exits_2(words: tuple[str, ...]) -> None:
             command, stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert failed.returncode == 2
-    assert failed.stderr == "error: there is no space left\nmake some, try again\n"
+    assert failed.stderr == "error: there is no space left\nfree some space and try again\n"
 
 
 def test_other_faults_of_files_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ def run(*arguments: object):
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small test set of the embedded graph, with and without negation."""
+    """A small test set of the built-in graph, with and without negation."""
     shapes = [STRUCTURES["2i"], STRUCTURES["2in"]]
     sampled = sample_query_set(
         load_geography(), "test", PRESETS["small"], 0, shapes=shapes, count=6

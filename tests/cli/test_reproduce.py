@@ -44,7 +44,7 @@ def test_the_help_says_what_an_option_is_when_left_out():
     shown = CliRunner().invoke(app, ["reproduce", "--help"], env={"COLUMNS": "300"}).stdout
     lines = {option: line for line in shown.splitlines() for option in re.findall("--[a-z]+", line)}
     for option in ("split", "checkpoint", "seed", "steps"):
-        assert f"{getattr(Options(), option)} when left out" in lines[f"--{option}"]
+        assert f"by default {getattr(Options(), option)}." in lines[f"--{option}"]
 
 
 def test_tables_go_to_the_terminal_and_to_files(run, tmp_path):

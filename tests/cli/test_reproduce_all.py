@@ -50,7 +50,7 @@ def test_every_experiment_of_one_run_is_what_its_own_command_gives(run, tmp_path
     assert list(found) == list(EXPERIMENTS)
     for name, result in found.items():
         if name in COMPARING:
-            assert result == "left out: it compares runs, and one alone is given"
+            assert result == "left out: it compares runs, and only one is given"
             assert not list(out.glob(f"{name}*"))
             continue
         for link in re.findall(r"\((.*?)\)", result):
@@ -127,7 +127,7 @@ def test_a_stop_loses_no_more_than_what_is_under_way(run, tmp_path, monkeypatch)
     ("arguments", "message"),
     [
         (["RUN"], "all needs --out FOLDER"),
-        (["--out", "OUT"], "all needs one RUN at least"),
+        (["--out", "OUT"], "all needs at least one RUN"),
         (["RUN", "--out", "OUT", "--markdown", "t.md"], "--markdown is for one experiment"),
         (["RUN", "--out", "RUN/queries/new"], "it is a part of the run"),
         (["RUN", "--out", "RUN/run.json"], "cannot make the folder"),

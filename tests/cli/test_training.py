@@ -120,7 +120,7 @@ def test_a_fit_that_is_stopped_between_steps_says_what_is_there(
         assert not (tmp_path / "run").exists()
         return
     command = f"conekg fit {graph} --resume --out {tmp_path / 'run'}"
-    assert f"keeps what was trained, go on with `{command}`" in stopped.stderr
+    assert f"keeps what was trained; continue with `{command}`" in stopped.stderr
     assert conekg(*shlex.split(command)[1:]).exit_code == 0
     assert (tmp_path / "run" / "evaluation.json").is_file()
 
@@ -249,7 +249,7 @@ def test_a_fit_is_not_continued_on_another_graph(graph, tmp_path):
     conekg("fit", graph, "--out", folder, "--max-minutes", 0, *SMALL)
     refused = conekg("fit", "geography", "--resume", "--out", folder)
     assert refused.exit_code == 2
-    assert "started on another graph than geography" in " ".join(refused.stderr.split())
+    assert "started on a graph other than geography" in " ".join(refused.stderr.split())
 
 
 def test_a_trained_run_is_calibrated_afterwards(graph, run, tmp_path):

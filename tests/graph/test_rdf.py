@@ -86,8 +86,8 @@ def test_what_is_said_of_triples_is_left_out_and_told(
     path.write_text(f"@prefix ex: <http://e/> . {text}\n")
     table = read_triples(path)
     assert read_rdf(path).columns[1] == [f"http://e/{name}" for name in edges]
-    spoken = "triple that speaks" if left_out == 1 else "triples that speak"
-    assert f"{path}: {left_out} {spoken} of other triples left out" in table.notes
+    spoken = "triple" if left_out == 1 else "triples"
+    assert f"{path}: {left_out} {spoken} about other triples left out" in table.notes
 
 
 def test_the_relations_of_most_literals_are_named(tmp_path: Path) -> None:

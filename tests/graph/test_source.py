@@ -149,7 +149,7 @@ def test_a_folder_called_as_a_known_graph_is_told_of(
     (tmp_path / "geography" / "train.tsv").write_text(FACTS)
     read = read_source("geography")
     assert read.notes == (
-        "'geography' is the embedded graph; what is called so here is './geography'",
+        "'geography' is the built-in graph; what is called so here is './geography'",
     )
     assert read.graph.num_entities > open_graph("./geography").num_entities == 6
 
@@ -157,7 +157,7 @@ def test_a_folder_called_as_a_known_graph_is_told_of(
 def test_what_is_no_graph_gets_help(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="did you mean 'nell995'"):
         open_graph("nell-995")
-    with pytest.raises(ConeKGError, match=r"accepted are geography, nell995"):
+    with pytest.raises(ConeKGError, match=r"accepted: geography, nell995"):
         open_graph(tmp_path / "absent")
     with pytest.raises(DataError, match="the folder holds no graph"):
         open_graph(tmp_path)

@@ -238,7 +238,7 @@ def test_parquet_columns_are_found_by_name_or_by_being_three(tmp_path: Path) -> 
     with pytest.raises(DataError, match="three columns in this order"):
         read_triples(path)
     pq.write_table(pa.table({"x": ["a"], "y": ["r"]}), path)
-    with pytest.raises(DataError, match="expected are head, relation and tail"):
+    with pytest.raises(DataError, match="expected: head, relation and tail"):
         read_triples(path)
 
 
@@ -386,7 +386,7 @@ def test_packed_parquet_is_refused(tmp_path: Path) -> None:
     plain = write_parquet(tmp_path / "a.parquet", ROWS)
     path = tmp_path / "a.parquet.gz"
     path.write_bytes(gzip.compress(plain.read_bytes()))
-    with pytest.raises(DataError, match="Parquet is not read from packed files"):
+    with pytest.raises(DataError, match="Parquet is not read from compressed files"):
         read_triples(path)
 
 

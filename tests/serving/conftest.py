@@ -1,4 +1,4 @@
-"""Real servers for the tests: an answerer over the embedded graph, served on a free port."""
+"""Real servers for the tests: an answerer over the built-in graph, served on a free port."""
 
 from __future__ import annotations
 

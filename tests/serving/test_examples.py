@@ -1,4 +1,4 @@
-"""Examples: the chosen ones fit the embedded graph, sampled ones come one a shape."""
+"""Examples: the chosen ones fit the built-in graph, sampled ones come one a shape."""
 
 from __future__ import annotations
 

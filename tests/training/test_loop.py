@@ -419,7 +419,7 @@ def test_a_run_is_trained_by_one_process_at_a_time(tmp_path):
     run = tiny_run(tmp_path / "run", steps=4)
     with (
         held_for_training(run.folder),
-        pytest.raises(CheckpointError, match="is being trained already"),
+        pytest.raises(CheckpointError, match="is already being trained"),
     ):
         train(run, device=CPU)
     assert train(run, device=CPU).finished, "what is no longer held is free"

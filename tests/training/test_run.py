@@ -76,7 +76,7 @@ def test_the_current_folder_is_refused(tmp_path, monkeypatch, name):
     """It would be replaced, and whoever is in it would be nowhere."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    with pytest.raises(CheckpointError, match="the folder that you are in"):
+    with pytest.raises(CheckpointError, match="is the current folder"):
         tiny_run(Path(name))
     assert not list((tmp_path / "here").iterdir())
 

@@ -32,7 +32,7 @@ def test_what_another_process_holds_is_refused_until_it_is_killed(folder):
         [sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(CheckpointError, match="is being trained already") as caught:
+        with pytest.raises(CheckpointError, match="is already being trained") as caught:
             held_for_training(folder).__enter__()
         assert str(folder) in caught.value.message
         assert "another folder" in caught.value.hint

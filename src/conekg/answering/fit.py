@@ -134,8 +134,8 @@ def fit(
             _refuse_another_protocol(run, protocol)
             events.chose(
                 "the queries that the run has",
-                f"it is continued as it was started; by the protocol {protocol.name!r} none are "
-                "sampled any more",
+                f"it is continued as it was started; no more are sampled by the protocol "
+                f"{protocol.name!r}",
             )
     else:
         check_vacant(folder)
@@ -158,7 +158,7 @@ def fit(
     try:
         calibration = calibrate_run(run, device=device)
     except QueryError as error:
-        events.chose("to give answers no probabilities", error.message)
+        events.chose("to answer without probabilities", error.message)
         calibration = None
     return FitResult(run, outcome, report, baseline, calibration)
 

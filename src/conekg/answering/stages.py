@@ -102,7 +102,7 @@ def choose_recipe(
         return change_recipe(base, config, settings)
     if recipe not in (None, config["recipe"]):
         raise ConfigError(
-            f"the recipe {recipe!r} is asked for, and the configuration is all of a recipe "
+            f"the recipe {recipe!r} was chosen, but the configuration is a whole recipe "
             f"{config['recipe']!r}; leave one of them out, or `recipe` out of the configuration",
             key="recipe",
         )
@@ -146,7 +146,7 @@ def _told_recipe(graph: KnowledgeGraph, model: str, name: str, events: FitEvents
             not_by_name or f"the paper has none for a graph called {graph.name!r}",
         )
     elif not_by_name is not None:
-        events.chose(f"{name!r} as for a graph that is no benchmark", not_by_name)
+        events.chose(f"{name!r} as for any other graph", not_by_name)
     return recipe
 
 
@@ -180,7 +180,7 @@ def sample_queries(
             protocol = replace(protocol, trained=(*protocol.trained, *own))
             events.chose(f"to sample training queries of {', '.join(more)} too", "a pool has them")
         events.chose(
-            f"{protocol.train_count:,} training queries a shape "
+            f"{protocol.train_count:,} training queries per shape "
             f"({protocol.train_negation_count:,} with negation) and "
             f"{protocol.evaluation_count:,} for validation and test",
             why,
@@ -207,7 +207,7 @@ def sample_queries(
         elif short:
             events.chose(
                 f"fewer {split} queries than wanted of {', '.join(short)}",
-                "the graph does not hold more",
+                "the graph has no more",
             )
         queries[split] = sampled.query_set
     return queries
@@ -277,7 +277,7 @@ def evaluate_run(
     most = REPORTED_QUERIES if device.type == "cpu" else None
     if most is not None and any(len(block) > most for block in queries):
         events.chose(
-            f"to rank {most:,} test queries of a shape at most",
+            f"to rank at most {most:,} test queries per shape",
             "there is no GPU; `conekg evaluate` ranks all",
         )
     model = run.load_model("best", device)
@@ -315,8 +315,8 @@ def calibrate_run(
     """The calibration of a run's checkpoint by its validation queries; kept in the folder."""
     if not run.has_queries("valid"):
         raise ConfigError(
-            f"{run.folder} has no validation queries to calibrate by; train it with a folder of "
-            "queries that holds them"
+            f"{run.folder} has no validation queries to calibrate on; train it with a folder of "
+            "queries that has some"
         )
     model, weights = _named_model(run, which, device or pick_device())
     fitted = fit_calibration(model, run.graph, run.queries("valid"))

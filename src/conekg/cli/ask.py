@@ -37,56 +37,60 @@ _BATCH = 64
 
 
 def ask(
-    run: Annotated[Path, typer.Argument(help="A run folder, as `conekg fit` or `train` makes it.")],
+    run: Annotated[Path, typer.Argument(help="A run folder from `conekg fit` or `train`.")],
     question: Annotated[
-        str | None, typer.Argument(help="A query: path algebra, formula or SPARQL.")
+        str | None, typer.Argument(help="The question: a path, a first-order formula or SPARQL.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="Questions, one a line; - reads stdin.")
+        Path | None,
+        typer.Option("--file", "-f", help="A file with a question per line; - is stdin."),
     ] = None,
     top_k: Annotated[int, typer.Option("--top-k", "-k", help="How many answers to show.")] = 10,
     only: Annotated[
         Literal["known", "predicted"] | None,
-        typer.Option("--only", help="Only answers the facts give, or only those they do not."),
+        typer.Option("--only", help="Only answers that follow from the facts, or only the others."),
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option("--exclude", "-x", help="An entity not to answer; may be repeated."),
+        typer.Option("--exclude", "-x", help="Leave out this entity; may be repeated."),
     ] = None,
     known: Annotated[
         Literal["train", "valid", "test"],
         typer.Option(
             "--known",
-            help="The facts that count as known: train, those learnt from; valid, the validation "
-            "facts too; test, all.",
+            help="Which facts count as known: train, those learnt from; valid, also the validation "
+            "facts; test, all.",
         ),
     ] = "train",
     union: Annotated[
-        Literal["dnf", "demorgan"], typer.Option("--union", help="How unions are embedded.")
+        Literal["dnf", "demorgan"],
+        typer.Option(
+            "--union", help="Unions as the best of their branches, or by De Morgan's law."
+        ),
     ] = "dnf",
     keep_contradicted: Annotated[
         bool,
         typer.Option("--keep-contradicted", help="Also rank entities that known facts rule out."),
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", "-e", help="Say for each answer how it is reached.")
+        bool, typer.Option("--explain", "-e", help="Show how each answer is reached.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a question, one line each.")
+        bool, typer.Option("--json", help="Print one JSON object per question, on one line.")
     ] = False,
     as_csv: Annotated[
-        bool, typer.Option("--csv", help="CSV in UTF-8: a header, then one row an answer.")
+        bool, typer.Option("--csv", help="Print CSV in UTF-8: a header, then a row per answer.")
     ] = False,
     checkpoint: Annotated[
-        Literal["best", "last"], typer.Option("--checkpoint", help="Which checkpoint answers.")
+        Literal["best", "last"], typer.Option("--checkpoint", help="Which checkpoint to use.")
     ] = "best",
-    device: Annotated[str, typer.Option("--device", help="cpu, cuda, or auto.")] = "auto",
+    device: Annotated[str, typer.Option("--device", help="cpu, cuda or auto.")] = "auto",
 ) -> None:
-    """Ask a trained run: ranked answers, known or predicted, with probabilities.
+    """Ask a trained run a question: ranked answers, known or predicted, with probabilities.
 
-    With --file every line is a question; empty lines and lines that start with # are
-    skipped. A bad line is reported with its number, the others are answered, and the exit
-    code is 2.
+    With --file, every line is a question; empty lines and lines that start with # are
+    skipped. A bad line is reported with its number, the other lines are answered, and the
+    exit code is 2.
     """
     if (question is None) == (file is None):
         raise ConfigError("give one question, or a file of questions with --file")
@@ -97,7 +101,7 @@ def ask(
 
     lines = [(1, question or "")] if file is None else list(_read_lines(file))
     if not lines:
-        raise DataError("holds no question", path=str(file), hint="write one a line")
+        raise DataError("contains no question", path=str(file), hint="write one per line")
     answerer = Answerer.open(run, which=checkpoint, device=device)
     settings = Question("", top_k, only, tuple(exclude or ()), known, union, keep_contradicted)
     excluded_by(settings, answerer.graph)  # what is wrong with an option is no fault of a line
@@ -121,7 +125,7 @@ def _form(as_json: bool, as_csv: bool, explain: bool) -> Form:
         raise ConfigError("--json and --csv are two forms of the same answers; choose one")
     if as_csv and explain:
         raise ConfigError(
-            "--explain has no place in CSV, where a row is an answer; use --json or the table"
+            "--explain does not fit into CSV, where a row is an answer; use --json or the table"
         )
     return "json" if as_json else "csv" if as_csv else "table"
 

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 def calibrate(
     run: RunArgument,
     which: Annotated[
-        Literal["best", "last"], typer.Option("--checkpoint", help="Which checkpoint.")
+        Literal["best", "last"], typer.Option("--checkpoint", help="Which checkpoint to use.")
     ] = "best",
     as_json: JsonOption = False,
 ) -> None:
     """Fit a run's probabilities and numbers of answers on its validation queries.
 
-    `conekg fit` has done so already; a run of `conekg train` answers without probabilities
-    until it is calibrated. Each checkpoint keeps what was fitted for it.
+    `conekg fit` has already done so; a run from `conekg train` answers without
+    probabilities until it is calibrated. Each checkpoint has its own calibration.
     """
     from conekg.answering.stages import calibrate_run
     from conekg.training.run import open_run

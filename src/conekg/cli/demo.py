@@ -1,4 +1,4 @@
-"""`conekg demo`: fit the embedded graph, then ask it a few questions.
+"""`conekg demo`: fit the built-in graph, then ask it a few questions.
 
 Answers that the training facts give are known; the others are what the model predicts.
 With `--exact` nothing is trained: the questions are answered from the facts alone.
@@ -68,7 +68,7 @@ def demo(
         typer.Option(
             "--out",
             "-o",
-            help=f"The run folder; one that is there is used again. [{RUN}]",
+            help=f"The run folder; an existing one is used again. [{RUN}]",
             show_default=False,
         ),
     ] = None,
@@ -77,14 +77,16 @@ def demo(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Train on the embedded graph of the world, a minute or two, and ask it three questions."""
+    """Train on the built-in graph of the world (a minute or two) and ask it three questions."""
     if exact:
         if out is not None:
-            raise ConfigError("--out is for a run; --exact trains none and writes nothing")
+            raise ConfigError("--out is for a run, but --exact trains none and writes nothing")
         _answer_exactly(as_json)
         return
     if as_json:
-        raise ConfigError("--json goes with --exact; a run answers in JSON by `conekg ask --json`")
+        raise ConfigError(
+            "--json needs --exact; `conekg ask --json` prints a run's answers as JSON"
+        )
     from conekg.cli.ask import ask
     from conekg.cli.fit import check_same_graph, fit
     from conekg.cli.training_report import in_shell
@@ -94,7 +96,7 @@ def demo(
     begun = is_run(out)
     if begun:
         check_same_graph(out, "geography")
-        say(f"{out} is there already; remove it to train anew")
+        say(f"{out} already exists and is used; remove it to train again")
     fit("geography", out, recipe="small", resume=begun)
     for words, text in ASKED:
         asked = f"conekg ask {in_shell(out)} {in_shell(text)} --top-k {TOLD} --explain"

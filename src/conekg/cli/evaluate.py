@@ -12,7 +12,7 @@ from conekg.cli.output_file import check_files, write_file
 from conekg.errors import ConfigError, DataError
 from conekg.version import VERSION
 
-RunArgument = Annotated[Path, typer.Argument(help="A run folder of `conekg fit` or `train`.")]
+RunArgument = Annotated[Path, typer.Argument(help="A run folder from `conekg fit` or `train`.")]
 
 
 def evaluate(
@@ -20,37 +20,37 @@ def evaluate(
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="Another query set: a file of `conekg sample`, or a BetaE or Query2Box folder. "
-            "The run's own when left out."
+            help="Another query set: a file from `conekg sample`, or a BetaE or Query2Box folder. "
+            "By default the run's own."
         ),
     ] = None,
     split: Annotated[
         Literal["train", "valid", "test"] | None,
-        typer.Option(help="Which queries of the set; test when left out.", show_default=False),
+        typer.Option(help="Which queries of the set; by default test.", show_default=False),
     ] = None,
     which: Annotated[
-        Literal["best", "last"], typer.Option("--checkpoint", help="Which checkpoint.")
+        Literal["best", "last"], typer.Option("--checkpoint", help="Which checkpoint to use.")
     ] = "best",
     ties: Annotated[
         Literal["mean", "optimistic", "pessimistic"],
-        typer.Option(help="The rank of a hard answer among equal scores."),
+        typer.Option(help="Which rank a hard answer has among equal scores."),
     ] = "mean",
     union: Annotated[
         Literal["dnf", "demorgan"],
         typer.Option(help="Unions as the best of their branches, or by De Morgan's law."),
     ] = "dnf",
     max_queries: Annotated[
-        int | None, typer.Option(min=1, help="Rank at most so many queries a structure.")
+        int | None, typer.Option(min=1, help="Rank at most this many queries per structure.")
     ] = None,
     recompute: Annotated[
         bool,
         typer.Option(
-            "--recompute", help="Of a benchmark's folder: answer its queries from the graph."
+            "--recompute", help="For a benchmark folder: take the answers from the graph."
         ),
     ] = False,
     baseline: Annotated[
         bool,
-        typer.Option("--baseline", help="Rank by frequency alone, for comparison, beside it."),
+        typer.Option("--baseline", help="Also rank by frequency alone, for comparison."),
     ] = False,
     markdown: Annotated[
         Path | None, typer.Option(help="Also write the tables to this Markdown file.")

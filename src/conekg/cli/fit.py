@@ -29,22 +29,24 @@ def fit(
     model: ModelOption = None,
     recipe: Annotated[
         str | None,
-        typer.Option("--recipe", "-r", help="paper, fast, medium or small; chosen when left out."),
+        typer.Option(
+            "--recipe", "-r", help="paper, fast, medium or small; by default chosen for you."
+        ),
     ] = None,
     settings: SetOption = None,
     config: ConfigOption = None,
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Continue the fit in --out, of the same graph, where it was stopped."
+            "--resume", help="Continue the fit in --out where it stopped; give the same graph."
         ),
     ] = False,
     max_minutes: MaxMinutesOption = None,
 ) -> None:
-    """Read, split, sample, train, evaluate and calibrate, into one run folder.
+    """Make a run from triples: read, split, sample, train, evaluate and calibrate.
 
     Prints what it chose and why. Afterwards `conekg ask RUN "..."` answers questions,
-    `conekg evaluate RUN` repeats the table, `conekg serve RUN` opens the page.
+    `conekg evaluate RUN` prints the table again, `conekg serve RUN` starts the page.
     """
     from conekg.answering.fit import fit as fit_run
     from conekg.training.recipe_file import read_config
@@ -84,7 +86,7 @@ def _tell_split(graph: KnowledgeGraph) -> None:
     if valid or test:
         say(
             f"learnt from {learnt:,} facts; {valid:,} validation and {test:,} test facts were held "
-            "out, which `conekg ask --known test` counts as known too"
+            "out; `conekg ask --known test` counts these as known too"
         )
 
 
@@ -95,7 +97,7 @@ def check_same_graph(out: Path, triples: str) -> None:
 
     if read_source(triples).graph.fingerprint != open_run(out).graph.fingerprint:
         raise ConfigError(
-            f"{out} was started on another graph than {triples} is now; continue it with the file "
+            f"{out} was started on a graph other than {triples} is now; continue it with the file "
             "that it was started with, or start a new run",
             key="resume",
         )

@@ -40,9 +40,9 @@ GraphArgument = Annotated[
 ]
 SearchOption = Annotated[
     str | None,
-    typer.Option("--search", "-s", help="Only names or labels that contain this, in any case."),
+    typer.Option("--search", "-s", help="Only names or labels that contain this, ignoring case."),
 ]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, help="List so many at most.")]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")]
 
 
 @app.command()
@@ -50,16 +50,16 @@ def build(
     source: Annotated[
         str,
         typer.Argument(
-            help="A file of triples (TSV, CSV, Parquet, RDF; also packed), a "
+            help="A file of triples (TSV, CSV, Parquet, RDF; also compressed), a "
             "benchmark folder, a benchmark's name, or geography."
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The graph folder to write.")],
     valid: Annotated[
-        Path | None, typer.Option(help="Validation triples; SOURCE is then for training.")
+        Path | None, typer.Option(help="Validation triples; SOURCE then has the training triples.")
     ] = None,
     test: Annotated[
-        Path | None, typer.Option(help="Test triples; SOURCE is then for training.")
+        Path | None, typer.Option(help="Test triples; SOURCE then has the training triples.")
     ] = None,
     valid_share: Annotated[
         float, typer.Option(help="Share of a single file held out for validation.")
@@ -67,7 +67,7 @@ def build(
     test_share: Annotated[
         float, typer.Option(help="Share of a single file held out for test.")
     ] = 0.05,
-    seed: Annotated[int, typer.Option(help="Seed of that split.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the split of a single file.")] = 0,
     entity_labels: Annotated[
         Path | None, typer.Option(help="Readable names: lines `name<TAB>label`, or CSV.")
     ] = None,
@@ -76,7 +76,7 @@ def build(
         bool,
         typer.Option(
             "--drop-unseen",
-            help="Drop held-out triples that name what training lacks, instead of failing.",
+            help="Drop held-out triples with names that training lacks, instead of failing.",
         ),
     ] = False,
     from_folder: Annotated[
@@ -87,8 +87,8 @@ def build(
 ) -> None:
     """Read facts and write them as a graph folder that opens at once.
 
-    One file is split for you, seeded, so that every entity and relation that is held out
-    also occurs in training. Examples:
+    A single file is split for you, by --seed, so that every entity and relation of the
+    held-out facts also occurs in training. Examples:
 
     `conekg graph build facts.tsv --out my-graph`
 
@@ -123,7 +123,7 @@ def info(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say how large a graph is and how its facts are split."""
+    """Show how large a graph is and how its facts are split."""
     opened = load_graph(_store_of(graph), verify=True) if verify else open_told(graph)
     if as_json:
         print_json(_facts_about(opened))
@@ -170,7 +170,7 @@ def entities(
     limit: LimitOption = 20,
     as_json: JsonOption = False,
 ) -> None:
-    """List entities, all or those whose name or label contains a text."""
+    """List all entities, or those whose name or label contains a text."""
     table = open_told(graph).vocabulary.entities
     found = range(len(table)) if search is None else table.containing(search)
     shown = [(table.name(i), table.label(i)) for i in found[:limit]]
@@ -185,12 +185,14 @@ def entities(
 
 @app.command()
 def neighbors(
-    entity: Annotated[str, typer.Argument(help="An entity's name, or a label only it has.")],
+    entity: Annotated[str, typer.Argument(help="An entity's name, or its label if unique.")],
     graph: GraphArgument = "geography",
     relation: Annotated[
-        str | None, typer.Option("--relation", "-r", help="Only this relation; ^name backwards.")
+        str | None, typer.Option("--relation", "-r", help="Only this relation; ^name: backwards.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many each.")] = 10,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, help="List at most this many per relation.")
+    ] = 10,
     as_json: JsonOption = False,
 ) -> None:
     """List the facts about an entity, in both directions, and which of them are held out."""
@@ -238,9 +240,7 @@ def _store_of(graph: str) -> Path:
     if (folder / RUN_FILE).is_file():
         folder /= "graph"
     if graph in ("geography", *BENCHMARKS) or not is_store(folder):
-        raise ConfigError(
-            f"--verify goes with a graph folder or a run, not with {graph!r}", key="verify"
-        )
+        raise ConfigError(f"--verify needs a graph folder or a run, not {graph!r}", key="verify")
     return folder
 
 

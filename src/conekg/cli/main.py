@@ -50,7 +50,9 @@ class ReportingGroup(TyperGroup):
         except OSError as error:
             if error.errno in _FULL:
                 where = f" to write {error.filename}" if error.filename else ""
-                told = ConeKGError(f"there is no space left{where}", hint="make some, try again")
+                told = ConeKGError(
+                    f"there is no space left{where}", hint="free some space and try again"
+                )
                 print_error(told)
                 _forget_output()
             elif error.errno in _BARRED and error.filename:
@@ -77,9 +79,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="""Start with `conekg demo`. A graph is the name of the embedded one
-(geography), the name of a public benchmark (nell995, fb15k, fb15k-237, wn18rr-qa), a folder,
-or a file of triples. Every command explains itself with --help.""",
+    epilog="""Start with `conekg demo`. A graph is geography (built in), the name of a
+public benchmark (nell995, fb15k, fb15k-237, wn18rr-qa), a folder, or a file of triples. Every
+command explains itself with --help.""",
 )
 
 # One line a command or a group of commands, in the order of the help page.
@@ -119,8 +121,8 @@ def _conekg(
     """Answer logical questions over incomplete knowledge graphs.
 
     conekg learns cone embeddings of a graph of facts and answers questions made of
-    and, or, not and "there is": with answers that follow from known facts, and answers
-    that are only predicted, ranked and told apart.
+    and, or, not and "there is". It ranks the answers and tells those that follow from
+    known facts apart from those that are only predicted.
     """
 
 

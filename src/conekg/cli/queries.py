@@ -19,10 +19,10 @@ app = typer.Typer(help="Look into query sets; import and export them.", no_args_
 
 @app.command()
 def info(
-    path: Annotated[Path, typer.Argument(help="A query set, as `conekg sample` writes it.")],
+    path: Annotated[Path, typer.Argument(help="A query set from `conekg sample`.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a query set holds."""
+    """Show what a query set contains."""
     query_set = load_query_set(path)
     facts = [
         {
@@ -55,7 +55,7 @@ def info(
         ]
         for fact in facts
     ]
-    columns = ["shape", "queries", "easy a query", "hard a query"]
+    columns = ["shape", "queries", "easy per query", "hard per query"]
     origin = f", in the form of the {query_set.release} release" if query_set.release else ""
     if query_set.protocol is not None:
         origin = f", sampled by the protocol {query_set.protocol!r} with seed {query_set.seed}"
@@ -69,14 +69,14 @@ def import_queries(
     folder: Annotated[Path, typer.Argument(help="A BetaE or Query2Box folder.")],
     out: Annotated[Path, typer.Option(help="The Arrow file to write.")],
     graph: Annotated[
-        str | None, typer.Option(help="The graph of the queries. By default the same folder.")
+        str | None, typer.Option(help="The graph of the queries. By default the folder itself.")
     ] = None,
     split: Annotated[Split, typer.Option(help="The set to read.")] = "test",
     recompute: Annotated[
         bool, typer.Option("--recompute", help="Take the answers from the graph, not the folder.")
     ] = False,
 ) -> None:
-    """Turn the query pickles of a public benchmark into a query set; no pickle is ever run."""
+    """Turn the query pickles of a public benchmark into a query set; no pickle is executed."""
     from conekg.sampling.benchmark_files import read_queries  # numba takes a while to load
 
     refuse_part_of_run(out)
@@ -89,7 +89,7 @@ def import_queries(
 
 @app.command("export")
 def export_queries(
-    path: Annotated[Path, typer.Argument(help="A query set, as `conekg sample` writes it.")],
+    path: Annotated[Path, typer.Argument(help="A query set from `conekg sample`.")],
     out: Annotated[Path, typer.Option(help="The folder to write pickles into.")],
     form: Annotated[
         Literal["betae", "query2box"], typer.Option(help="Whose files to write.")

@@ -38,10 +38,10 @@ def explain_query(
         ),
     ],
     query: Annotated[
-        str, typer.Argument(help="The question: path algebra, first-order formula or SPARQL.")
+        str, typer.Argument(help="The question: a path, a first-order formula or SPARQL.")
     ],
     cap: Annotated[
-        int, typer.Option(min=1, help="Union-free branches allowed in the normal form.")
+        int, typer.Option(min=1, help="Most union-free branches allowed in the normal form.")
     ] = DEFAULT_BRANCH_CAP,
     svg: Annotated[
         Path | None, typer.Option(help="Also draw the computation graph into this file.")

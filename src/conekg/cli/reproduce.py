@@ -22,16 +22,16 @@ def reproduce(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Which experiment (`--list` shows them), or `all`: every one that the runs allow.",
+            help="Which experiment (see `--list`), or `all`: every one that the runs allow.",
             show_default=False,
         ),
     ] = None,
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(help="Run folders of `conekg fit` or `train`.", show_default=False),
+        typer.Argument(help="Run folders from `conekg fit` or `train`.", show_default=False),
     ] = None,
     show_list: Annotated[
-        bool, typer.Option("--list", help="List the experiments and what each takes.")
+        bool, typer.Option("--list", help="List the experiments and their options.")
     ] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the tables to this JSON file.")
@@ -47,44 +47,44 @@ def reproduce(
     ] = None,
     split: Annotated[
         Literal["train", "valid", "test"] | None,
-        typer.Option(help="Which queries of the runs; test when left out.", show_default=False),
+        typer.Option(help="Which queries of the runs; by default test.", show_default=False),
     ] = None,
     checkpoint: Annotated[
         Literal["best", "last"] | None,
-        typer.Option(help="Which checkpoint; best when left out.", show_default=False),
+        typer.Option(help="Which checkpoint to use; by default best.", show_default=False),
     ] = None,
     max_queries: Annotated[
-        int | None, typer.Option(min=1, help="Use at most so many queries a structure.")
+        int | None, typer.Option(min=1, help="Use at most this many queries per structure.")
     ] = None,
     pairs: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="How many random pairs or queries are drawn; the paper's number when left out.",
+            help="How many random pairs or queries to draw; by default as in the paper.",
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=2**63 - 1, help="Of everything that is drawn; 0 when left out."),
+        typer.Option(min=0, max=2**63 - 1, help="Seed of all that is drawn; by default 0."),
     ] = None,
     steps: Annotated[
         int | None,
-        typer.Option(min=1, help="How many training steps are timed at once; 5 when left out."),
+        typer.Option(min=1, help="How many training steps to time at once; by default 5."),
     ] = None,
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="Other queries than the runs' own: a file or a folder of `conekg sample`, or a "
-            "BetaE or Query2Box folder."
+            help="Use these queries, not the runs' own: a file or a folder from `conekg sample`, "
+            "or a BetaE or Query2Box folder."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The folder that files are written to.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder to write files to.")] = None,
 ) -> None:
-    """Repeat an experiment of the paper on any run and print ours beside the paper's numbers.
+    """Repeat an experiment of the paper on any run and print our numbers beside the paper's.
 
-    An option that an experiment does not look at is refused. `conekg reproduce --list` shows
-    which experiment repeats which table, and with which options. `conekg reproduce all RUN --out
-    FOLDER` makes every one that the runs allow and writes tables, data and pictures.
+    An option that an experiment does not use is refused. `conekg reproduce --list` shows which
+    experiment repeats which table, and its options. `conekg reproduce all RUN --out FOLDER`
+    makes every experiment that the runs allow and writes tables, data and pictures.
     """
     given: dict[str, Any] = {
         "split": split,

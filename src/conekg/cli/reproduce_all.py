@@ -30,10 +30,10 @@ def reproduce_all(runs: Sequence[Run], given: Mapping[str, Any]) -> None:
     from conekg.experiments.catalog import EXPERIMENTS
 
     if not runs:
-        raise ConfigError(f"{ALL} needs one RUN at least: a folder of `conekg fit`")
+        raise ConfigError(f"{ALL} needs at least one RUN: a folder from `conekg fit`")
     folder: Path | None = given.get("out")
     if folder is None:
-        raise ConfigError(f"{ALL} needs --out FOLDER, the folder for all that it writes", key="out")
+        raise ConfigError(f"{ALL} needs --out FOLDER, the folder to write to", key="out")
     refuse_part_of_run(folder / _INDEX)
     make_folder(folder)
     names = [f"{name}{end}" for name in EXPERIMENTS for end in (".json", ".md", ".png")]
@@ -60,7 +60,7 @@ def reproduce_all(runs: Sequence[Run], given: Mapping[str, Any]) -> None:
 
 def _measure(experiment: Experiment, runs: Sequence[Run], own: Mapping[str, Any]) -> Measured:
     if experiment.compares and len(runs) == 1:
-        raise ConfigError("it compares runs, and one alone is given")
+        raise ConfigError("it compares runs, and only one is given")
     return measure(experiment, runs if experiment.needs_runs else (), own)
 
 

@@ -45,29 +45,34 @@ def sample(
     ] = None,
     shapes: Annotated[
         str | None,
-        typer.Option(help="Only these, separated by commas: names as 2in, or as (e.r & !e.r).r"),
+        typer.Option(
+            help="Only these, separated by commas: by name (2in) or spelled out (e.r.r.r.r)."
+        ),
     ] = None,
     count: Annotated[
-        int | None, typer.Option(min=1, help="Queries of each shape, instead of the preset's.")
+        int | None, typer.Option(min=1, help="Queries per shape, instead of the preset's number.")
     ] = None,
     cap: Annotated[
         str | None,
-        typer.Option(help="Most hard answers of a valid or test query, or none."),
+        typer.Option(help="Most hard answers that a valid or test query may have; none: no limit."),
     ] = None,
     train_cap: Annotated[
         str | None,
-        typer.Option(help="Most answers of a training query of any shape, or none."),
+        typer.Option(
+            help="Most answers that a training query of any shape may have; none: no limit."
+        ),
     ] = None,
     train_paths_from: Annotated[
         PathEnd | None,
         typer.Option(
-            help="Walk training paths back from an answer, or on from their anchor, which gives "
-            "fewer answers a query. By default as the preset has it."
+            help="Walk training paths back from an answer, or forwards from their anchor, which "
+            "gives fewer answers per query. By default as in the preset."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Equal seeds give equal queries.")] = 0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same queries.")] = 0,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Threads; does not change the result. [one a core]")
+        int | None,
+        typer.Option(min=1, help="Threads; they do not change the result. [one per core]"),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

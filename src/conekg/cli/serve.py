@@ -20,18 +20,18 @@ EXTRA_MODULES = frozenset({"fastapi", "fastapi_offline", "pydantic", "starlette"
 def serve(
     run: Annotated[Path, typer.Argument(help="The run folder to answer from.")],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; the default is reachable from here only.")
+        str, typer.Option(help="Address to listen on; by default only this machine can reach it.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 8000,
     checkpoint: Annotated[
-        Literal["best", "last"], typer.Option(help="Which weights of the run.")
+        Literal["best", "last"], typer.Option(help="Which checkpoint to use.")
     ] = "best",
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
     api_key: Annotated[
         str | None,
         typer.Option(
             envvar=KEY_VARIABLE,
-            help="Ask every client for this key. Set it in the environment to keep it out of "
+            help="Require this key from every client. Set it in the environment to keep it out of "
             "process lists.",
         ),
     ] = None,
@@ -39,8 +39,8 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Also answer to this host name, such as a proxy's; can be repeated. Without it a "
-            "server of this machine answers to localhost only, one on another --host to any name.",
+            help="Also answer to this host name, such as a proxy's; may be repeated. Without it, a "
+            "server that only this machine can reach answers to localhost, any other to all names.",
         ),
     ] = None,
     limit: Annotated[
@@ -52,17 +52,17 @@ def serve(
         typer.Option(
             min=1,
             max=64,
-            help="Processes that answer side by side, each with the whole model in memory. One "
-            "keeps little more than a core busy.",
+            help="How many processes answer, each with the whole model in memory. One process "
+            "keeps little more than one core busy.",
         ),
     ] = 1,
     access_log: Annotated[
-        bool, typer.Option("--access-log", help="Log one line for each request.")
+        bool, typer.Option("--access-log", help="Log one line per request.")
     ] = False,
 ) -> None:
-    """Answer questions over HTTP, and on a page in the browser.
+    """Answer questions over HTTP and on a page in the browser.
 
-    Stops on Ctrl-C or SIGTERM after the requests it has accepted are answered.
+    On Ctrl-C or SIGTERM it answers the requests it has accepted, then stops.
     """
     try:
         from conekg.serving.hosts import host_names, hosts_of, is_loopback
@@ -95,7 +95,7 @@ def serve(
         if not ready.calibrated:
             warn(why_no_probabilities(run, checkpoint))
         if not is_loopback(address) and api_key is None:
-            warn(f"anybody who can reach {host} may ask; --api-key asks for a key")
+            warn(f"anybody who can reach {host} may ask questions; --api-key requires a key")
         shown = f"[{host}]" if ":" in host else host
         say(f"ask at http://{shown}:{bound_port}/ (Ctrl-C stops)")
 

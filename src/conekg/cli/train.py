@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ModelOption = Annotated[
     str | None,
-    typer.Option("--model", "-m", help="cone (when left out), gqe, box, beta or emql."),
+    typer.Option("--model", "-m", help="cone (the default), gqe, box, beta or emql."),
 ]
 OutOption = Annotated[Path, typer.Option("--out", "-o", help="The run folder to write.")]
 SetOption = Annotated[
@@ -36,12 +36,14 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option(
         "--config",
-        help="A TOML file of changes to the recipe, or a run's recipe.toml in place of it.",
+        help="A TOML file of changes to the recipe, or a run's recipe.toml to use as it is.",
     ),
 ]
 MaxMinutesOption = Annotated[
     float | None,
-    typer.Option("--max-minutes", min=0.0, help="Save and stop after so long; see --resume."),
+    typer.Option(
+        "--max-minutes", min=0.0, help="Save and stop after this many minutes; see --resume."
+    ),
 ]
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Continue the run in --out from its last checkpoint.")
@@ -64,7 +66,7 @@ def train(
             "--recipe",
             "-r",
             help="paper (the published schedule), fast (for a GPU), medium or small (for a CPU); "
-            "chosen by graph and machine when left out.",
+            "by default chosen for the graph and the machine.",
         ),
     ] = None,
     settings: SetOption = None,
@@ -72,8 +74,8 @@ def train(
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="A folder of query sets: of `conekg sample`, BetaE's or Query2Box's. "
-            "Sampled from the graph when left out."
+            help="A folder of query sets: from `conekg sample`, BetaE or Query2Box. "
+            "By default sampled from the graph."
         ),
     ] = None,
     resume: ResumeOption = False,
@@ -82,7 +84,7 @@ def train(
         bool,
         typer.Option(
             "--tables",
-            help="Then rank the test queries and print the paper's Tables 1 and 2, ours beside.",
+            help="Then rank the test queries and print Tables 1 and 2, ours beside the paper's.",
         ),
     ] = False,
     show_recipe: Annotated[
@@ -91,9 +93,9 @@ def train(
 ) -> None:
     """Train a model and keep everything about it in one run folder.
 
-    Ctrl-C saves and stops; --resume continues, on a CPU bit for bit as if nothing had
-    happened. Every hyper-parameter can be changed by --set or --config; --show-recipe
-    lists them.
+    Ctrl-C saves and stops; --resume continues, on a CPU with bit for bit the result of an
+    uninterrupted run. --set and --config change any hyper-parameter; --show-recipe lists
+    them.
     """
     from conekg.answering.stages import choose_recipe, read_graph, start_run, train_run
     from conekg.training.loop import pick_device

@@ -100,7 +100,9 @@ def interruption_told(out: Path, continue_with: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if is_run(out):
-            say(f"stopped; the run in {out} keeps what was trained, go on with `{continue_with}`")
+            say(
+                f"stopped; the run in {out} keeps what was trained; continue with `{continue_with}`"
+            )
         else:
             say("stopped before there was a run; nothing was written")
         raise typer.Exit(INTERRUPTED) from None
@@ -139,7 +141,7 @@ def why_no_probabilities(run: Path, checkpoint: str = "best") -> str:
 
     opened = open_run(run)
     if not opened.num_queries("valid"):
-        return "no probabilities: the run has no validation queries to fit them by"
+        return "no probabilities: the run has no validation queries to fit them on"
     choice = "" if checkpoint == "best" else f" --checkpoint {checkpoint}"
     return f"no probabilities: `conekg calibrate {in_shell(run)}{choice}` fits them"
 

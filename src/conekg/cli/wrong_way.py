@@ -26,7 +26,7 @@ def wrong_way_notes(query: Query, graph: KnowledgeGraph, known: Split) -> list[s
                         for step in (node, Project(anchor, back))
                     )
                     notes.append(
-                        f"no known fact goes by {asked}, {turned:,} by {other}: was that meant?"
+                        f"no known fact matches {asked}; {other} has {turned:,}: was that meant?"
                     )
             case _:
                 pass

@@ -40,7 +40,7 @@ class Experiment:
     def measure(self, runs: Sequence[Run], options: Options) -> Tables:
         """The tables of this experiment for the given runs."""
         if self.needs_runs and not runs:
-            raise ConfigError(f"{self.name} needs one RUN at least: a folder of `conekg fit`")
+            raise ConfigError(f"{self.name} needs at least one RUN: a folder from `conekg fit`")
         if not self.needs_runs and runs:
             raise ConfigError(f"{self.name} takes no RUN: it measures no trained model")
         tables = self.run(told_apart(runs), options)

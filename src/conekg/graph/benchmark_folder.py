@@ -188,7 +188,7 @@ def _pair_relations(folder: Path, names: list[str]) -> list[str]:
             raise DataError(
                 f"relations {index} {forward!r} and {index + 1} {inverse!r} are no inverse pair",
                 path=str(_id_file(folder, "rel")),
-                hint="expected are '+name' and '-name', or 'name' and 'name_reverse'",
+                hint="expected: '+name' and '-name', or 'name' and 'name_reverse'",
             )
         bases.append(base)
     return bases

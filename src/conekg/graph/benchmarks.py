@@ -241,7 +241,7 @@ def _resolve(benchmark: Benchmark, folder: Path) -> Path:
     raise DataError(
         "no benchmark graph here",
         path=str(folder),
-        hint="expected are train.txt, valid.txt, test.txt, id2ent.pkl and id2rel.pkl, in the "
+        hint="expected: train.txt, valid.txt, test.txt, id2ent.pkl and id2rel.pkl, in the "
         f"folder or in {' or '.join(benchmark.folders)} inside it",
     )
 

@@ -1,4 +1,4 @@
-"""Geography: the embedded graph, built from the package `countryinfo`.
+"""Geography: the built-in graph, built from the package `countryinfo`.
 
 Countries with their capitals, provinces, regions, borders, languages, currencies
 and time zones: facts that anybody can judge. The source has defects; those that are
@@ -99,7 +99,7 @@ class Fact:
 
 @cache
 def load_geography() -> KnowledgeGraph:
-    """The embedded graph; the same on every machine that has the same `countryinfo`."""
+    """The built-in graph; the same on every machine that has the same `countryinfo`."""
     # Imported here: a machine that only trains has no need of the data.
     from countryinfo import CountryInfo
 

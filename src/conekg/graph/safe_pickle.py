@@ -56,7 +56,7 @@ def load_pickle(path: str | Path) -> Any:
         raise DataError(
             f"refused to unpickle: {error}",
             path=str(path),
-            hint="accepted are dict, set, frozenset, tuple, list, int, str, float, bool, None and "
+            hint="accepted: dict, set, frozenset, tuple, list, int, str, float, bool, None and "
             "defaultdict; the file may be hostile or of another kind",
         ) from error
     except _BROKEN as error:

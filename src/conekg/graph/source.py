@@ -104,8 +104,8 @@ def read_source(
             f"{str(source)!r}"
         )
     if source == "geography":
-        _refuse_idle(options, "the embedded graph")
-        return Assembled(load_geography(), _namesake(source, "the embedded graph"))
+        _refuse_idle(options, "the built-in graph")
+        return Assembled(load_geography(), _namesake(source, "the built-in graph"))
     if source in BENCHMARKS:
         _refuse_idle(options, "a benchmark")
         benchmark = open_benchmark(str(source), benchmark_folder, progress)
@@ -128,7 +128,7 @@ def read_source(
     guess = f"did you mean {close[0]!r}? " if close else ""
     raise DataError(
         f"no graph, folder or file named {str(source)!r}",
-        hint=f"{guess}accepted are {', '.join(names)}, a graph folder, or a file ending in "
+        hint=f"{guess}accepted: {', '.join(names)}, a graph folder, or a file ending in "
         f"{', '.join(SUFFIXES)}",
     )
 
@@ -168,7 +168,7 @@ def _read_folder(folder: Path, options: ReadOptions) -> Assembled:
         raise DataError(
             "the folder holds no graph",
             path=str(folder),
-            hint="accepted are a store made by `conekg graph build`, a run folder, a BetaE or "
+            hint="accepted: a store made by `conekg graph build`, a run folder, a BetaE or "
             "Query2Box folder, or a folder with train, valid and test files",
         )
     _refuse_idle(options, "a folder of split files", "unseen", "entity_labels", "relation_labels")

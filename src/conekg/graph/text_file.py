@@ -72,7 +72,7 @@ def fields_of(
 def _check_start(line: bytes, path: Path) -> None:
     """Refuse what is no text in UTF-8 from its first byte on."""
     if (told := unmarked_packing(line)) is not None:
-        raise DataError("is packed, which its name does not say", path=str(path), hint=told)
+        raise DataError("is compressed, but its name does not say so", path=str(path), hint=told)
     if line.startswith(_UTF_16):
         raise DataError(
             "is text in UTF-16; UTF-8 is read",

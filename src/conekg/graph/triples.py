@@ -84,9 +84,9 @@ def read_triples(path: str | Path) -> TripleTable:
     if suffix in PARQUET_SUFFIXES:
         if packing_of(path) is not None:
             raise DataError(
-                "Parquet is not read from packed files",
+                "Parquet is not read from compressed files",
                 path=str(path),
-                hint="unpack it; Parquet packs its columns itself",
+                hint="decompress it; Parquet compresses its columns itself",
             )
         return _read_parquet(path)
     if suffix in FORMATS:
@@ -94,7 +94,7 @@ def read_triples(path: str | Path) -> TripleTable:
     raise DataError(
         f"files ending in {suffix!r} are not read" if suffix else "its name has no ending",
         path=str(path),
-        hint=f"accepted endings: {', '.join(SUFFIXES)}; text and RDF also packed, with "
+        hint=f"accepted endings: {', '.join(SUFFIXES)}; text and RDF also compressed, with "
         f"{', '.join(PACKED)} after it",
     )
 
@@ -105,8 +105,8 @@ def _read_rdf(path: Path) -> TripleTable:
     notes = _literal_notes(path, rdf.literals)
     if rdf.num_about_statements:
         number = rdf.num_about_statements
-        what = "triple that speaks" if number == 1 else "triples that speak"
-        notes += (f"{path}: {number:,} {what} of other triples left out",)
+        what = "triple" if number == 1 else "triples"
+        notes += (f"{path}: {number:,} {what} about other triples left out",)
     return _checked(TripleTable(path, columns, labels=rdf.labels, notes=notes))
 
 
@@ -298,7 +298,7 @@ def _read_parquet(path: Path) -> TripleTable:
             raise DataError(
                 f"column {name!r} holds {table[name].type}, which cannot be read as names: {error}",
                 path=str(path),
-                hint="accepted are text in UTF-8 and numbers",
+                hint="accepted: text in UTF-8, and numbers",
             ) from error
         if texts.null_count:
             row = pc.index(texts.is_null(), True).as_py()
@@ -333,7 +333,7 @@ def _parquet_columns(path: Path, schema: pa.Schema) -> list[str]:
     if len(schema.names) == len(COLUMNS) and not _is_misplaced(schema.names):
         return list(schema.names)
     raise DataError(
-        f"columns {schema.names} found; expected are head, relation and tail, or three columns "
+        f"columns {schema.names} found; expected: head, relation and tail, or three columns "
         "in this order",
         path=str(path),
     )

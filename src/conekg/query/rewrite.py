@@ -344,8 +344,8 @@ def _lift_unions(query: Query, cap: int) -> tuple[Query, ...]:
         told = f"{size:,}" if size <= 10**9 else "more than a billion"
         raise QueryTooLargeError(
             f"this query has {told} union-free branches; at most {cap:,} are allowed",
-            hint="raise the cap, ask for fewer unions under one intersection, of which negated "
-            "intersections make more, or use the De Morgan form, which is always one branch",
+            hint="raise the cap, use fewer unions (or negated intersections, which become unions) "
+            "under one intersection, or use the De Morgan form, which is always one branch",
         )
 
     def lift(node: Query, below: tuple[tuple[Query, ...], ...]) -> tuple[Query, ...]:

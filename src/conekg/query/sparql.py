@@ -71,7 +71,7 @@ def _read(source: SparqlSource) -> tuple[Any, Any]:
     update = _UPDATE.match(source.text)
     if update is not None:
         raise source.error(
-            f"SPARQL's {update['verb'].upper()} is not answered here",
+            f"SPARQL's {update['verb'].upper()} is not supported",
             update.span("verb"),
             hint="facts are asked for here, not changed; write SELECT ?x WHERE { ... }",
         )
@@ -142,7 +142,7 @@ def _selected(query: Any, source: SparqlSource) -> str:
     if query.name != "SelectQuery":
         form = query.name.removesuffix("Query").upper()
         raise source.error(
-            f"SPARQL's {form} is not answered here",
+            f"SPARQL's {form} is not supported",
             source.keyword(form),
             hint="write SELECT ?x WHERE { ... }",
         )
@@ -151,7 +151,7 @@ def _selected(query: Any, source: SparqlSource) -> str:
             if attribute == "limitoffset" and query.limitoffset.limit is None:
                 keyword = "OFFSET"
             raise source.error(
-                f"SPARQL's {keyword} is not answered here", source.keyword(keyword), hint=hint
+                f"SPARQL's {keyword} is not supported", source.keyword(keyword), hint=hint
             )
     projection = query.projection or []
     if len(projection) != 1 or projection[0].var is None:

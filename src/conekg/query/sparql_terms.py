@@ -21,7 +21,7 @@ from conekg.query.tokens import NameKind, Span, look_up
 _ESCAPE = re.compile(r"\\(.)")  # of a sign in a prefixed name
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _SUPPORTED = (
-    "answered are triples, the paths / ^ |, UNION, MINUS, VALUES of one variable, "
+    "supported: triples, the paths / ^ |, UNION, MINUS, VALUES of one variable, "
     "and FILTER with NOT EXISTS, EXISTS, =, !=, IN and NOT IN"
 )
 
@@ -95,9 +95,7 @@ class Terms:
 
     def unsupported(self, construct: str, span: Span) -> QuerySyntaxError:
         """The complaint that a construct is outside of what can be answered."""
-        return self.source.error(
-            f"SPARQL's {construct} is not answered here", span, hint=_SUPPORTED
-        )
+        return self.source.error(f"SPARQL's {construct} is not supported", span, hint=_SUPPORTED)
 
 
 def _resolved(base: str, iri: str) -> str:

@@ -31,7 +31,7 @@ def open_queries(
             )
         if recompute:
             raise ConfigError(
-                f"{own} has its answers; only those of a benchmark's folder are computed again",
+                f"{own} has its answers; only those of a benchmark folder can be recomputed",
                 key="recompute",
             )
         return query_set
@@ -56,7 +56,7 @@ def open_all_queries(folder: Path, graph: KnowledgeGraph) -> dict[Split, QuerySe
         raise DataError(
             what,
             path=str(folder),
-            hint="give a folder of `conekg sample`, or a BetaE or Query2Box folder",
+            hint="give a folder from `conekg sample`, or a BetaE or Query2Box folder",
         )
     return {
         split: open_queries(folder, split, graph) for split in SPLITS if has_queries(folder, split)

@@ -1,4 +1,4 @@
-"""Questions to start from: chosen ones for the embedded graph, sampled ones for any other."""
+"""Questions to start from: chosen ones for the built-in graph, sampled ones for any other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GEOGRAPHY = (
     '("South America".^in_subregion & !Spanish.^speaks).capital',
     "(Portugal | Brazil).speaks",
 )
-"""Questions about the embedded graph whose answers anybody can judge."""
+"""Questions about the built-in graph whose answers anybody can judge."""
 
 SHAPES = ("1p", "2p", "2i", "2in", "up", "pin")
 """One sampled example of each shape, where the run has queries of it."""

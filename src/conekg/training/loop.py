@@ -88,8 +88,8 @@ def _lack_of_memory_told() -> Iterator[None]:
         said, _, _ = str(error).partition("\n")  # Python itself says nothing of its own
         raise ConeKGError(
             f"there is not enough memory to train{said and ': '}{said}",
-            hint="start a run of a lower training.batch_size, training.negatives or model.dim "
-            "(--set); a checkpoint that was written before is untouched",
+            hint="start a run with a lower training.batch_size, training.negatives or model.dim "
+            "(--set); earlier checkpoints are untouched",
         ) from error
 
 

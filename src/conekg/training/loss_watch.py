@@ -46,9 +46,9 @@ class LossWatch:
             mean = sum(losses.values()) / len(losses)
             raise TrainingDivergedError(
                 f"the loss has collapsed: {mean:.4f} at step {step}, after it had been lower; "
-                f"log 2 = {self._uninformed_loss:.4f} is what a model pays that tells no answer "
-                "from any other entity",
-                hint=f"{advice}; the last checkpoint may be of the collapsed model, the best by "
+                f"log 2 = {self._uninformed_loss:.4f} is the loss of a model that cannot tell "
+                "answers from other entities",
+                hint=f"{advice}; the last checkpoint may already be collapsed, but the best by "
                 "validation, if there is one, is not",
             )
 

@@ -110,8 +110,8 @@ class Run:
             raise DataError(
                 f"the run has no {split} queries",
                 path=str(self.folder),
-                hint="`conekg sample` makes some; --queries takes them where a command has it, and "
-                "`conekg train --queries FOLDER` gives them to a run",
+                hint="`conekg sample` makes some; give them by --queries, or train a run with them "
+                "by `conekg train --queries FOLDER`",
             )
         queries = self._held.get(split)
         if queries is None:
@@ -226,7 +226,7 @@ def check_vacant(folder: Path) -> None:
     """Raise an error unless a new run can be put there; worth asking before long work."""
     if folder.resolve() == Path.cwd():
         raise CheckpointError(
-            f"{folder} is the folder that you are in, and a run is moved to its place as a whole",
+            f"{folder} is the current folder, but a run is moved to its place as a whole",
             hint="give --out the name of a folder that does not exist yet",
         )
     check_place(folder)
@@ -251,10 +251,10 @@ def check_weights(model: QueryModel, checkpoint: Path) -> None:
     spoilt = model.spoilt_weights()
     if spoilt is not None:
         raise CheckpointError(
-            f"the checkpoint in {checkpoint} is of no use: its weights {spoilt!r} are not all "
-            "finite numbers (NaN or infinity), as its training had diverged",
-            hint="a run keeps two checkpoints, `last` and `best`: the other may be from before "
-            "that, and is taken once this folder is deleted; else train again with a lower "
+            f"the checkpoint in {checkpoint} cannot be used: its weights {spoilt!r} are not all "
+            "finite numbers (NaN or infinity), because its training diverged",
+            hint="a run keeps two checkpoints, `last` and `best`, and the other may be from before "
+            "that: delete this folder to use it, or train again with a lower "
             "training.learning_rate",
         )
 

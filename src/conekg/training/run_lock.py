@@ -22,8 +22,8 @@ def held_for_training(folder: Path) -> Iterator[None]:
             stack.enter_context(locked(folder / RUN_FILE))
         except BlockingIOError:
             raise CheckpointError(
-                f"{folder} is being trained already",
-                hint="wait for that to end, or stop it with Ctrl-C, which saves; a run of your own "
-                "goes to another folder",
+                f"{folder} is already being trained",
+                hint="wait until that ends, or stop it with Ctrl-C, which saves; for a new run "
+                "choose another folder",
             ) from None
         yield

@@ -22,7 +22,7 @@ class Builder extends HTMLElement {
     this.held = html(
       "p",
       { class: "held", hidden: true },
-      "The text above cannot be read yet. Mend it, or ",
+      "The text above cannot be read yet. Correct it, or ",
       html("button", { type: "button", class: "chip", onclick: () => this.startAfresh() }, "Start afresh"),
     );
     this.replaceChildren(this.held, this.work);

@@ -23,7 +23,7 @@ class Cones extends HTMLElement {
   /** Show a response of /api/cones; `member` is what /api/explain says of the answer. */
   show(response, member) {
     if (response.cones.length === 0) {
-      this.replaceChildren(html("p", { class: "empty" }, "This model does not draw with cones."));
+      this.replaceChildren(html("p", { class: "empty" }, "This model has no cones to draw."));
       return;
     }
     const share = `${response.inside} of ${response.dimensions}`;

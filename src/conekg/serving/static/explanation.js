@@ -4,8 +4,8 @@ import { drawTree } from "./diagram.js";
 import { html } from "./dom.js";
 
 const KINDS = {
-  fact: ["✓", "fact", "stands in the graph"],
-  guess: ["≈", "guess", "the model expects it"],
+  fact: ["✓", "fact", "is in the graph"],
+  guess: ["≈", "guess", "the model predicts it"],
   absent: ["✓", "nothing against", "no fact says otherwise"],
   contradicted: ["✗", "contradicted", "a fact says otherwise"],
 };
