@@ -53,6 +53,20 @@ def test_what_is_no_tree_is_refused(query):
     assert "parse_query" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (Anchor("a"), "'a' in a query is no entity id"),
+        (And((A, Anchor(0.5))), "0.5 in a query is no entity id"),
+        (Project(A, "r"), "'r' in a query is no relation id"),
+    ],
+)
+def test_what_is_no_id_is_refused(query, told):
+    with pytest.raises(QueryError, match=told) as caught:
+        render_query(query, VOCABULARY)
+    assert "parse_query looks names up" in caught.value.hint
+
+
 def test_names_are_those_of_a_vocabulary():
     graph = KnowledgeGraph("one", VOCABULARY, {})
     told = r"in a KnowledgeGraph; it must be a graph's vocabulary, as graph\.vocabulary"

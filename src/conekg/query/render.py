@@ -13,6 +13,7 @@ from typing import assert_never
 
 from conekg.errors import UnknownNameError
 from conekg.graph.vocabulary import NameTable, Vocabulary, check_vocabulary, directed
+from conekg.query.shape import check_whole, slots_of
 from conekg.query.tokens import as_written, quote
 from conekg.query.tree import (
     Anchor,
@@ -34,13 +35,15 @@ def render_query(query: Query, vocabulary: Vocabulary, *, labels: bool = False) 
 
     With `labels`, entities go by their readable labels wherever those can be read back, and
     relations where such a label is written shorter, as the end of an IRI is. Raises
-    `UnknownNameError` where the vocabulary has no such id.
+    `UnknownNameError` where the vocabulary has no such id, `QueryError` where something is none.
 
     >>> names = Vocabulary(NameTable("entity", ["South Asia"]), NameTable("relation", ["part_of"]))
     >>> render_query(Not(Project(Anchor(0), 1)), names)
     '!"South Asia".^part_of'
     """
     check_vocabulary(vocabulary)
+    for kind, ids in zip(("entity", "relation"), slots_of(query), strict=True):
+        check_whole(kind, ids)
     return fold(query, _path_writer(vocabulary, labels)).text
 
 

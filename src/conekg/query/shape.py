@@ -14,6 +14,9 @@ from functools import cached_property, lru_cache
 from itertools import count
 from typing import NamedTuple, assert_never
 
+import numpy as np
+
+from conekg.errors import QueryError
 from conekg.query.tree import (
     Anchor,
     And,
@@ -105,6 +108,18 @@ def shape_of(query: Query) -> Shape:
 def slots_of(query: Query) -> tuple[list[int], list[int]]:
     """The entity ids and the relation ids of a query in slot order."""
     return _walk(query)[1:]
+
+
+def check_whole(kind: str, ids: Sequence[object]) -> None:
+    """Raise QueryError where one of the ids that stand in a query is no whole number."""
+    for value in ids:
+        if type(value) is int:  # as nearly all are
+            continue
+        if not isinstance(value, int | np.integer) or isinstance(value, bool):
+            raise QueryError(
+                f"{value!r} in a query is no {kind} id",
+                hint="ids are whole numbers; parse_query looks names up",
+            )
 
 
 _ANCHOR, _UNIVERSE, _PROJECT, _NOT = range(4)

@@ -12,7 +12,7 @@ import numpy as np
 from conekg.graph.adjacency import Adjacency, IntArray
 from conekg.graph.ragged import Ragged, offsets_of
 from conekg.query.relax import near_miss_query
-from conekg.query.shape import shape_of, slots_of
+from conekg.query.shape import grounded
 from conekg.sampling.query_set import QueryBlock
 from conekg.symbolic.engine import answer_batch
 
@@ -34,7 +34,7 @@ def find_near_misses(
     query = near_miss_query(block.shape.template)
     if query is None:
         return Ragged.empty(len(block))
-    shape, (anchor_columns, relation_columns) = shape_of(query), slots_of(query)
+    shape, anchor_columns, relation_columns = grounded(query)
     random = np.random.default_rng(seed)
     parts = []
     for start in range(0, len(block), _ROWS_AT_ONCE):

@@ -14,7 +14,7 @@ import numpy as np
 from conekg.errors import ConfigError, QueryError
 from conekg.graph.adjacency import Adjacency, IntArray, LongArray
 from conekg.graph.ragged import Ragged, offsets_of
-from conekg.query.shape import Shape, shape_of, slots_of
+from conekg.query.shape import Shape, check_whole, grounded
 from conekg.query.tree import Query
 from conekg.symbolic.kernels import answer_rows
 from conekg.symbolic.memory import graph_arrays, make_workspace
@@ -36,19 +36,14 @@ def answer(adjacency: Adjacency, query: Query) -> IntArray:
     >>> answer(graph, Anchor(0).project(0) & ~Anchor(3).project(2)).tolist()
     [1]
     """
-    entity_ids, relation_ids = slots_of(query)
+    shape, entity_ids, relation_ids = grounded(query)
     anchors, relations = _row("entity", entity_ids), _row("relation", relation_ids)
-    return answer_batch(adjacency, shape_of(query), anchors, relations, workers=1).values
+    return answer_batch(adjacency, shape, anchors, relations, workers=1).values
 
 
 def _row(kind: str, ids: Sequence[int]) -> LongArray:
     """[1, ids] to be checked; what is not whole is refused, which an array would cut to fit."""
-    for value in ids:
-        if not isinstance(value, int | np.integer) or isinstance(value, bool):
-            raise QueryError(
-                f"{value!r} in a query is no {kind} id",
-                hint="ids are whole numbers; parse_query looks names up",
-            )
+    check_whole(kind, ids)
     bounds = np.iinfo(np.int64)
     held = [max(bounds.min, min(int(value), bounds.max)) for value in ids]
     return np.array(held, dtype=np.int64).reshape(1, -1)
