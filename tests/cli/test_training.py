@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from conekg.answering import fit
+from conekg.answering import fit, stages
 from conekg.answering.calibration import Calibration, CountCurve, ScoreCurve, joined, outlines
 from conekg.answering.curves import Curve
 from conekg.cli.main import app
@@ -21,7 +21,7 @@ from conekg.query.shape import STRUCTURES, shape_of
 from conekg.query.tree import Anchor
 from conekg.sampling.protocol import PRESETS
 from conekg.training.loop import Progress
-from tiny import tiny_graph
+from tiny import tiny_graph, tiny_queries
 
 SMALL = [
     "--set=training.steps=4",
@@ -65,6 +65,18 @@ def run(graph, tmp_path_factory):
     assert f"{below[0]} (" in result.stderr
     assert "`--set training.steps=8` or `--recipe medium`" in result.stderr
     return folder
+
+
+def test_what_was_sampled_is_told_before_training_begins(graph, tmp_path, monkeypatch):
+    def sample_queries(graph, protocol, seed, events, times, trained):
+        events.sampling("test", STRUCTURES["1p"], 5, 5)
+        return tiny_queries()
+
+    monkeypatch.setattr(stages, "sample_queries", sample_queries)
+    result = conekg("train", graph, "--recipe", "small", "--out", tmp_path / "run", *SMALL)
+    assert result.exit_code == 0, result.output
+    told = [line.split(maxsplit=1)[0] for line in result.stderr.splitlines()]
+    assert told[:3] == ["sampling", "training", "training:"], result.stderr
 
 
 def test_a_graph_without_held_out_facts_is_learnt_and_not_evaluated(tmp_path):

@@ -132,6 +132,7 @@ def train(
                     f"{queries} holds no test queries, which --tables ranks", key="queries"
                 )
             run = start_run(out, facts, chosen, sets, events)
+    with interruption_told(out, continue_with), told_events() as events:  # the bars before are shut
         say(f"training {run.recipe.model} on {run.graph.name} ({run.recipe.name}), {pick_device()}")
         outcome = train_run(run, max_minutes=max_minutes, events=events)
     tell_outcome(outcome, continue_with)
