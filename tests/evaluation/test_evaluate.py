@@ -138,6 +138,9 @@ def test_every_model_is_evaluated_and_says_what_it_cannot_answer(name):
     else:
         assert not negations & answered
         assert all("has no negation" in report.unanswered[s] for s in negations)
+        untried = [each for each in report.structures if each.structure in negations]
+        assert {each.num_answers for each in untried} == {0}
+        assert min(each.num_queries for each in untried) > 0
         assert "avg_n" not in report.averages
 
 

@@ -105,6 +105,13 @@ def test_a_query_that_names_no_relation_is_a_tie():
     assert set(scores(shape_of(Not(Anchor(0))), [])) == {0.0}
 
 
+def test_a_query_of_nothing_but_negations_and_entities_is_a_tie():
+    negated = [Not(Project(Anchor(slot), slot)) for slot in range(2)]
+    for query in (And(tuple(negated)), Or(tuple(negated)), Or((Anchor(0), Anchor(1)))):
+        shape = shape_of(query)
+        assert set(scores(shape, [1, 3][: shape.num_relations])) == {0.0}
+
+
 def test_any_number_of_branches_is_answered():
     """Seven unions of two are 128 branches of a DNF, which nobody needs here."""
     links_of = [Project(Anchor(slot), slot) for slot in range(14)]

@@ -3,13 +3,17 @@ from dataclasses import replace
 
 import pytest
 
+from conekg.experiments.beside_paper import of_release, release_note
 from conekg.experiments.catalog import find_experiment
 from conekg.experiments.main_results import main_epfo
+from conekg.experiments.published import published
 from conekg.graph.benchmarks import BENCHMARKS
+from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.query.shape import POSITIVE_STRUCTURES
 from conekg.sampling.benchmark_files import write_betae, write_query2box
 from conekg.sampling.query_set import QuerySet, save_query_set
 from conekg.sampling.source import open_queries
+from conekg.training.recipes import data_set_of
 from conekg.training.run import open_run
 from tiny import tiny_queries
 
@@ -61,6 +65,19 @@ def test_a_run_remembers_the_release_it_was_trained_on(name, trained, named, opt
             assert len(told) == 1
             assert "are of the BetaE release, which has other queries" in told[0]
         assert not any("were sampled here" in note for note in table.notes)
+
+
+def test_whether_all_queries_or_some_are_of_another_release_is_told(random_graph):
+    edges = {split: random_graph.edges(split) for split in SPLITS}
+    nell = KnowledgeGraph("NELL", random_graph.vocabulary, edges)
+    paper = published("table:epfo_results", data_set_of("NELL"))
+    own, other = (QuerySet("test", (), release=name) for name in ("BetaE", "Query2Box"))
+    for sets, these in (([other, other], "These are"), ([own, other], "Some are")):
+        (note,) = release_note(of_release(paper, sets), nell, sets)
+        assert note.startswith(f"{these} queries in the form of the Query2Box release. ")
+    elsewhere = published("table:epfo_results", data_set_of("random"))
+    (note,) = release_note(of_release(elsewhere, [other]), random_graph, [other])
+    assert note.startswith("The paper has no numbers for the graph 'random' here, only for ")
 
 
 def test_where_queries_are_from_is_told_beside_the_papers_numbers_alone(trained, named, options):

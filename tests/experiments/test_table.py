@@ -52,6 +52,8 @@ def test_what_all_tables_note_is_told_once_below_them():
         "- Also shared.",
     ]
     third = replace(first, notes=("Shared.",))
+    assert common_notes([first, second, third]) == ("Shared.",)
+    assert not first.to_markdown(first.notes).endswith("\n\n"), "no list where nothing is left"
     assert "All tables:\n\n- Shared.\n" in tables_markdown("page", [first, second, third])
 
 
@@ -85,6 +87,12 @@ def test_terminal_shows_the_same():
     text = " ".join(shown.getvalue().split())
     for part in ("Numbers (percent; the paper's Table 1)", "3.1", "–", "yes"):
         assert part in text
+    again = replace(TABLE, rows=(TABLE.rows[0], *TABLE.rows))
+    assert [row.end_section for row in again.to_rich().rows] == [False, True, True, False]
+
+
+def test_a_row_is_found_by_its_label():
+    assert TABLE.row("theirs") is TABLE.rows[1]
 
 
 def test_names_are_shown_as_they_are():

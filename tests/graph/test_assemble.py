@@ -70,6 +70,13 @@ def test_too_little_to_hold_out_is_noted(tmp_path: Path) -> None:
     )
 
 
+def test_what_is_held_out_as_wanted_is_not_noted(tmp_path: Path) -> None:
+    rows = [(head, "r", tail) for head in "abcde" for tail in "abcde"]
+    built = assemble_one("g", table(tmp_path, "g", rows), HoldOut(0.1, 0.2))
+    assert [len(built.graph.triples(split)) for split in ("valid", "test")] == [2, 5]
+    assert built.notes == ()
+
+
 def test_labels_of_split_files_are_found_wherever_they_stand(tmp_path: Path) -> None:
     """Lines of one RDF file that are dealt to three: its labels lie in any of them."""
     edge = "<http://e/Q1> <http://e/P1> <http://e/Q2> .\n"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import fields
@@ -11,7 +12,9 @@ import pytest
 
 from conekg.errors import StoreError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
-from conekg.graph.store import HEADER, is_store, load_graph, save_graph
+from conekg.graph.store import HEADER, check_replaceable, is_store, load_graph, save_graph
+
+REBUILD = "the store is damaged; build the graph again with `conekg graph build`"
 
 
 @pytest.fixture
@@ -105,6 +108,13 @@ def test_a_link_to_a_store_stays_a_link(
     assert load_graph(tmp_path / "elsewhere" / "graph").fingerprint == film_graph.fingerprint
 
 
+def test_the_folders_above_a_store_are_made(film_graph: KnowledgeGraph, tmp_path: Path) -> None:
+    folder = tmp_path / "graphs" / "of" / "films"
+    assert load_graph(save_graph(film_graph, folder)).fingerprint == film_graph.fingerprint
+    with pytest.raises(StoreError, match=r"cannot be written: .*graph\.json is a file"):
+        check_replaceable(folder / HEADER / "more")
+
+
 def test_an_open_graph_survives_being_replaced(
     film_graph: KnowledgeGraph, random_graph: KnowledgeGraph, store: Path
 ) -> None:
@@ -167,13 +177,39 @@ def test_every_truncated_or_missing_file_is_noticed(store: Path) -> None:
     for path in damaged(store):
         content = path.read_bytes()
         path.write_bytes(content[:-1])
-        with pytest.raises(StoreError, match="bytes instead of"):
+        told = f"has {len(content) - 1:,} bytes instead of {len(content):,}"
+        with pytest.raises(StoreError, match=told) as caught:
             load_graph(store)
+        assert (caught.value.path, caught.value.hint) == (str(path), REBUILD)
         path.unlink()
-        with pytest.raises(StoreError, match="is missing from the store"):
+        with pytest.raises(StoreError, match="is missing from the store") as caught:
             load_graph(store)
+        assert (caught.value.path, caught.value.hint) == (str(path), REBUILD)
         path.write_bytes(content)
     load_graph(store)
+
+
+def load_whole(store: Path) -> None:
+    graph = load_graph(store)
+    for split in SPLITS:
+        graph.adjacency(split)
+
+
+def test_a_file_that_is_not_what_its_name_says_is_refused(store: Path) -> None:
+    header = (store / HEADER).read_text()
+    for path in damaged(store):
+        content, garbage = path.read_bytes(), b"neither numbers nor names"
+        path.write_bytes(garbage)
+        told = json.loads(header)
+        told["files"][path.relative_to(store).as_posix()] = {
+            "bytes": len(garbage),
+            "sha256": hashlib.sha256(garbage).hexdigest(),
+        }
+        (store / HEADER).write_text(json.dumps(told))
+        with pytest.raises(StoreError, match="cannot be read: ") as caught:
+            load_whole(store)
+        assert (caught.value.path, caught.value.hint) == (str(path), REBUILD)
+        path.write_bytes(content)
 
 
 def test_every_changed_byte_is_noticed(store: Path) -> None:

@@ -51,8 +51,8 @@ class Around:
     ) -> tuple[int, dict[bytes, bytes], Any]:
         """(status, headers, body as JSON) of the reply."""
         coming = [
-            {"type": "http.request", "body": chunk, "more_body": number < len(chunks)}
-            for number, chunk in enumerate(chunks, start=1)
+            {"type": "http.request", "body": chunk} | ({"more_body": True} if more else {})
+            for more, chunk in zip(reversed(range(len(chunks))), chunks, strict=True)
         ]
         sent: list[dict[str, Any]] = []
 
@@ -86,6 +86,22 @@ def test_a_body_reaches_the_application_in_one_piece_and_is_counted_while_it_doe
     assert around.reached == [("POST", b"abc", 1)]
     assert around.metrics.in_flight == 0
     assert around.counted() == [["POST", "other", 200, 1]]
+    counts, seconds = around.metrics.state()["seconds"]["other"]
+    assert sum(counts) == 1
+    assert 0 < seconds < 60
+
+
+def test_requests_are_counted_by_the_pattern_of_their_route() -> None:
+    around = Around(paths=frozenset({"/health"}))
+
+    async def routed(scope, receive, send) -> None:
+        scope["route"] = SimpleNamespace(path=patterns.pop(0))
+        await around.echo(scope, receive, send)
+
+    patterns, around.answer = ["/health/{of}", "", None], routed
+    for _ in range(3):
+        around.ask("/health", method="GET")
+    assert around.counted() == [["GET", "/health/{of}", 200, 1], ["GET", "/health", 200, 2]]
 
 
 def test_the_limit_of_a_body_is_exact_however_it_is_told() -> None:
@@ -222,7 +238,8 @@ def test_errors_in_the_framework_s_words_are_told_again(status: int) -> None:
 
     async def word(scope, receive, send) -> None:
         length = (b"content-range", b"bytes */9")
-        await around.reply(send, status, b"text/plain", b"no", length, (b"etag", b'"1"'))
+        others = (length, (b"etag", b'"1"'), (b"x-type", b"application/json"))
+        await around.reply(send, status, b"text/plain", b"no", *others)
 
     around.answer = word
     found, headers, body = around.ask("/static/page.js", method="GET")

@@ -32,8 +32,8 @@ def block(name, answers):
     shape, rows = STRUCTURES[name], len(answers)
     return QueryBlock(
         shape,
-        np.arange(rows * shape.num_anchors, dtype=np.int32).reshape(rows, -1),
-        np.arange(rows * shape.num_relations, dtype=np.int32).reshape(rows, -1),
+        np.arange(rows * shape.num_anchors, dtype=np.int32).reshape(rows, shape.num_anchors),
+        np.arange(rows * shape.num_relations, dtype=np.int32).reshape(rows, shape.num_relations),
         Ragged.from_rows([[]] * rows),
         Ragged.from_rows(answers),
     )
@@ -54,11 +54,19 @@ def data():
 def test_queries_without_an_answer_or_without_a_negative_are_left_out(data):
     assert len(data.blocks["1p"]) == 2
     assert data.max_answers == 2
+    more = query_set(block("1p", [[0]]), block("2i", [[1, 3, 4], [5]]))
+    for shapes in (("1p", "2i"), ("2i", "1p")):
+        assert move_to_device(more, 6, shapes, CPU).max_answers == 3
 
 
 def test_a_shape_without_queries_is_refused():
-    with pytest.raises(ConfigError, match="3i"):
-        move_to_device(query_set(block("1p", [[0]])), 6, ("1p", "3i"), CPU)
+    told = "trains on 3i, but .* there are queries of "
+    given = query_set(block("1p", [[0]]), block("2p", []), block("2i", [[1]]))
+    with pytest.raises(ConfigError, match=f"{told}1p, 2i$") as caught:
+        move_to_device(given, 6, ("1p", "3i"), CPU)
+    assert caught.value.key == "training.pools"
+    with pytest.raises(ConfigError, match=f"{told}no shape at all$"):
+        move_to_device(query_set(block("2p", [])), 6, ("3i",), CPU)
     everyone = query_set(block("1p", [[0, 1], []]), block("2i", [[0], [0, 1]]))
     with pytest.raises(ConfigError, match="none that some entities answer and others do not"):
         move_to_device(everyone, 2, ("1p",), CPU)
@@ -111,13 +119,15 @@ def test_filtered_negatives_are_uniform_over_the_non_answers(data):
         assert abs(count - 15_000) < 6 * (15_000 * 0.75) ** 0.5  # six standard deviations
 
 
-NEAR = {"1p": [[], []], "2i": [[1, 3], []], "2in": [[0, 3]]}
+NEAR = {"1p": [[], []], "2i": [[1, 3], [], [2]], "2in": [[0, 3], []]}
 
 
 @pytest.fixture
 def with_near_misses():
     queries = query_set(
-        block("1p", [[0], [1, 3]]), block("2i", [[2, 4], [5]]), block("2in", [[1, 2]])
+        block("1p", [[0], [1, 3]]),
+        block("2i", [[2, 4], [5], [0]]),
+        block("2in", [[1, 2], [4]]),
     )
     return move_to_device(
         queries, 6, ("1p", "2i", "2in"), CPU, lambda b: Ragged.from_rows(NEAR[b.shape.name])
@@ -146,7 +156,7 @@ def test_the_first_negatives_are_near_misses_where_there_are_some(
             assert torch.equal(batch.negatives[row, replaced:], without.negatives[row, replaced:])
             assert set(batch.negatives[row, :replaced].tolist()) <= set(expected)
             seen.update((name, entity) for entity in batch.negatives[row, :replaced].tolist())
-    assert set(seen) == {("2i", 1), ("2i", 3), ("2in", 0), ("2in", 3)}
+    assert set(seen) == {("2i", 1), ("2i", 3), ("2i", 2), ("2in", 0), ("2in", 3)}
     assert 0.3 < seen["2in", 0] / (seen["2in", 0] + seen["2in", 3]) < 0.7
 
 

@@ -209,6 +209,7 @@ def test_a_state_that_was_loaded_stays_what_it_is() -> None:
     second.step(1e-3)
     assert all(torch.equal(state[key], value) for key, value in kept.items())
     assert not torch.equal(second.state()["entity:exp_avg"], kept["entity:exp_avg"])
+    assert [int(each.state()["steps"]) for each in (first, second)] == [1, 2]
 
 
 def test_every_update_has_random_numbers_of_its_own_and_a_repeat_has_the_same(
