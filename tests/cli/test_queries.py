@@ -71,13 +71,25 @@ def test_a_set_survives_export_and_import(
     ("arguments", "told"),
     [
         (("info", "missing.arrow"), "missing.arrow: no such file"),
-        (("import", "nowhere", "--graph", "geography", "--out", "x.arrow"), "no test queries here"),
+        (("import", "nowhere", "--graph", "geography", "--out", "x.arrow"), "no such folder"),
     ],
 )
 def test_failures_get_one_message_and_exit_2(arguments: tuple[str, ...], told: str) -> None:
     result = run(*arguments)
     assert result.exit_code == 2
     assert told in result.stderr
+
+
+def test_a_query_set_needs_no_import(path: Path, tmp_path: Path) -> None:
+    into = ("--graph", "geography", "--out", tmp_path / "again.arrow")
+    for place, told in (
+        (path.parent, "test.arrow: a query set already"),
+        (path, "test.arrow: not a BetaE or Query2Box folder"),
+    ):
+        result = run("import", place, *into)
+        assert result.exit_code == 2
+        assert told in result.stderr
+        assert "--queries takes it as it is" in result.stderr
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(
@@ -104,7 +116,9 @@ def test_a_folder_of_query_sets_is_no_query_set(path: Path, tmp_path: Path) -> N
     result = run("info", path.parent)
     assert result.exit_code == 2
     assert "name one of its files: test.arrow" in result.stderr
-    assert "`conekg sample` writes query sets" in run("info", tmp_path).stderr
+    told = run("info", tmp_path).stderr
+    assert "`conekg sample` writes query sets" in told
+    assert "`conekg queries import` makes one" in told
 
 
 def test_negation_has_no_place_in_query2box_files(path: Path, tmp_path: Path) -> None:

@@ -27,6 +27,14 @@ def test_the_runs_own_queries(trained, reproduce):
     assert not any("to compare with them" in note for note in table["notes"]), "it would not help"
 
 
+def test_how_unions_of_emql_are_ranked_is_told_where_there_are_some(trained, reproduce):
+    told = "Its own union, the sum of the branches' centroids, is part of its training alone"
+    (table,) = reproduce("emql", trained["emql"].folder, trained["cone"].folder)
+    assert sum(told in note for note in table["notes"]) == 1
+    (table,) = reproduce("emql", trained["cone"].folder, trained["box"].folder)
+    assert not any(told in note for note in table["notes"])
+
+
 def test_a_query2box_folder_brings_the_papers_row(trained, options, tmp_path):
     positive = [b for b in tiny_queries()["valid"] if b.shape.name in POSITIVE_STRUCTURES]
     write_query2box(tmp_path, QuerySet("test", tuple(positive)))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch.overrides import TorchFunctionMode
 
@@ -326,4 +326,5 @@ def test_only_products_are_taken_in_bfloat16(name: str) -> None:
     exact = results()
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-6)
-    assert not all(map(torch.equal, expected, exact))
+    if model.has_own_loss or any(isinstance(module, nn.Linear) for module in model.modules()):
+        assert not all(map(torch.equal, expected, exact))

@@ -62,8 +62,15 @@ def read_queries(
         return _read_betae(place, split, graph, recompute)
     if _is_query2box(place, split):
         return _read_query2box(place, split, graph, recompute)
+    own = place if place.is_file() else place / f"{split}.arrow"
+    if own.is_file():
+        raise DataError(
+            "not a BetaE or Query2Box folder" if own == place else "a query set already",
+            path=str(own),
+            hint="`conekg queries info` looks into a query set, --queries takes it as it is",
+        )
     raise DataError(
-        f"no {split} queries here",
+        f"no {split} queries here" if place.is_dir() else "no such folder",
         path=str(place),
         hint=f"a folder of `conekg sample` has {split}.arrow, one of BetaE {split}-queries.pkl, "
         f"one of Query2Box {split}_triples_1c.pkl",

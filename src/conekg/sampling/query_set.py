@@ -205,7 +205,8 @@ def load_query_set(path: str | Path, graph: KnowledgeGraph | None = None) -> Que
             path=source,
             hint=f"name one of its files: {found}"
             if found
-            else "`conekg sample` writes query sets",
+            else "`conekg sample` writes query sets; of a BetaE or Query2Box folder "
+            "`conekg queries import` makes one",
         )
     try:
         with pa.OSFile(source, "rb") as file, pa.ipc.open_file(file) as reader:
