@@ -203,9 +203,10 @@ def _refuse_overlaps(
             triple = numbered[later][shared.argmax()]
             names = (numbering.entities, numbering.relations, numbering.entities)
             told = " ".join(repr(n[int(i)].as_py()) for n, i in zip(names, triple, strict=True))
+            number = int(shared.sum())
             raise DataError(
                 f"triple {told} is also a {earlier} triple ({tables[earlier].path}); "
-                f"{int(shared.sum()):,} triples are in both",
+                f"{number:,} triple{' is' if number == 1 else 's are'} in both",
                 path=str(tables[later].path),
                 line=_line_of_triple(tables[later], told),
                 hint="every triple belongs to one split; remove it from one of the files, "
