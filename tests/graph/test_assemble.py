@@ -194,6 +194,7 @@ def test_a_triple_in_two_splits_is_refused(first: str, second: str, tmp_path: Pa
         assemble_splits("g", tables)  # type: ignore[arg-type]
     assert caught.value.path == str(tmp_path / f"{second}.tsv")
     assert caught.value.line == len(parts[second])
+    assert "; 1 triple is in both" in str(caught.value)
     assert "let conekg split it" in str(caught.value)
 
 

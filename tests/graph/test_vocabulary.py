@@ -250,3 +250,52 @@ def test_names_that_read_alike_are_told_apart_by_how_they_are_typed() -> None:
 def test_a_table_says_what_it_holds() -> None:
     table = NameTable("entity", [f"e{number}" for number in range(1234)])
     assert repr(table) == "<NameTable of 1,234 entities>"
+
+
+ACCENTED = NameTable(
+    "entity",
+    ["Q1", "Q2", "Q3", "Q4", "Q5", "cote"],
+    ["Côte d'Ivoire", "Cote de Nuits", "COTÉ", "Ивано́в", "서울", None],
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("cote", (0, 1, 2, 5)),
+        ("COTE D", (0, 1)),
+        ("côte", (0,)),
+        ("CO\u0302TE", (0,)),
+        ("coté", (2,)),
+        ("Иванов", (3,)),
+        ("서울", (4,)),
+        ("ivoiré", ()),
+        ("d.ivoire", ()),
+    ],
+)
+def test_a_text_without_accents_finds_names_that_have_them(
+    text: str, found: tuple[int, ...]
+) -> None:
+    assert ACCENTED.containing(text) == found
+
+
+def test_a_prefix_without_accents_finds_plain_names_first() -> None:
+    assert ACCENTED.with_prefix("Cote") == (5, 1, 2, 0)
+    assert ACCENTED.with_prefix("Cote", limit=3) == (5, 1, 2)
+    assert ACCENTED.with_prefix("côt") == (0,)
+    assert ACCENTED.with_prefix("ivoire") == ()
+
+
+def test_names_with_accents_are_suggested_by_a_part_without() -> None:
+    table = NameTable("entity", ["Q1", "Q2"], ["Élodie Rossi", "Zoë Élodie Müller"])
+    assert table.suggest("Elodie") == ("Élodie Rossi", "Zoë Élodie Müller")
+    assert table.suggest("élodié") == ()
+
+
+@given(name_lists, texts)
+def test_accents_taken_off_only_add_to_what_is_found(names: list[str], text: str) -> None:
+    table = NameTable("entity", names)
+    lower = text.lower()
+    plain = [i for i, name in enumerate(names) if lower in name.lower()]
+    if text.isascii():
+        assert set(plain) <= set(table.containing(text))

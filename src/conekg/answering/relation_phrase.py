@@ -15,18 +15,21 @@ from typing import Literal
 from conekg.graph.vocabulary import Vocabulary
 
 _PREPOSITIONS = frozenset(
-    {"against", "as", "at", "by", "for", "from", "in", "into", "near", "of", "on", "over"}
-    | {"through", "to", "under", "with"}
+    {"about", "after", "against", "among", "as", "at", "before", "between", "by", "during", "for"}
+    | {"from", "in", "into", "near", "of", "on", "over", "through", "to", "under", "upon", "via"}
+    | {"with", "within"}
 )
 
 _REGULAR_VERBS = """
-    acquire act activate affect appear attack attend belong border cause cite coach
-    collaborate compete connect contain cover create cross depend design develop die direct
-    downregulate employ encode export express flow follow found govern graduate happen hate
-    import include influence inhibit interact invent invest join like live localize love
-    manage marry need neighbor own paint palliate participate perform play prevent produce
-    provide publish purchase receive regulate represent require resemble rule share sponsor
-    study supply support target touch treat upregulate use visit work
+    acquire act activate affect alleviate appear appoint associate attack attend belong border
+    cause cite coach collaborate compete connect consist contain cover create cross deal
+    defeat depend derive design develop die direct discover downregulate employ encode export
+    express flow follow found govern graduate happen hate import include induce influence inhibit
+    interact invent invest join like live localize love manage marry modulate need neighbor
+    originate own paint palliate participate perform play precede present prevent produce provide
+    publish purchase receive recommend regulate replace report represent require resemble reside
+    result rule serve share sponsor stimulate study supervise supply support target touch treat
+    upregulate use visit work
 """
 _IRREGULAR_VERBS = {
     "bind": ("bound", "bound"),
@@ -44,10 +47,12 @@ _IRREGULAR_VERBS = {
     "lie": ("lay", "lain"),
     "make": ("made", "made"),
     "occur": ("occurred", "occurred"),
+    "refer": ("referred", "referred"),
     "see": ("saw", "seen"),
     "sell": ("sold", "sold"),
     "send": ("sent", "sent"),
     "sing": ("sang", "sung"),
+    "sit": ("sat", "sat"),
     "speak": ("spoke", "spoken"),
     "star": ("starred", "starred"),
     "teach": ("taught", "taught"),
@@ -58,10 +63,14 @@ _IRREGULAR_VERBS = {
 """Past and participle, also of those that double their last letter."""
 
 _OFTENER_NOUNS = frozenset(
-    {"attack", "coach", "cover", "design", "graduate", "influence", "neighbor", "play", "purchase"}
-    | {"sponsor", "star", "study", "supply", "work"}
+    {"associate", "attack", "coach", "cover", "deal", "design", "graduate", "influence", "neighbor"}
+    | {"play", "present", "purchase", "report", "result", "sponsor", "star", "study", "supply"}
+    | {"work"}
 )
 """Verbs whose base form, as a relation's name, is a noun: the stars of a film."""
+_OFTENER_PLURALS = frozenset({"deals", "reports", "results"})
+"""Forms that are verbs only before a preposition: somebody reports to somebody, of a firm's
+reports there are many."""
 
 
 _ARTICLES = frozenset({"a", "an", "the"})
@@ -121,16 +130,33 @@ _DEEDS = frozenset(
 )
 """Past forms that no "is" is missing from: somebody acted in a film, but is located in a town."""
 _PARTS = re.compile(r"[^\W_]+")
-_IRREGULAR_PLURALS = {"person": "people", "child": "children", "people": "people"}
-_LATIN_END = re.compile("[a-z\u00df-\u024f]$")
+_IRREGULAR_PLURALS = {
+    "alumni": "alumni",
+    "alumnus": "alumni",
+    "child": "children",
+    "genus": "genera",
+    "people": "people",
+    "person": "people",
+    "taxon": "taxa",
+}
+_LATIN_END = re.compile("[A-Za-z\u00df-\u024f]$")
 """The last letter of a word that an English plural fits."""
 _PREFIX = re.compile(r"^[\w-]+:(?=[A-Za-z])")
 _JOINT = re.compile(r"[/:&|]")
 """A sign between names that are several in one."""
 _PAST_END = re.compile(r"[^e]ed$")
 """The end of a verb's past form, of which there is no plural."""
+_CODE = re.compile(r"(?!.*[a-z]{3})(?=.*(?:[0-9]|[a-z>][A-Z]))[A-Z][A-Za-z0-9<>]{0,8}[A-Z0-9]")
+"""A sign for a relation that is no word: Hetionet's `CtD`, Wikidata's `P57`."""
 _LONGEST_WORD = 14
 """Longer single words are several words run together, such as `athleteplaysforteam`."""
+
+
+_LONGEST_ACRONYM = 3
+"""Letters of a name all in capitals that is taken for an acronym, as long ones are words."""
+_CAPITALS = re.compile("[A-Z]{2}")
+_EXPECTED = _PREPOSITIONS | _PREDICATES | _UNREAD | {"has", "have", "isa", *_FORMS}
+"""Words that patterns here look for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +178,12 @@ class Phrase:
 class _Relation:
     """The parts of a relation's name."""
 
-    kind: Literal["verb", "state", "noun", "quoted"]
+    kind: Literal["verb", "state", "role", "noun", "quoted"]
     words: str
-    """The verb as named, the state ("located"), the noun, or all words."""
+    """The verb as named, the state ("located"), the role ("member"), the noun, or all words."""
     preposition: str = ""
     target: str = ""
-    """What kind of thing a verb or a state leads to: "currency"."""
+    """What kind of thing a verb, a state or a role leads to: "currency"."""
     reversed: bool = False
     """A noun that the name turns around: `capital_of`."""
 
@@ -177,6 +203,8 @@ def one_hop(vocabulary: Vocabulary, relation_id: int, operand: str, *, single: b
             return _verb(relation, backwards, operand, single, things)
         case "state":
             return _state(relation, backwards, operand, single, things)
+        case "role":
+            return _role(relation, backwards, operand, single)
         case "noun":
             return _noun(relation.words, backwards ^ relation.reversed, operand, single, things)
         case "quoted":
@@ -192,8 +220,13 @@ def _repeats(label: str, name: str) -> bool:
 @lru_cache(maxsize=4096)
 def _understand(name: str) -> _Relation:
     words = _without_article(_words(name))
+    last = _last_part(name)
+    # A label as it is; a name as the words that it is made of.
+    in_quotes = _Relation("quoted", last if re.search(r"\s", last) else " ".join(words))
     if _UNREAD.intersection(words) or (len(words) == 1 and words[0] in _PREDICATES):
-        return _Relation("quoted", " ".join(words))
+        return in_quotes
+    if _CODE.fullmatch(last) and words != ["is", "a"]:
+        return _Relation("quoted", last)
     lead, rest = words[0], words[1:]
     if words == ["isa"] or (lead == "is" and rest in (["a"], ["an"])):
         return _Relation("noun", "instance", reversed=True)
@@ -201,32 +234,45 @@ def _understand(name: str) -> _Relation:
         words = _without_article(rest)
         lead, rest = words[0], words[1:]
         if lead in _PREPOSITIONS:
-            return _Relation("state", "", lead, " ".join(rest))
+            return _Relation("state", "", *_led_to([lead, *rest]))
     if lead in ("has", "have") and rest and _is_past(rest[0]):  # "has won" says what "won" does
         lead, rest = rest[0], rest[1:]
     if rest and rest[0] == "than":
         return _Relation("state", lead, "than", " ".join(rest[1:]))
     is_participle = lead in _PARTICIPLES or lead.endswith("ed")
     if is_participle and rest and rest[0] in _PREPOSITIONS and not _is_deed(lead, rest[0]):
-        return _Relation("state", lead, rest[0], " ".join(rest[1:]))
+        return _Relation("state", lead, *_led_to(rest))
     if lead in ("has", "have") and rest not in ([], ["a"], ["an"]):
         words = _without_article(rest)
     elif lead in _FORMS and not _is_compound(lead, rest):
-        preposition = rest.pop(0) if rest and rest[0] in _PREPOSITIONS else ""
-        target = [] if rest in (["a"], ["an"]) else rest
-        return _Relation("verb", lead, preposition, " ".join(target))
+        return _Relation("verb", lead, *_led_to(rest))
     if lead in _PREPOSITIONS and rest:
-        return _Relation("state", "", lead, " ".join(rest))
-    if _JOINT.search(last := _last_part(name)):
+        return _Relation("state", "", *_led_to([lead, *rest]))
+    if _JOINT.search(last):
         return _Relation("quoted", last)
+    if words[:2] == ["member", "of"] and len(words) > 2:
+        return _Relation("role", "member", "of", " ".join(_without_article(words[2:])))
     if words[-1] == "of" and len(words) > 1:
         # "capital of" read backwards is the noun "capital".
         return _Relation("noun", " ".join(words[:-1]), reversed=True)
     is_run_together = len(words) == 1 and len(words[0]) > _LONGEST_WORD
-    has_no_plural = _PAST_END.search(words[-1]) or not _LATIN_END.search(words[-1])
+    has_no_plural = (
+        _PAST_END.search(words[-1])
+        or words[-1] in _PARTICIPLES - {"bound"}
+        or not _LATIN_END.search(words[-1])
+    )
     if words[-1] in _PREPOSITIONS or is_run_together or has_no_plural:
-        return _Relation("quoted", " ".join(words))
+        return in_quotes
     return _Relation("noun", " ".join(words))
+
+
+def _led_to(rest: list[str]) -> tuple[str, str]:
+    """What follows a verb or a state: its preposition, and the kind of thing it leads to."""
+    if rest and rest[-1] in _PREPOSITIONS:  # also of several words: "shares border with"
+        return " ".join(rest), ""
+    preposition, kind = ([rest[0]], rest[1:]) if rest and rest[0] in _PREPOSITIONS else ([], rest)
+    kind = [] if kind in (["a"], ["an"]) else _without_article(kind)
+    return " ".join(preposition), " ".join(kind)
 
 
 def _without_article(words: list[str]) -> list[str]:
@@ -234,7 +280,9 @@ def _without_article(words: list[str]) -> list[str]:
 
 
 def _is_compound(lead: str, rest: list[str]) -> bool:
-    """Whether a verb's base form and what follows are one noun: a support group."""
+    """Whether a form of a verb and what follows are one noun: a support group, or results."""
+    if lead in _OFTENER_PLURALS:
+        return not rest or rest[0] not in _PREPOSITIONS
     return lead in _VERBS and bool(rest) and rest[0] not in _PREPOSITIONS | _ARTICLES
 
 
@@ -285,6 +333,18 @@ def _state(relation: _Relation, backwards: bool, operand: str, single: bool, thi
     return _kind_of(relation.target, clause, negated)
 
 
+def _role(relation: _Relation, backwards: bool, operand: str, single: bool) -> Phrase:
+    role, roles = f"a {relation.words} of", f"{_plural(relation.words)} of"
+    if backwards:
+        noun = f"{roles} {_target(relation, operand, single)}"
+        return Phrase(noun, f"that are {noun}", f"that are not {noun}", named=True)
+    if single:
+        clause, negated = f"that {operand} is {role}", f"that {operand} is not {role}"
+    else:
+        clause, negated = (f"that {who} of {operand} are {roles}" for who in ("any", "none"))
+    return _kind_of(relation.target, clause, negated)
+
+
 def _noun(noun: str, backwards: bool, operand: str, single: bool, things: str) -> Phrase:
     if backwards:
         among = operand if single else f"among {operand}"
@@ -320,7 +380,16 @@ def _words(name: str) -> list[str]:
     """The words of a name: `/film/film/produced_by` is ["produced", "by"]."""
     last = _last_part(name)
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_\-\s.+]+", " ", last))
-    return spaced.lower().split() or [name]
+    parts = spaced.split()
+    shouted = not any(map(str.islower, last))
+    if len(parts) == 1 and len(last) <= _LONGEST_ACRONYM:
+        shouted = False
+    return [word if _is_acronym(word, shouted) else word.lower() for word in parts] or [name]
+
+
+def _is_acronym(word: str, shouted: bool) -> bool:
+    """Whether a word keeps its capitals: those of a CEO, but not of a name that has no others."""
+    return not shouted and bool(_CAPITALS.search(word)) and word.lower() not in _EXPECTED
 
 
 def _last_part(name: str) -> str:

@@ -40,7 +40,11 @@ GraphArgument = Annotated[
 ]
 SearchOption = Annotated[
     str | None,
-    typer.Option("--search", "-s", help="Only names or labels that contain this, ignoring case."),
+    typer.Option(
+        "--search",
+        "-s",
+        help="Only names or labels that contain this, ignoring case; accents may be left out.",
+    ),
 ]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")]
 

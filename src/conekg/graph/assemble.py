@@ -206,9 +206,11 @@ def _refuse_overlaps(
             if not shared.any():
                 continue
             triple = numbering.names(numbered[later][shared.argmax()])
+            number = int(shared.sum())
             raise DataError(
                 f"triple {' '.join(map(repr, triple))} is also a {earlier} triple "
-                f"({tables[earlier].path}); {int(shared.sum()):,} triples are in both",
+                f"({tables[earlier].path}); "
+                f"{number:,} triple{' is' if number == 1 else 's are'} in both",
                 path=str(tables[later].path),
                 line=_line_of_triple(tables[later], triple),
                 hint="every triple belongs to one split; remove it from one of the files, "

@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from conekg.errors import ConfigError, DataError, UnknownNameError
 from conekg.graph.spelling import nearest
@@ -57,6 +58,27 @@ class NameIndex:
         # No UTF-8 text contains the byte 0xff, so it sorts after every continuation.
         stop = self._first(text.encode() + (b"\xff" if prefix else b"\0"))
         return range(start, stop)
+
+    def accented_like(self, text: str, *, prefix: bool = False) -> list[int]:
+        """The entries that contain `text`, or start with it, once their accents are taken off.
+
+        None where `text`, already in lower case, has accents itself: then these are meant.
+        """
+        if _without_accents(pa.array([text]))[0].as_py() != text:
+            return []
+        entries, texts = self._accented
+        match = pc.starts_with if prefix else pc.match_substring
+        found: list[int] = entries[_places(match(texts, text))].tolist()
+        return found
+
+    @cached_property
+    def _accented(self) -> tuple[NDArray[np.int64], pa.Array]:
+        """The entries that have accents, and their texts without."""
+        entries = _places(pc.invert(pc.string_is_ascii(self.texts)))
+        texts = self.texts.take(pa.array(entries))
+        plain = _without_accents(texts)
+        differ = pc.not_equal(plain, texts)
+        return entries[_places(differ)], plain.filter(differ)
 
     def _first(self, text: bytes) -> int:
         """The first entry that is not smaller than `text`."""
@@ -250,29 +272,38 @@ class NameTable:
         if not entries and folded:
             entries = list(self.index.range_of(folded, prefix=True)[: 4 * limit])
         if not entries and len(folded) >= 3:
-            contained = pc.match_substring(self.index.texts, folded)
-            entries = np.flatnonzero(contained.to_numpy(zero_copy_only=False)).tolist()
+            entries = _places(pc.match_substring(self.index.texts, folded)).tolist()
+            entries += self.index.accented_like(folded)
             entries = sorted(entries, key=lambda entry: len(self.index.texts[entry].as_py()))
         written = (self._as_written(entry) for entry in entries[: 4 * limit])
         return tuple(dict.fromkeys(written))[:limit]
 
     def with_prefix(self, prefix: str, limit: int = 10) -> tuple[int, ...]:
-        """Ids whose name or label starts with `prefix` in any case, in alphabetical order."""
+        """Ids whose name or label starts with `prefix` in any case, in alphabetical order.
+
+        A prefix without accents also finds, after these, names that have them.
+        """
         found: dict[int, None] = {}
-        for spelling in _spellings(prefix):
-            for entry in self.index.range_of(_lower(spelling), prefix=True):
+        ways = [self.index.range_of(_lower(each), prefix=True) for each in _spellings(prefix)]
+        for entries in (*ways, self.index.accented_like(_lower(prefix), prefix=True)):
+            for entry in entries:
                 found[self.index.ids[entry].as_py()] = None
                 if len(found) == limit:
                     return tuple(found)
         return tuple(found)
 
     def containing(self, text: str) -> tuple[int, ...]:
-        """Ids whose name or label contains `text` in any case, in id order."""
+        """Ids whose name or label contains `text` in any case, in id order.
+
+        A text without accents also finds names that have them.
+        """
         found = [
-            self.index.ids.filter(pc.match_substring(self.index.texts, _lower(spelling))).to_numpy()
+            _places(pc.match_substring(self.index.texts, _lower(spelling)))
             for spelling in _spellings(text)
         ]
-        return tuple(np.unique(np.concatenate(found)).tolist())
+        found.append(np.array(self.index.accented_like(_lower(text)), dtype=np.int64))
+        ids = self.index.ids.to_numpy()[np.concatenate(found)]
+        return tuple(np.unique(ids).tolist())
 
     def _spelled_like(self, text: str) -> list[int]:
         """Ids whose name or label equals `text` but for case, ascending, each once."""
@@ -377,6 +408,17 @@ def _spellings(text: str) -> tuple[str, ...]:
     """
     composed, decomposed = unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)
     return tuple(dict.fromkeys((text, composed, decomposed)))
+
+
+def _without_accents(texts: pa.Array) -> pa.Array:
+    """The texts without the marks on their letters: those that are a sign of their own stay."""
+    decomposed = pc.utf8_normalize(texts, "NFD")
+    return pc.replace_substring_regex(decomposed, r"\p{Mn}", "")
+
+
+def _places(mask: pa.Array) -> NDArray[np.int64]:
+    """Where a mask of Arrow's is true."""
+    return np.flatnonzero(mask.to_numpy(zero_copy_only=False))
 
 
 def _lower(text: str) -> str:
