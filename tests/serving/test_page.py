@@ -102,6 +102,7 @@ def open_page(browser, served):
 def shoot(page, name: str) -> None:
     if os.environ.get("CONEKG_SCREENSHOTS") == "1":
         IMAGES.mkdir(parents=True, exist_ok=True)
+        page.mouse.move(0, 0)  # what the pointer lies on looks chosen
         page.screenshot(path=IMAGES / f"{name}.png", full_page=True)
 
 
@@ -1307,6 +1308,24 @@ def test_words_of_drawings_have_room_whatever_their_letters_and_size(
         assert any(re.fullmatch("M{5,}…", text) for text in shown)
         height = page.locator("ck-builder .node-label").first.bounding_box()["height"]
         assert height > 0.8 * type_size
+
+
+def test_a_path_is_drawn_for_the_room_it_has_and_again_for_another(open_page):
+    page = open_page()
+    ask(page, "France.borders.capital")
+    page.locator(".answer button").first.click()
+    drawing = page.locator("ck-explanation .diagram")
+    expect(drawing).to_be_visible()
+
+    def is_across() -> bool:
+        box = drawing.bounding_box()
+        return box["width"] > box["height"]
+
+    assert is_across(), "from the start"
+    page.set_viewport_size({"width": 360, "height": 640})
+    wait_until(page, lambda: not is_across())
+    page.set_viewport_size(DESK)
+    wait_until(page, is_across)
 
 
 def test_a_question_stays_whole_when_a_phone_is_turned(open_page):

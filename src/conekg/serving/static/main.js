@@ -198,10 +198,12 @@ async function askAndUnderstand(text) {
   await Promise.all([understand(text), ask(text)]);
 }
 
-function showWhy(answer) {
+/** Show the card first: what is drawn in it takes the room that it has. */
+function showWhy(answer, fill) {
   const [why] = details;
   part("#explanation-title").replaceChildren("Why ", html("bdi", {}, answer.label));
   why.hidden = false;
+  fill();
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   why.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
 }
@@ -209,8 +211,7 @@ function showWhy(answer) {
 /** Say that reasons are looked for; most are there before anybody would read that. */
 const awaitReasons = debounce((answer) => {
   details[1].hidden = true;
-  explanation.wait();
-  showWhy(answer);
+  showWhy(answer, () => explanation.wait());
 }, 250);
 
 async function explain(answer) {
@@ -228,9 +229,8 @@ async function explain(answer) {
     settle("explain");
     awaitReasons.cancel();
     details[1].hidden = both[1].cones.length === 0;
-    explanation.show(both[0]);
     cones.show(both[1], both[0].witnesses[0]?.answer.member);
-    showWhy(answer);
+    showWhy(answer, () => explanation.show(both[0]));
     tell(explanation.querySelector("p").textContent);
   } catch (error) {
     hideDetails();
