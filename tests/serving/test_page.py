@@ -1318,8 +1318,7 @@ def test_a_path_is_drawn_for_the_room_it_has_and_again_for_another(open_page):
     expect(drawing).to_be_visible()
 
     def is_across() -> bool:
-        box = drawing.bounding_box()
-        return box["width"] > box["height"]
+        return drawing.evaluate("(each) => each.clientWidth > each.clientHeight")
 
     assert is_across(), "from the start"
     page.set_viewport_size({"width": 360, "height": 640})
