@@ -102,6 +102,7 @@ def open_page(browser, served):
 def shoot(page, name: str) -> None:
     if os.environ.get("CONEKG_SCREENSHOTS") == "1":
         IMAGES.mkdir(parents=True, exist_ok=True)
+        page.mouse.move(0, 0)  # what the pointer lies on looks chosen
         page.screenshot(path=IMAGES / f"{name}.png", full_page=True)
 
 
@@ -384,6 +385,84 @@ def live(element) -> dict:
                    shown: Boolean(region) && getComputedStyle(region).display !== "none" };
         }"""
     )
+
+
+def test_what_to_write_instead_is_said_to_readers_in_their_words(open_page):
+    page = open_page()
+    field, error = page.get_by_label("Ask the graph"), page.locator("#question-error")
+    field.fill("New Zealand.borders")
+    expect(error).to_contain_text('this name needs quotes: "New Zealand"')
+    field.fill("borders")
+    expect(error).to_contain_text("it is the name of a relation, and here an entity is needed")
+    field.fill("Qqqqqqqq.borders")
+    expect(error).to_contain_text("a list shows the names that there are")
+    assert "GET" not in error.text_content(), "routes are for programs"
+
+
+def test_the_words_of_an_earlier_text_step_back(open_page):
+    page = open_page()
+    reading, field = page.locator("ck-reading"), page.get_by_label("Ask the graph")
+    field.fill("France.")
+    expect(page.locator("#question-error")).not_to_be_empty()
+    expect(reading).not_to_have_attribute("inert", "")  # it invites
+    field.fill("France.borders")
+    expect(reading.locator(".words")).to_contain_text("France")
+    expect(reading).to_have_css("opacity", "1")
+    field.fill("France.borders & ")
+    expect(reading).to_have_attribute("inert", "")
+    expect(reading).to_have_css("opacity", "0.45")
+    field.fill("France.borders & Spain.borders")
+    expect(reading.locator(".words")).to_contain_text("Spain")
+    expect(reading).not_to_have_attribute("inert", "")
+
+
+def test_asking_nothing_leads_to_the_field(open_page):
+    page = open_page()
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.get_by_label("Ask the graph")).to_be_focused()
+
+
+def test_signs_of_answers_are_explained(open_page):
+    page = open_page()
+    expect(page.get_by_text("How to read the answers")).to_be_hidden()
+    ask(page, "Germany.borders & !German.^speaks")
+    page.get_by_text("How to read the answers").click()
+    signs = page.locator(".key dt")
+    shown = page.locator(".summary").text_content()
+    assert set(signs.all_text_contents()) >= {"known", "predicted", "order"}
+    for word in ("ruled out", "if any is missing"):
+        assert (word in shown) == (word in signs.all_text_contents())
+    assert ("%" in signs.all_text_contents()) == (
+        "%" in page.locator(".sureness").first.inner_text()
+    )
+    ask(page, "France.borders")
+    expect(page.locator(".key dl")).to_have_count(1)
+    expect(page.locator(".key dl")).to_be_visible()
+    assert "ruled out" not in signs.all_text_contents()
+
+
+def test_the_tools_of_the_drawing_say_what_they_are_for(open_page):
+    page = open_page()
+    advice = page.get_by_text("Choose a step in the drawing, then change it:")
+    expect(advice).to_be_hidden()  # nothing to choose yet
+    ask(page, "France.borders")
+    expect(advice).to_be_visible()
+    tools = page.get_by_role("group", name="Change the chosen step").get_by_role("button")
+    expect(tools).to_have_count(5)
+    titles = tools.evaluate_all("(all) => all.map((each) => each.title)")
+    assert all(titles)
+    assert len(set(titles)) == 5
+
+
+def test_how_to_write_a_question_has_room_and_can_be_asked(open_page, served):
+    page = open_page()
+    page.get_by_text("How to write a question").click()
+    written = page.locator(".grammar code")
+    places = written.evaluate_all("(all) => all.map((each) => each.getBoundingClientRect().x)")
+    assert len({round(place) for place in places}) > 1, "side by side on a wide screen"
+    for text in written.all_text_contents():
+        query = re.sub(r"\b[ab]\b", "France", text)
+        assert served.post("/api/parse", query=query).status_code == 200, query
 
 
 def test_errors_and_news_are_announced_to_those_who_do_not_see_them(open_page):
@@ -946,6 +1025,47 @@ def test_an_explanation_does_not_outlive_its_question(open_page):
     expect(page.locator(".why-card")).to_be_hidden()
 
 
+def test_reasons_that_take_a_while_are_seen_to_be_looked_for(open_page):
+    page = open_page()
+    ask(page, "France.borders.capital")
+    first, second = (page.locator(".answer button").nth(place) for place in (0, 1))
+    first.click()
+    expect(page.locator("ck-cones svg")).to_have_count(8)
+    page.get_by_text("What each step found").click()
+    hold(page, "api/explain")
+    second.click()
+    name = second.locator(".answer-name").text_content()
+    expect(page.locator("#explanation-title")).to_have_text(f"Why {name}")
+    expect(page.locator("ck-explanation")).to_have_text("Looking for reasons…")
+    expect(page.locator(".cones-card")).to_be_hidden()
+    release(page)
+    expect(page.locator("ck-explanation .verdict")).to_contain_text(name)
+    expect(page.locator(".cones-card")).to_be_visible()
+    expect(page.locator(".candidates").first).to_be_visible()
+
+
+def test_reasons_that_cannot_be_found_leave_neither_old_ones_nor_a_fault_of_the_text(open_page):
+    page = open_page()
+    ask(page, "France.borders")
+    page.locator(".answer button").first.click()
+    expect(page.locator(".why-card")).to_be_visible()
+    # As after another run has taken the place of the one that was asked.
+    gone = {"status": 404, "kind": "unknown_name", "message": "answer: unknown entity 'Monaco'"}
+    page.route(
+        "**/api/explain",
+        lambda route: route.fulfill(status=404, body=json.dumps({"error": gone})),
+    )
+    page.locator(".answer button").nth(1).click()
+    expect(page.locator("ck-notice")).to_contain_text(gone["message"])
+    expect(page.locator("#question-error")).to_be_empty()
+    expect(page.get_by_label("Ask the graph")).to_have_attribute("aria-invalid", "false")
+    expect(page.locator(".why-card")).to_be_hidden()
+    page.unroute("**/api/explain")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator("ck-explanation .verdict")).to_be_visible()
+    expect(page.locator("ck-notice")).to_be_empty()
+
+
 def test_a_failure_stays_until_what_failed_has_been_done(open_page):
     busy = {"status": 503, "kind": "server_busy", "message": "too many requests at once"}
     page = open_page()
@@ -1188,6 +1308,23 @@ def test_words_of_drawings_have_room_whatever_their_letters_and_size(
         assert any(re.fullmatch("M{5,}…", text) for text in shown)
         height = page.locator("ck-builder .node-label").first.bounding_box()["height"]
         assert height > 0.8 * type_size
+
+
+def test_a_path_is_drawn_for_the_room_it_has_and_again_for_another(open_page):
+    page = open_page()
+    ask(page, "France.borders.capital")
+    page.locator(".answer button").first.click()
+    drawing = page.locator("ck-explanation .diagram")
+    expect(drawing).to_be_visible()
+
+    def is_across() -> bool:
+        return drawing.evaluate("(each) => each.clientWidth > each.clientHeight")
+
+    assert is_across(), "from the start"
+    page.set_viewport_size({"width": 360, "height": 640})
+    wait_until(page, lambda: not is_across())
+    page.set_viewport_size(DESK)
+    wait_until(page, is_across)
 
 
 def test_a_question_stays_whole_when_a_phone_is_turned(open_page):

@@ -38,6 +38,7 @@ class Answers extends HTMLElement {
       ),
     );
     this.summary = html("p", { class: "summary", role: "status" });
+    this.key = html("details", { class: "key", hidden: true }, html("summary", {}, "How to read the answers"));
     this.list = html("ol", { class: "answers" });
     this.more = html("button", {
       type: "button",
@@ -45,7 +46,7 @@ class Answers extends HTMLElement {
       hidden: true,
       onclick: () => announce(this, "answers-more", {}),
     }, "Show more");
-    this.replaceChildren(this.filters, this.summary, this.list, this.more);
+    this.replaceChildren(this.filters, this.summary, this.key, this.list, this.more);
     this.clear();
   }
 
@@ -53,6 +54,7 @@ class Answers extends HTMLElement {
     this.list.replaceChildren();
     this.list.inert = false;
     this.filters.hidden = true;
+    this.key.hidden = true;
     this.more.hidden = true;
     this.classList.remove("is-waiting");
     this.summary.textContent = "Answers appear here, best first.";
@@ -70,6 +72,7 @@ class Answers extends HTMLElement {
     this.list.inert = false;
     this.filters.hidden = false;
     this.summary.textContent = summarise(response, this.only);
+    this.explainSigns(response);
     const labels = response.answers.map((answer) => answer.label);
     const first = document.activeElement === this.more ? this.list.children.length : -1;
     const shared = new Set(labels.filter((label, place) => labels.indexOf(label) !== place));
@@ -79,6 +82,32 @@ class Answers extends HTMLElement {
     // Who asked for more by the keyboard goes on with the first that is new.
     this.list.children[first]?.querySelector("button").focus({ preventScroll: true });
     this.more.hidden = !mayHaveMore;
+  }
+
+  /** Say what the words and numbers of a response mean, of those only that it has. */
+  explainSigns({ answers, estimated_count, num_contradicted }) {
+    this.key.hidden = answers.length === 0;
+    if (answers.length === 0) return;
+    const signs = [
+      ["known", "follows from the facts of the graph"],
+      ["predicted", "the model’s guess; no fact says so"],
+      answers[0].probability === null
+        ? ["number", "the model’s score: the higher, the surer"]
+        : ["%", "how likely the answer is right; below 100 % where a missing fact could undo what is known"],
+      ["order", "by the model’s score alone: what is known need not come first"],
+      num_contradicted > 0 ? ["ruled out", "what facts speak against; it is not listed"] : null,
+      estimated_count === null
+        ? null
+        : ["if any is missing", "how many answers there are likely to be if the facts lack some of them"],
+    ];
+    this.key.querySelector("dl")?.remove();
+    this.key.append(
+      html(
+        "dl",
+        {},
+        signs.filter(Boolean).flatMap(([sign, words]) => [html("dt", {}, sign), html("dd", {}, words)]),
+      ),
+    );
   }
 
   /** Mark the answer that is being explained. */

@@ -9,6 +9,13 @@ import { entitiesLike, relationsLike } from "./names.js";
 import * as trees from "./tree.js";
 
 const WORDS = { and: "and", or: "or", not: "not", all: "everything" };
+const TITLES = {
+  hop: "Follow a relation from the chosen step",
+  and: "Keep only what is also in another set",
+  or: "Add what is in another set",
+  not: "Turn the chosen step into everything else",
+  remove: "Take the chosen step away",
+};
 const readable = (text) => (text ?? "").replaceAll("_", " ");
 
 class Builder extends HTMLElement {
@@ -16,9 +23,10 @@ class Builder extends HTMLElement {
     this.tree = null;
     this.path = [];
     this.canvas = html("div", { class: "canvas" });
-    this.tools = html("div", { class: "tools", role: "toolbar", "aria-label": "Change the chosen step" });
+    this.advice = html("p", { class: "advice" }, "Choose a step in the drawing, then change it:");
+    this.tools = html("div", { class: "tools", role: "group", "aria-label": "Change the chosen step" });
     this.panel = html("div", { class: "panel", hidden: true });
-    this.work = html("div", {}, this.canvas, this.tools, this.panel);
+    this.work = html("div", {}, this.canvas, this.advice, this.tools, this.panel);
     this.held = html(
       "p",
       { class: "held", hidden: true },
@@ -133,10 +141,11 @@ class Builder extends HTMLElement {
     const tool = (name, sign, text, run) =>
       html(
         "button",
-        { type: "button", class: "tool", "data-tool": name, onclick: run },
+        { type: "button", class: "tool", "data-tool": name, title: TITLES[name], onclick: run },
         html("span", { class: "tool-sign", "aria-hidden": "true" }, sign),
         text,
       );
+    this.advice.hidden = this.tree === null;
     if (this.tree === null) {
       this.tools.replaceChildren(tool("start", "●", "Start from an entity", () => this.openStart()));
       return;

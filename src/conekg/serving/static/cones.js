@@ -41,7 +41,8 @@ class Cones extends HTMLElement {
         { class: "legend" },
         html("span", { class: "key-cone" }, "the question's cone"),
         html("span", { class: "key-axis" }, "its axis"),
-        html("span", { class: "key-answer" }, "the answer"),
+        html("span", { class: "key-inside" }, "the answer, inside"),
+        html("span", { class: "key-outside" }, "outside"),
       ),
     );
   }

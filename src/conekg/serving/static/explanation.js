@@ -14,24 +14,37 @@ const readable = (text) => text.replaceAll("_", " ");
 class Explanation extends HTMLElement {
   connectedCallback() {
     this.witness = null;
+    this.isUnfolded = false;
     new ResizeObserver(() => this.draw()).observe(this);
+  }
+
+  /** Say that the reasons are on their way. */
+  wait() {
+    this.rememberFold();
+    this.witness = null;
+    this.replaceChildren(html("p", { class: "empty" }, "Looking for reasons…"));
+  }
+
+  /** What each step found stays unfolded from answer to answer. */
+  rememberFold() {
+    this.isUnfolded = this.querySelector("details")?.open ?? this.isUnfolded;
   }
 
   /** Show a response of /api/explain about one answer. */
   show(response) {
+    this.rememberFold();
     this.witness = response.witnesses[0] ?? null;
     this.variables = response.variables;
     if (this.witness === null) {
       this.replaceChildren(html("p", { class: "empty" }, "There is no path to explain."));
       return;
     }
-    const open = this.querySelector("details")?.open ?? false; // stays so from answer to answer
     this.canvas = html("div", { class: "canvas" });
     this.drawnRoom = -1;
     const weakest = this.weakest();
     const steps = this.witness.parts.map((part) => this.part(part, part === weakest));
     this.replaceChildren(this.verdict(), this.canvas, html("ol", { class: "steps" }, steps));
-    const others = this.alternatives(open);
+    const others = this.alternatives();
     if (others !== null) this.append(others);
     this.draw();
   }
@@ -100,7 +113,7 @@ class Explanation extends HTMLElement {
   }
 
   /** What else each variable on the way could have stood for. */
-  alternatives(open) {
+  alternatives() {
     const rows = this.variables
       .filter((variable) => variable.candidates.length > 0)
       .map((variable) =>
@@ -121,7 +134,7 @@ class Explanation extends HTMLElement {
     if (rows.length === 0) return null;
     return html(
       "details",
-      { class: "alternatives", open },
+      { class: "alternatives", open: this.isUnfolded },
       html("summary", {}, "What each step found"),
       html("ul", {}, rows),
     );

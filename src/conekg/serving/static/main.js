@@ -51,7 +51,8 @@ const failures = new Map();
 
 function report(kind, error, retry) {
   if (!(error instanceof api.ApiError)) throw error;
-  if (ABOUT_THE_TEXT.has(error.kind)) {
+  // What cannot be explained was an answer all the same: the text is not what is wrong.
+  if (kind !== "explain" && ABOUT_THE_TEXT.has(error.kind)) {
     question.showError(error);
     settle(kind);
     return;
@@ -86,7 +87,10 @@ async function understand(text) {
     const parsed = await latest("parse", (signal) => api.parse({ query: text }, signal));
     if (parsed) showParsed(parsed, text);
   } catch (error) {
-    if (text !== state.drawn) builder.hold();
+    if (text !== state.drawn) {
+      builder.hold();
+      reading.hold();
+    }
     report("parse", error, () => understand(text));
   }
 }
@@ -126,6 +130,7 @@ async function build(tree, text = state.drawn) {
 }
 
 function hideDetails() {
+  awaitReasons.cancel();
   for (const card of details) card.hidden = true;
   tell("");
 }
@@ -193,10 +198,27 @@ async function askAndUnderstand(text) {
   await Promise.all([understand(text), ask(text)]);
 }
 
+/** Show the card first: what is drawn in it takes the room that it has. */
+function showWhy(answer, fill) {
+  const [why] = details;
+  part("#explanation-title").replaceChildren("Why ", html("bdi", {}, answer.label));
+  why.hidden = false;
+  fill();
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  why.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
+}
+
+/** Say that reasons are looked for; most are there before anybody would read that. */
+const awaitReasons = debounce((answer) => {
+  details[1].hidden = true;
+  showWhy(answer, () => explanation.wait());
+}, 250);
+
 async function explain(answer) {
   const query = state.asked;
   answers.choose(answer.name);
   tell("Looking for reasons…");
+  awaitReasons(answer);
   try {
     // One after the other: a server, or a process of it, may take a single one at a time.
     const both = await latest("explain", async (signal) => [
@@ -205,17 +227,13 @@ async function explain(answer) {
     ]);
     if (!both) return;
     settle("explain");
-    part("#explanation-title").replaceChildren("Why ", html("bdi", {}, answer.label));
-    const [why, picture] = details;
-    why.hidden = false;
-    picture.hidden = both[1].cones.length === 0;
-    explanation.show(both[0]);
+    awaitReasons.cancel();
+    details[1].hidden = both[1].cones.length === 0;
     cones.show(both[1], both[0].witnesses[0]?.answer.member);
+    showWhy(answer, () => explanation.show(both[0]));
     tell(explanation.querySelector("p").textContent);
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    why.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
   } catch (error) {
-    tell("");
+    hideDetails();
     report("explain", error, () => explain(answer));
   }
 }

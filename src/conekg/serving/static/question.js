@@ -39,6 +39,12 @@ const ADDRESS = /^(https?:\/\/|urn:(?!conekg:))[^\0-\x20<>"{}|\\^`]+$/;
  */
 export const asIri = (name) => (ADDRESS.test(name) ? name : `urn:conekg:${encodeURIComponent(name)}`);
 
+/** What to do next; of routes, which the server names to programs, a reader has no use. */
+function remedyOf({ kind, hint }) {
+  if (hint && !hint.startsWith("GET ")) return hint;
+  return kind === "unknown_name" ? "Type how a name begins: a list shows the names that there are." : "";
+}
+
 class Question extends HTMLElement {
   /** A question that can be asked here, shown while the field is empty. */
   set example(text) {
@@ -100,6 +106,7 @@ class Question extends HTMLElement {
 
   submit() {
     this.completion.close();
+    if (this.text === "") this.field.focus(); // what is shown there is an example, not a question
     announce(this, "question-asked", { text: this.text });
   }
 
@@ -150,8 +157,8 @@ class Question extends HTMLElement {
         ),
       );
       parts.push(html("p", { class: "suggestions" }, "Did you mean ", choices));
-    } else if (error.hint) {
-      parts.push(html("p", { class: "hint" }, error.hint));
+    } else {
+      parts.push(html("p", { class: "hint" }, remedyOf(error)));
     }
     this.error.replaceChildren(html("div", { class: "question-error" }, parts));
   }

@@ -5,6 +5,7 @@ import { announce, html } from "./dom.js";
 class Reading extends HTMLElement {
   /** Show how the question was understood; null invites to ask. */
   show(parsed) {
+    this.inert = false;
     if (parsed === null) {
       this.replaceChildren(
         html(
@@ -30,6 +31,11 @@ class Reading extends HTMLElement {
         ),
       ),
     );
+  }
+
+  /** The words of an earlier text step back; an invitation is of no text. */
+  hold() {
+    this.inert = this.querySelector(".notations") !== null;
   }
 }
 
