@@ -32,6 +32,8 @@ autodoc_mock_imports = [
     if importlib.util.find_spec(name) is None
 ]
 
+smartquotes_action = "q"  # quotes alone: two hyphens begin an option
+
 html_theme = "furo"
 html_title = f"conekg {VERSION}"
 html_static_path = ["_static"]

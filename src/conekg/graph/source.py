@@ -1,4 +1,4 @@
-"""One door to all graphs: a name, a store, a benchmark folder, three files or one.
+"""The one entry point to all graphs: a name, a store, a benchmark folder, three files or one.
 
 What a source is follows from what it looks like; every look is described in one place
 here, and anything else is an error that lists what is accepted.

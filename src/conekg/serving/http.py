@@ -157,7 +157,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
         return _written(await service.ask(request))
 
     async def explain(request: ExplainRequest) -> Response:
-        """What each variable of a query stood for, and the path that leads to an answer."""
+        """What each variable of a query stands for, and the path that leads to an answer."""
         return _written(await service.explain(request))
 
     async def cones(request: ConesRequest) -> Response:
@@ -165,7 +165,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
         return _written(await service.cones(request))
 
     async def parse(request: ParseRequest) -> Response:
-        """A query, as text or as a tree, understood: canonical text, words and tree."""
+        """How a query, as text or as a tree, is understood: canonical text, words and tree."""
         return _written(await service.parse(request))
 
     for endpoint, response_model in (
@@ -186,7 +186,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
 
     @router.get("/entities", dependencies=once)
     async def entities(query: Annotated[EntitiesQuery, Query()]) -> EntitiesResponse:
-        """Entities whose name or label begins with `prefix`, in any case."""
+        """Entities whose name or label begins with `prefix`, ignoring case."""
         return await service.entities(query)
 
     @router.get("/relations", dependencies=bare)
@@ -196,7 +196,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
 
     @router.get("/graph/neighbors", dependencies=once)
     async def neighbors(query: Annotated[NeighborsQuery, Query()]) -> NeighborsResponse:
-        """The facts around an entity, relation by relation, `limit` entities each."""
+        """The facts about an entity, relation by relation, up to `limit` entities each."""
         return await service.neighbors(query)
 
     @router.get("/about", dependencies=bare)

@@ -100,9 +100,9 @@ class AskRequest(Request):
     query: Text = Field(examples=["France.borders"])
     top_k: int = Field(default=10, ge=1)
     only: Only | None = Field(
-        default=None, description="keep only answers the graph holds, or only those it does not"
+        default=None, description="only answers that follow from the facts, or only the others"
     )
-    exclude: list[str] = Field(default=[], description="entities that must not be answered")
+    exclude: list[str] = Field(default=[], description="entities to leave out")
     known_graph: Split = Field(default="train", description="which nested graph counts as known")
     union: UnionForm = "dnf"
     keep_contradicted: bool = Field(
@@ -241,7 +241,7 @@ class ConesResponse(Response):
 class EntitiesQuery(Parameters):
     """Which entities to list."""
 
-    prefix: str = Field(default="", description="how names or labels begin, in any case")
+    prefix: str = Field(default="", description="how names or labels begin, ignoring case")
     limit: int = Field(default=10, ge=1)
 
 

@@ -104,42 +104,42 @@ OTHER_POOL = Pool(
 
 @dataclass(frozen=True)
 class TrainingRecipe:
-    """How a model is trained, whichever model it is. A step is one round of the update cycle."""
+    """How any model is trained. A step is one round of the update cycle."""
 
     steps: int
     """How many steps the run has."""
     batch_size: int = 512
-    """Queries an update."""
+    """Queries per update."""
     positives: int = 1
-    """Known answers drawn of each query; one, as published. With more, queries of many answers are
-    learnt in fewer steps, at little cost: a positive takes as much time as a negative."""
+    """Known answers drawn for each query; one, as published. With more, queries with many answers
+    are learnt in fewer steps, at little cost: a positive takes as much time as a negative."""
     negatives: int = 128
     """Entities drawn against each query's positive answers."""
     negative_sampling: NegativeSampling = "uniform-filtered"
     """`uniform-filtered` never draws a known answer of the query; `uniform-published` may, as
     the published code does, whose filter has no effect."""
     near_misses: float = 0.0
-    """The share of the negatives of a query with negation that only its negations rule out, as
-    those of `A` are for `A and not B` that are in `B` too; none, as published. Uniform negatives
-    hardly ever tell what a negation does. They are found on the training graph before the first
+    """For queries with negation, the share of negatives that only the negations rule out, such as
+    entities in both `A` and `B` for `A and not B`; none, as published. Uniform negatives hardly
+    ever show what a negation does. Near misses are found on the training graph before the first
     step."""
     adversarial_temperature: float = 0.0
-    """How much more a negative counts that the model takes for an answer; 0, as published, lets
-    all count alike. Meant for filtered negatives: what counts more among unfiltered ones is often
-    a true answer."""
+    """How much more a negative counts if the model takes it for an answer; with 0, as published,
+    all count alike. Meant for filtered negatives: among unfiltered ones, those that count more are
+    often true answers."""
     answer_discount: float = 0.5
-    """How much less a query counts the more answers n it has, (4 + n) to the power of minus this;
-    0.5 as published, 0 lets all queries count alike."""
+    """How much less a query counts the more answers n it has: its weight is (4 + n) to the power of
+    minus this. 0.5, as published; with 0 all queries count alike."""
     pools: tuple[Pool, ...] = (PATH_POOL, OTHER_POOL)
-    """Which shapes share a batch, and in which proportion. EmQL draws its own examples instead;
-    of the pools it has the names alone, for `cycle`."""
+    """Which shapes share a batch, and in which proportion. EmQL draws its own examples instead and
+    uses only the names of the pools, for `cycle`."""
     cycle: tuple[str, ...] = ("path", "other", "path")
     """The pools of the updates that make one step, in order."""
     learning_rate: float = 1e-4
     """Adam's step size at the start."""
     decay: Decay = "drops"
     """How the learning rate falls: `drops`, as published, keeps it and divides it at `drops_at`;
-    `linear` takes as much off at every step, to nothing after the last, and wants no drops."""
+    `linear` lowers it by the same amount at every step, to zero after the last, without drops."""
     drops_at: tuple[float, ...] = (0.5, 0.75)
     """Fractions of the run after which the learning rate drops."""
     drop_factor: float = 5.0
@@ -147,18 +147,18 @@ class TrainingRecipe:
     fresh_moments: bool = True
     """Whether Adam forgets its moments at each drop, as the published code does."""
     idle_weights: IdleWeights = "rest"
-    """What Adam does with weights that an update's queries have no use for, as a batch of paths has
-    none for those of intersections: they `rest`, or `drift` on by the momentum that they have, as
-    in the published runs, whose PyTorch took a missing gradient for zero."""
+    """What Adam does with weights that an update does not use, as a batch of paths does not use
+    those of intersections: they `rest`, or `drift` on by their momentum, as in the published runs,
+    whose PyTorch treated a missing gradient as zero."""
     precision: Precision = "float32"
-    """Of matrix products on a GPU: `float32`, `tf32` (ten bits of mantissa) or `bfloat16` (seven),
-    sums always in float32; on a CPU all three mean float32."""
+    """Of matrix products on a GPU: `float32`, `tf32` (ten bits of mantissa) or `bfloat16` (seven).
+    Sums are always in float32; on a CPU all three mean float32."""
     compile_operators: bool = False
     """Whether a GPU run compiles the model's operators first: about a minute at the start, a
-    shorter step afterwards. A CPU run takes no notice; EmQL has nothing to compile."""
+    shorter step afterwards. A CPU run ignores it; EmQL has nothing to compile."""
     query_times: int | None = None
-    """How many training queries a run samples of every shape, those with negation too: a multiple
-    of what the sampling protocol has of shapes without negation. Left out: the protocol's own
+    """How many training queries a run samples per shape, also of shapes with negation: a multiple
+    of the sampling protocol's number for shapes without negation. By default the protocol's own
     numbers. Only for runs that sample their queries themselves, and not for EmQL, which learns
     from facts."""
     seed: int = 0
@@ -166,9 +166,9 @@ class TrainingRecipe:
     log_every: int = 100
     """Steps between lines of `metrics.jsonl`."""
     validate_every: int | None = None
-    """Steps between validations; without one the model is validated at the end only."""
+    """Steps between validations; if left out, the model is validated only at the end."""
     validate_queries: int = 500
-    """At most so many validation queries a shape are ranked during training."""
+    """At most this many validation queries per shape are ranked during training."""
     checkpoint_every: int = 1000
     """Steps between checkpoints."""
 
