@@ -116,7 +116,24 @@ def test_what_is_written_replaces_all_or_nothing(tmp_path, capsys):
     assert path.read_text(encoding="utf-8") == "after ∧"
     assert f"wrote {path}" in capsys.readouterr().err
     assert [each.name for each in tmp_path.iterdir()] == ["a.md"]
-    write_file(Path("/dev/null"), "gone", "drew")
-    assert "drew /dev/null" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="cannot write /dev/full: No space left"):
-        write_file(Path("/dev/full"), "gone")
+
+
+def test_what_is_no_file_is_written_into_and_not_replaced(tmp_path, capsys, monkeypatch):
+    """A pipe of its own: a mistake here, by a superuser, would replace the machine's /dev/null."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_file(pipe, "gone ∧", "drew")
+    assert os.read(reader, 99).decode() == "gone ∧"
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert f"drew {pipe}" in capsys.readouterr().err
+
+    def fill(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", fill)
+    with pytest.raises(ConfigError, match=f"cannot write {pipe}: No space left on device"):
+        write_file(pipe, "gone")
+    assert pipe.is_fifo()
+    assert capsys.readouterr().err == ""
