@@ -1,6 +1,8 @@
 """Result files: what is refused before the work, and that what is written is whole."""
 
 import os
+import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -25,9 +27,11 @@ def run(tmp_path):
      "checkpoints/best/model.safetensors"],
 )  # fmt: skip
 def test_what_a_run_consists_of_is_not_written_over(run, name):
+    told = re.escape(f"cannot write {run / name}: it is a part of the run {run}, which keeps")
     for check in (lambda path: check_files([path]), refuse_part_of_run):
-        with pytest.raises(ConfigError, match="it is a part of the run"):
+        with pytest.raises(ConfigError, match=told) as caught:
             check(run / name)
+        assert caught.value.key == "out"
 
 
 def test_other_files_may_lie_in_a_run(run):
@@ -36,7 +40,9 @@ def test_other_files_may_lie_in_a_run(run):
 
 
 def test_files_of_these_names_elsewhere_are_nobodys(tmp_path):
-    check_files([tmp_path / "recipe.toml", tmp_path / "metrics.jsonl"])
+    (tmp_path / "graph").mkdir()
+    names = ("recipe.toml", "metrics.jsonl", "queries", "graph/results.md")
+    check_files([tmp_path / name for name in names])
 
 
 def test_what_is_read_is_not_written_over(tmp_path):
@@ -90,9 +96,17 @@ def test_a_place_that_cannot_be_written_is_told_at_once(tmp_path):
         check_files([Path("/proc/a.md")])
 
 
-def test_a_pipe_is_not_waited_for(tmp_path):
+def test_a_pipe_is_not_waited_for(tmp_path, monkeypatch):
+    """Nor does the folder that it is in need to take files, as /dev does of nobody."""
+
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", refuse)
     os.mkfifo(tmp_path / "pipe")
     check_files([tmp_path / "pipe"])
+    with pytest.raises(ConfigError, match=f"cannot write .*: Permission denied in {tmp_path}"):
+        check_files([tmp_path / "file"])
 
 
 def test_what_is_written_replaces_all_or_nothing(tmp_path, capsys):
@@ -102,7 +116,24 @@ def test_what_is_written_replaces_all_or_nothing(tmp_path, capsys):
     assert path.read_text(encoding="utf-8") == "after ∧"
     assert f"wrote {path}" in capsys.readouterr().err
     assert [each.name for each in tmp_path.iterdir()] == ["a.md"]
-    write_file(Path("/dev/null"), "gone", "drew")
-    assert "drew /dev/null" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="cannot write /dev/full: No space left"):
-        write_file(Path("/dev/full"), "gone")
+
+
+def test_what_is_no_file_is_written_into_and_not_replaced(tmp_path, capsys, monkeypatch):
+    """A pipe of its own: a mistake here, by a superuser, would replace the machine's /dev/null."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_file(pipe, "gone ∧", "drew")
+    assert os.read(reader, 99).decode() == "gone ∧"
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert f"drew {pipe}" in capsys.readouterr().err
+
+    def fill(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", fill)
+    with pytest.raises(ConfigError, match=f"cannot write {pipe}: No space left on device"):
+        write_file(pipe, "gone")
+    assert pipe.is_fifo()
+    assert capsys.readouterr().err == ""

@@ -189,6 +189,31 @@ def test_weights_that_are_to_stay_as_they_are_do(
     assert set(before) - set(moved) == ({frozen} if frozen else set())
 
 
+def test_losses_are_told_once_and_of_the_pools_that_were_trained() -> None:
+    recipe, graph = tiny_recipe(), tiny_graph()
+    data = load_training_data(graph, tiny_queries()["train"], recipe.training, torch.device("cpu"))
+    model = build_model(
+        recipe.model, graph.num_entities, graph.num_relations, recipe.config, seed=0
+    )
+    updater = EagerUpdater(model, data, recipe.training)
+    assert updater.take_loss() == {}
+    updater.step(1e-3)
+    alone = updater.take_loss()
+    assert alone.keys() == set(recipe.training.cycle)
+    assert updater.take_loss() == {}
+    again = EagerUpdater(
+        build_model(recipe.model, graph.num_entities, graph.num_relations, recipe.config, seed=0),
+        data,
+        recipe.training,
+    )
+    updater.step(1e-3)
+    second = updater.take_loss()
+    for _ in range(2):
+        again.step(1e-3)
+    both = again.take_loss()
+    assert both == pytest.approx({pool: (alone[pool] + second[pool]) / 2 for pool in alone})
+
+
 def test_a_state_that_was_loaded_stays_what_it_is() -> None:
     """Two updaters that continue from one state do not move each other's moments."""
     recipe, graph = tiny_recipe(), tiny_graph()
