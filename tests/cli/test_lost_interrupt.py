@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -27,6 +29,15 @@ def failed() -> None:
     raise ValueError("of another kind")
 
 
+@pytest.fixture
+def heeded() -> Iterator[None]:
+    """Ctrl-C interrupts, also where the tests run in the background, which is deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeded")
 def test_an_interrupt_of_a_callback_is_raised_after_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -48,8 +59,10 @@ def test_other_failures_are_told_as_before(
 
 def test_commands_are_interrupted_so() -> None:
     program = """
-import ctypes, time
+import ctypes, signal, time
 from conekg.cli import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @ctypes.CFUNCTYPE(None)
 def interrupted():

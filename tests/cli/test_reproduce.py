@@ -83,7 +83,7 @@ def test_tables_go_to_the_terminal_and_to_files(run, tmp_path):
     [
         ([], "give the NAME"),
         (["operatos"], "did you mean 'operators'"),
-        (["operators"], "needs one RUN"),
+        (["operators"], "needs at least one RUN"),
         (["operators", "RUN", "--max-queries", "3"], "--max-queries has no effect on operators"),
         (["figures"], "--out FOLDER"),
         (["operators", "nowhere"], "does not exist"),

@@ -35,7 +35,7 @@ def test_a_collapse_is_told_from_a_bad_moment_and_from_a_slow_start():
     with pytest.raises(TrainingDivergedError, match=r"collapsed: 0\.6950 at step 550") as caught:
         watch({"path": 0.7, "other": 0.69})
     assert "lower the learning rate, now 0.1" in str(caught.value.hint)
-    assert "may be of the collapsed model" in str(caught.value.hint)
+    assert "the last checkpoint may already be collapsed" in str(caught.value.hint)
     nearly = steps(LossWatch(NOTHING), 0)
     nearly(0.88 * NOTHING, *[0.98 * NOTHING] * 20)
 
