@@ -40,8 +40,14 @@ def test_every_model_is_calibrated(name: str) -> None:
         if name in ("cone", "beta") or "n" not in block.shape.name
     )
     assert calibration.num_queries == supported
-    again = fit_calibration(model, graph, queries, depth=10, max_queries=8)
+    heard: list[tuple[int, int]] = []
+    again = fit_calibration(
+        model, graph, queries, depth=10, max_queries=8, progress=lambda *told: heard.append(told)
+    )
     assert again == calibration
+    assert (heard[0], heard[-1]) == ((0, supported), (supported, supported))
+    assert heard == sorted(set(heard))
+    assert len(heard) > 2
 
 
 def test_hits_are_what_the_larger_graph_adds(monkeypatch: pytest.MonkeyPatch) -> None:

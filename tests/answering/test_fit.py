@@ -35,6 +35,9 @@ class Heard(FitEvents):
     def evaluating(self, done, total):
         self.stages.append("evaluating")
 
+    def calibrating(self, done, total):
+        self.stages.append("calibrating")
+
 
 def test_a_fit_ends_in_a_run_that_can_be_asked(tmp_path):
     heard = Heard()
@@ -53,9 +56,10 @@ def test_a_fit_ends_in_a_run_that_can_be_asked(tmp_path):
         "sampling test",
         "training",
         "evaluating",
+        "calibrating",
     ]
     assert any(what == "the recipe 'small'" for what, _ in heard.choices)
-    assert not any("test queries of a shape" in what for what, _ in heard.choices)
+    assert not any("test queries per shape" in what for what, _ in heard.choices)
     for name in ("evaluation.json", "calibration.json", "recipe.toml", "metrics.jsonl"):
         assert (tmp_path / "run" / name).exists()
     answer = Answerer.open(tmp_path / "run", device="cpu").ask("person0.lives_in", top_k=3)

@@ -244,10 +244,10 @@ def test_a_calibration_is_of_the_weights_it_was_fitted_for(tmp_path, monkeypatch
         go_on("loaded")
         return model
 
-    def calibrate_and_go_on(model, *rest):
+    def calibrate_and_go_on(model, *rest, **options):
         fitted.append(model)
         go_on("calibrated")
-        return calibrate(model, *rest)
+        return calibrate(model, *rest, **options)
 
     fitted = []
     monkeypatch.setattr(type(run), "load_model", load_and_go_on)

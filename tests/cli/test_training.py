@@ -273,6 +273,7 @@ def test_a_trained_run_is_calibrated_afterwards(graph, run, tmp_path):
     told = conekg("calibrate", folder)
     assert told.exit_code == 0, told.output
     assert "calibrated on" in told.stderr
+    assert "calibrating: " in told.stderr
     after = json.loads(conekg("ask", folder, "job0.^works_as", "--json").stdout)
     content = json.loads(conekg("calibrate", folder, "--json").stdout)
     assert 0 <= content["error"] < 1

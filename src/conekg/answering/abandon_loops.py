@@ -132,8 +132,12 @@ def scan_by_bound(
     candidates = np.empty(table.shape[0], dtype=np.int64)
     cone, count = np.empty_like(region[:1]), np.empty(1, dtype=np.int64)
     for row in range(start, stop):
-        # Copies rather than slices, which would be another type, compiled otherwise.
-        cone[0], count[0] = region[row], counts[row]
+        # Copies rather than slices, which would be another type, compiled otherwise; one by one,
+        # as what numba needs to assign whole arrays takes it seconds to compile.
+        for part in range(region.shape[1]):
+            for place in range(region.shape[2]):
+                cone[0, part, place] = region[row, part, place]
+        count[0] = counts[row]
         sums, step = bound_sums[row], bound_steps[row]
         skipped = skip[skip_starts[row] : skip_starts[row + 1]]
         seeds = _smallest_sums(sums, table.shape[0], count[0], skipped)
@@ -143,7 +147,7 @@ def scan_by_bound(
         )  # fmt: skip
         looked_at[row] = found[3][0]
         most = largest_sum(found[0][0, 0], step, table.shape[1])
-        number = 0
+        number = len(nobody)  # a plain 0 would have the scan compiled for that very number first
         for entity in range(table.shape[0]):
             if sums[entity] <= most and not _is_among(skipped, entity):
                 candidates[number] = entity
@@ -154,8 +158,9 @@ def scan_by_bound(
         )  # fmt: skip
         looked_at[row] += found[3][0]
         sizes[row] = found[2][0]
-        distances[row, : sizes[row]] = found[0][0, : sizes[row]]
-        ids[row, : sizes[row]] = found[1][0, : sizes[row]]
+        for place in range(sizes[row]):
+            distances[row, place] = found[0][0, place]
+            ids[row, place] = found[1][0, place]
 
 
 @compiled

@@ -8,7 +8,7 @@ queries that the measured curve has not seen, each half in its turn.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -60,11 +60,13 @@ def fit_calibration(
     depth: int = 20,
     max_queries: int = 200,
     seed: int = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Calibration:
     """The calibration of a model by queries of a held-out split.
 
     From every query come its `depth` best entities that the smaller graph neither gives nor
     rules out, each true or false on the larger one; at most `max_queries` of a shape are used.
+    `progress` hears how many of these queries are done, of how many, first that none is.
     """
     if smaller_split(queries.split) is None:
         raise ConfigError(
@@ -73,12 +75,19 @@ def fit_calibration(
             key="queries",
         )
     generator = np.random.default_rng(seed)
-    index = EntityIndex(model)
-    samples = [
-        _examine(model, index, graph, queries.split, _some(block, max_queries, generator), depth)
+    blocks = [
+        _some(block, max_queries, generator)
         for block in queries
         if len(block) and is_supported(model, block.shape)
     ]
+    samples: list[_Sample] = []
+    done, total = 0, sum(map(len, blocks))
+    progress(done, total)
+    index = EntityIndex(model)
+    for block in blocks:
+        samples.append(_examine(model, index, graph, queries.split, block, depth))
+        done += len(block)
+        progress(done, total)
     if not samples:
         raise QueryError(
             f"none of the {len(queries):,} {queries.split} queries can calibrate {model.name!r}",

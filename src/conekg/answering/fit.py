@@ -156,7 +156,7 @@ def fit(
         return FitResult(run, outcome)
     report, baseline = evaluate_run(run, device=device, events=events)
     try:
-        calibration = calibrate_run(run, device=device)
+        calibration = calibrate_run(run, device=device, events=events)
     except QueryError as error:
         events.chose("to answer without probabilities", error.message)
         calibration = None

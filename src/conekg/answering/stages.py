@@ -75,6 +75,9 @@ class FitEvents:
     def evaluating(self, done: int, total: int) -> None:
         """So many test queries are ranked."""
 
+    def calibrating(self, done: int, total: int) -> None:
+        """So many validation queries are compared with what the model says of them."""
+
 
 def read_graph(source: str | Path, events: FitEvents) -> KnowledgeGraph:
     """The graph that `source` names or holds; what happened to its facts is told."""
@@ -310,7 +313,11 @@ def below_baseline(report: Report, baseline: Report) -> list[str]:
 
 
 def calibrate_run(
-    run: Run, *, which: Which = "best", device: torch.device | None = None
+    run: Run,
+    *,
+    which: Which = "best",
+    device: torch.device | None = None,
+    events: FitEvents | None = None,
 ) -> Calibration:
     """The calibration of a run's checkpoint by its validation queries; kept in the folder."""
     if not run.has_queries("valid"):
@@ -318,8 +325,9 @@ def calibrate_run(
             f"{run.folder} has no validation queries to calibrate on; train it with a folder of "
             "queries that has some"
         )
+    events = events or FitEvents()
     model, weights = _named_model(run, which, device or pick_device())
-    fitted = fit_calibration(model, run.graph, run.queries("valid"))
+    fitted = fit_calibration(model, run.graph, run.queries("valid"), progress=events.calibrating)
     calibration = replace(fitted, weights=weights)
     save_calibration(calibration, run.folder / FILE_NAMES[which])
     return calibration

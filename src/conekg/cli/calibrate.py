@@ -8,7 +8,7 @@ import typer
 
 from conekg.cli.console import JsonOption, print_json
 from conekg.cli.evaluate import RunArgument
-from conekg.cli.training_report import tell_calibration
+from conekg.cli.training_report import tell_calibration, told_events
 from conekg.query.shape import STRUCTURES
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def calibrate(
     from conekg.answering.stages import calibrate_run
     from conekg.training.run import open_run
 
-    calibration = calibrate_run(open_run(run), which=which)
+    with told_events() as events:
+        calibration = calibrate_run(open_run(run), which=which, events=events)
     if as_json:
         count = calibration.count
         print_json(

@@ -69,6 +69,9 @@ def told_events() -> Iterator[FitEvents]:
         def evaluating(self, done: int, total: int) -> None:
             self._open("evaluating", "queries").update(done, total)
 
+        def calibrating(self, done: int, total: int) -> None:
+            self._open("calibrating", "queries").update(done, total)
+
         def _open(self, stage: str, unit: str) -> ProgressReport:
             if self._bar is None or stage != self._stage:
                 self._close()
