@@ -109,3 +109,20 @@ def test_other_faults_of_the_system_are_not_hidden(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(Path, "is_dir", broken)
     assert isinstance(runner.invoke(app, ["graph", "info", "facts.tsv"]).exception, OSError)
+
+
+def test_ctrl_c_while_the_command_is_loaded_leaves_no_traceback() -> None:
+    program = """
+import sys
+from conekg.__main__ import run
+
+class Interrupted:
+    def find_spec(self, name, path, target=None):
+        if name == "conekg.cli.main":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+run()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")

@@ -1,6 +1,8 @@
 """Whether something can be written, before it is made."""
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,22 @@ def test_a_file_takes_its_place_when_it_is_whole(tmp_path: Path) -> None:
         assert not path.exists()
     assert path.read_bytes() == b"new"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_threads_that_write_one_file_do_not_mix_their_contents(tmp_path: Path) -> None:
+    path, both = tmp_path / "file", threading.Barrier(2, timeout=20)
+
+    def write(text: bytes) -> None:
+        with written_whole(path) as file:
+            both.wait()
+            file.write(text)
+            both.wait()
+
+    texts = [b"a" * 9, b"b" * 5]
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(write, texts))
+    assert path.read_bytes() in texts
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +39,8 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
     """
     target = place_of(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    writer = f"{os.getpid()}-{threading.get_ident()}"
+    partial = target.with_name(f".{target.name}.{writer}.partial")
     try:
         with partial.open("wb") as file:
             yield file
