@@ -186,7 +186,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
 
     @router.get("/entities", dependencies=once)
     async def entities(query: Annotated[EntitiesQuery, Query()]) -> EntitiesResponse:
-        """Entities whose name or label begins with `prefix`, ignoring case."""
+        """Entities whose name or label begins with `prefix`, ignoring case and accents."""
         return await service.entities(query)
 
     @router.get("/relations", dependencies=bare)
@@ -199,7 +199,7 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
         """The facts about an entity, relation by relation, up to `limit` entities each."""
         return await service.neighbors(query)
 
-    @router.get("/about", dependencies=bare)
+    @router.get("/about", dependencies=bare, summary="About")
     async def about_server() -> AboutResponse:
         """What this server answers from, its limits, and questions to start with."""
         return about
@@ -220,7 +220,12 @@ def _operator_routes(metrics: Callable[[], Metrics]) -> APIRouter:
         """That the server is up; it loads its model before it listens."""
         return HealthResponse(status="ok")
 
-    @router.get("/metrics", response_class=PlainTextResponse, responses={401: ERRORS[401]})
+    @router.get(
+        "/metrics",
+        response_class=PlainTextResponse,
+        responses={401: ERRORS[401]},
+        summary="Metrics",
+    )
     async def metrics_text() -> PlainTextResponse:
         """Counts and times in Prometheus' text format."""
         return PlainTextResponse(metrics().render(), media_type="text/plain; version=0.0.4")

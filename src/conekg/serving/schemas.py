@@ -241,7 +241,10 @@ class ConesResponse(Response):
 class EntitiesQuery(Parameters):
     """Which entities to list."""
 
-    prefix: str = Field(default="", description="how names or labels begin, ignoring case")
+    prefix: str = Field(
+        default="",
+        description="how names or labels begin, ignoring case; accents may be left out",
+    )
     limit: int = Field(default=10, ge=1)
 
 
