@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conekg.errors import DataError, UnknownNameError
-from conekg.graph.vocabulary import NameTable, Vocabulary
+from conekg.graph.vocabulary import NameIndex, NameTable, Vocabulary
 
 texts = st.text(st.characters(exclude_categories=["Cs"], codec="utf-8"), min_size=1, max_size=6)
 name_lists = st.lists(texts, unique=True, min_size=1, max_size=12)
@@ -284,6 +284,13 @@ def test_a_prefix_without_accents_finds_plain_names_first() -> None:
     assert ACCENTED.with_prefix("Cote", limit=3) == (5, 1, 2)
     assert ACCENTED.with_prefix("côt") == (0,)
     assert ACCENTED.with_prefix("ivoire") == ()
+
+
+def test_names_with_accents_are_not_gone_through_where_plain_ones_are_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(NameIndex, "accented_like")
+    assert NameTable("entity", ["Côte d'Ivoire", "Coteau"]).with_prefix("cot", limit=1) == (1,)
 
 
 def test_names_with_accents_are_suggested_by_a_part_without() -> None:

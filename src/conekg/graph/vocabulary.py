@@ -284,13 +284,17 @@ class NameTable:
         A prefix without accents also finds, after these, names that have them.
         """
         found: dict[int, None] = {}
-        ways = [self.index.range_of(_lower(each), prefix=True) for each in _spellings(prefix)]
-        for entries in (*ways, self.index.accented_like(_lower(prefix), prefix=True)):
-            for entry in entries:
-                found[self.index.ids[entry].as_py()] = None
-                if len(found) == limit:
-                    return tuple(found)
+        for entry in self._beginning_with(prefix):
+            found[self.index.ids[entry].as_py()] = None
+            if len(found) == limit:
+                break
         return tuple(found)
+
+    def _beginning_with(self, prefix: str) -> Iterator[int]:
+        """Entries of the index; those with accents last, since all of them are gone through."""
+        for spelling in _spellings(prefix):
+            yield from self.index.range_of(_lower(spelling), prefix=True)
+        yield from self.index.accented_like(_lower(prefix), prefix=True)
 
     def containing(self, text: str) -> tuple[int, ...]:
         """Ids whose name or label contains `text` in any case, in id order.
