@@ -60,20 +60,23 @@ def counted(model, split, structures):
 
 def expected(model, found, least):
     """What the rule with `least` dimensions gives, with Python sets."""
-    by_structure, pooled = [], np.zeros(3)
+    by_structure, where_taken, pooled = [], [], np.zeros(3)
     for queries in found.values():
-        each = []
+        each, of_takers = [], []
         for counts, true in queries:
             taken = {entity for entity, count in enumerate(counts) if count >= least}
             both = len(taken & true)
             each.append((both / max(1, len(taken)), both / len(true)))
+            of_takers += [both / len(taken)] if taken else []
             pooled += (len(taken), len(true), both)
         by_structure.append(np.mean(each, axis=0))
+        where_taken += [np.mean(of_takers)] if of_takers else []
     precision, recall = np.mean(by_structure, axis=0)
     return {
         "share": least / model.dim,
         "precision": precision,
         "recall": recall,
+        "precision where any is taken": np.mean(where_taken) if where_taken else 0.0,
         "pooled precision": pooled[2] / max(1, pooled[0]),
         "pooled recall": pooled[2] / pooled[1],
     }
@@ -124,14 +127,14 @@ def test_the_rule_is_a_majority_of_dimensions(wide_runs, options):
 def test_a_majority_of_an_odd_number_is_rounded_up(wide_runs):
     values = np.arange(13) / 13
     half = _Half("twelve dimensions", POSITIVE_STRUCTURES, published("tab:answer_epfo", None))
-    half.add(wide_runs["cone"], {"test": Curve(values, values, values, values)})
+    half.add(wide_runs["cone"], {"test": Curve(*(values for _ in range(5)))})
     (row,) = half.table([]).rows
     assert set(row.values.values()) == {8 / 12, 8 / 13}, "5/8 of 12 is 7.5"
 
 
 def test_pooled_counts_are_taken_as_they_are():
     shares, taken = np.array([0.5, 1.0]), np.array([4.0, 1.0])
-    tally = Tally(shares, shares, taken, both=np.array([1.0, 1.0]), true=2.0)
+    tally = Tally(shares, shares, shares, taken, both=np.array([1.0, 1.0]), true=2.0)
     curve = Curve.of([tally])
     assert curve.pooled_precision.tolist() == [0.25, 1.0], "one entity taken, and rightly"
     assert curve.pooled_recall.tolist() == [0.5, 0.5]
@@ -140,7 +143,17 @@ def test_pooled_counts_are_taken_as_they_are():
 
 def test_of_equally_good_shares_the_most_is_demanded():
     precision, recall = np.array([0.2, 0.5, 0.8, 0.9]), np.array([1.0, 0.8, 0.5, 0.1])
-    assert Curve(precision, recall, precision, recall).fittest() == 2
+    assert Curve(precision, recall, precision, precision, recall).fittest() == 2
+
+
+def test_queries_for_which_nothing_is_taken_may_be_left_out():
+    half, none, ones = np.array([0.5]), np.array([0.0]), np.array([1.0])
+    some = Tally(np.array([0.2]), half, takers=half, taken=ones, both=ones, true=1.0)
+    nothing = Tally(none, none, takers=none, taken=none, both=none, true=1.0)
+    assert Curve.of([some]).precision_where_taken.tolist() == [0.4]
+    assert Curve.of([some, nothing]).precision_where_taken.tolist() == [0.4], "as if not there"
+    assert Curve.of([some, nothing]).precision.tolist() == [0.1]
+    assert Curve.of([nothing]).precision_where_taken.tolist() == [0.0]
 
 
 def test_the_fitted_share_is_the_best_of_all_on_validation_queries(wide_runs, options):

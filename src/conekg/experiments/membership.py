@@ -58,7 +58,14 @@ _CELLS_AT_ONCE = {"cpu": 1 << 22, "cuda": 1 << 26}
 """How many (branch of a query, entity) are in memory at a time."""
 
 _SPLITS: tuple[Split, ...] = ("valid", "test")
-_COLUMNS = ("share", "precision", "recall", "pooled precision", "pooled recall")
+_COLUMNS = (
+    "share",
+    "precision",
+    "recall",
+    "precision where any is taken",
+    "pooled precision",
+    "pooled recall",
+)
 
 NOTES = (
     "An entity is taken for an answer when at least the given share of its dimensions is inside "
@@ -68,8 +75,8 @@ NOTES = (
     "Fitted: the share that has the greatest harmonic mean of precision and recall on the "
     "validation queries of the table.",
     "Precision and recall: of each query, then the mean over queries, then over structures; a "
-    "query for which nothing is taken has precision 0. Pooled: of all pairs of query and entity "
-    "together. The paper does not say which of the two it reports.",
+    "query for which nothing is taken has precision 0, and is left out where any is taken. Pooled: "
+    "of all pairs of query and entity together. The paper does not say which of these it reports.",
 )
 
 
@@ -77,11 +84,13 @@ NOTES = (
 class Tally:
     """What every threshold gives: at index k, an answer has k dimensions or more inside.
 
-    Arrays are [dim + 1]; precision and recall are means over queries, the others sums.
+    Arrays are [dim + 1]; precision, recall and takers are means over queries, the others sums.
     """
 
     precision: Floats
     recall: Floats
+    takers: Floats
+    """The share of queries for which anything is taken."""
     taken: Floats
     both: Floats
     true: float
@@ -93,17 +102,25 @@ class Curve:
 
     precision: Floats
     recall: Floats
+    precision_where_taken: Floats
     pooled_precision: Floats
     pooled_recall: Floats
 
     @classmethod
     def of(cls, tallies: Sequence[Tally]) -> Curve:
-        """The means over structures, and all structures pooled."""
+        """The means over structures, and all structures pooled.
+
+        A structure of which nothing is taken has no part in the precision where any is.
+        """
+        takers = np.array([tally.takers for tally in tallies])
+        precision = np.array([tally.precision for tally in tallies])
+        where_taken = np.divide(precision, takers, out=np.zeros_like(takers), where=takers > 0)
         taken, both = (sum(getattr(t, name) for t in tallies) for name in ("taken", "both"))
         true = sum(tally.true for tally in tallies)
         return cls(
-            np.mean([tally.precision for tally in tallies], axis=0),
+            precision.mean(axis=0),
             np.mean([tally.recall for tally in tallies], axis=0),
+            where_taken.sum(axis=0) / np.maximum((takers > 0).sum(axis=0), 1),
             both / np.maximum(taken, 1.0),
             both / max(true, 1.0),
         )
@@ -115,7 +132,13 @@ class Curve:
 
     def at(self, least: int) -> dict[str, float]:
         """The table's values where an answer has `least` dimensions inside."""
-        arrays = self.precision, self.recall, self.pooled_precision, self.pooled_recall
+        arrays = (
+            self.precision,
+            self.recall,
+            self.precision_where_taken,
+            self.pooled_precision,
+            self.pooled_recall,
+        )
         values = (least / self.dim, *(float(array[least]) for array in arrays))
         return dict(zip(_COLUMNS, values, strict=True))
 
@@ -210,7 +233,7 @@ def tally_block(model: QueryModel, graph: KnowledgeGraph, split: Split, block: Q
     branches = len(union_free_branches(block.shape.template))
     budget = _CELLS_AT_ONCE.get(model.entity.device.type, _CELLS_AT_ONCE["cpu"])
     rows_at_once = max(1, budget // (branches * graph.num_entities))
-    precision, recall, taken, both = np.zeros((4, model.dim + 1))
+    precision, recall, takers, taken, both = np.zeros((5, model.dim + 1))
     true = 0.0
     for batch in embedded_batches(model, graph, split, block, rows_at_once):
         share = best_over_branches(batch.plan, model.inside_fraction_of_all(batch.region))
@@ -223,10 +246,12 @@ def tally_block(model: QueryModel, graph: KnowledgeGraph, split: Split, block: Q
         answers = batch.answers.lengths.astype(np.float64)
         precision += (both_by / np.maximum(taken_by, 1.0)).sum(axis=0)
         recall += (both_by / np.maximum(answers, 1.0)[:, None]).sum(axis=0)
+        takers += (taken_by > 0).sum(axis=0)
         taken += taken_by.sum(axis=0)
         both += both_by.sum(axis=0)
         true += float(answers.sum())
-    return Tally(precision / len(block), recall / len(block), taken, both, true)
+    queries = len(block)
+    return Tally(precision / queries, recall / queries, takers / queries, taken, both, true)
 
 
 def _row_of_cell(cells: Tensor) -> Tensor:
