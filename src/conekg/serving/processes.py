@@ -34,9 +34,10 @@ def serve_processes(
     listen. A process that ends by itself ends the others, in order, and is a ConeKGError.
     """
     with tempfile.TemporaryDirectory(prefix="conekg-") as folder:
-        family = _Family(settings, sockets, Path(folder))
+        family = _Family()
         with family.stopped_by_signals():
             try:
+                family.start(settings, sockets, Path(folder))
                 ready = family.wait_until_ready()
                 if ready is not None:
                     on_ready(ready)
@@ -49,12 +50,17 @@ def serve_processes(
 class _Family:
     """The processes of one server, seen from their parent."""
 
-    def __init__(self, settings: Settings, sockets: Sequence[socket.socket], folder: Path) -> None:
-        context = multiprocessing.get_context("spawn")
+    def __init__(self) -> None:
         self._processes: list[BaseProcess] = []
         self._connections: list[Connection] = []
         self._is_told_to_stop = False
+
+    def start(self, settings: Settings, sockets: Sequence[socket.socket], folder: Path) -> None:
+        """Start a process a socket, unless told to stop meanwhile."""
+        context = multiprocessing.get_context("spawn")
         for index, listening in enumerate(sockets):
+            if self._is_told_to_stop:
+                break
             own, theirs = context.Pipe()
             share = Share(index, len(sockets), folder)
             process = context.Process(
@@ -90,7 +96,7 @@ class _Family:
         """What the processes tell once all listen; None if one ended or all are to stop."""
         ready = None
         waiting = list(self._connections)
-        while waiting:
+        while waiting and not self._is_told_to_stop:
             for connection in wait(waiting, timeout=1.0):
                 assert isinstance(connection, Connection)
                 try:
@@ -102,9 +108,7 @@ class _Family:
                     raise ConeKGError(message, hint=hint)
                 ready = told
                 waiting.remove(connection)
-            if self._is_told_to_stop:
-                return None
-        return ready
+        return None if self._is_told_to_stop else ready
 
     def wait_for_an_end(self) -> None:
         """Return when the first process has ended."""
