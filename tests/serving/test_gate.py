@@ -122,6 +122,22 @@ def test_the_limit_of_a_body_is_exact_however_it_is_told() -> None:
     assert len(around.reached) == 1
 
 
+def test_a_compressed_body_is_refused_by_what_it_is() -> None:
+    around = Around()
+    for encoding in (b"gzip", b"br, gzip", b"x-unheard-of"):
+        header = ((b"content-encoding", encoding),)
+        status, headers, body = around.ask(chunks=(b"{", b"}"), headers=header)
+        assert status == 415
+        assert headers[b"accept-encoding"] == b"identity"
+        assert body["error"]["kind"] == "encoded_body"
+        assert repr(encoding.decode()) in body["error"]["message"]
+    assert around.reached == []
+    for encoding in (b"identity", b" Identity", b""):
+        header = ((b"content-encoding", encoding),)
+        assert around.ask(chunks=(b"{}",), headers=header)[0] == 200
+    assert around.ask(chunks=(b"",), headers=((b"content-encoding", b"gzip"),))[0] == 200
+
+
 def test_the_limit_of_a_head_counts_the_address_and_every_header() -> None:
     headers = ((b"accept", b"*/*"), (b"x", b"yz"))
     size = len("/api/ask") + len(b"a=1") + (6 + 3 + 4) + (1 + 2 + 4)

@@ -51,6 +51,10 @@ class BodyTooLargeError(ConeKGError):
     """A request body beyond the limit."""
 
 
+class EncodedBodyError(ConeKGError):
+    """A request body that is compressed or otherwise encoded."""
+
+
 class HeadTooLargeError(ConeKGError):
     """A request whose line and headers are beyond the limit."""
 
@@ -70,6 +74,7 @@ STATUS: dict[type[ConeKGError], int] = {
     UnknownNameError: 404,
     BodyTooLargeError: 413,
     QueryTooLargeError: 413,
+    EncodedBodyError: 415,
     HostNotAllowedError: 421,
     ConfigError: 422,
     QueryError: 422,
@@ -207,6 +212,8 @@ def error_response(body: ErrorBody, retry_after_s: int) -> JSONResponse:
         headers["Retry-After"] = str(retry_after_s)
     if body.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
+    if body.status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
+        headers["Accept-Encoding"] = "identity"
     return JSONResponse(
         ErrorResponse(error=body).model_dump(), status_code=body.status, headers=headers
     )

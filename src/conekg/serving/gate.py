@@ -21,6 +21,7 @@ from conekg.serving.connection import too_large
 from conekg.serving.errors import (
     INTERNAL_MESSAGE,
     BodyTooLargeError,
+    EncodedBodyError,
     HostNotAllowedError,
     MissingKeyError,
     RequestTimeoutError,
@@ -131,6 +132,8 @@ class Gate:
             await self._app(scope, receive, send)
             return
         body = await self._read_body(scope, receive)  # whose sender may be slow: before it counts
+        if body:
+            _refuse_encoded(scope)
         if self._metrics.in_flight >= self._limits.concurrent_requests:
             raise ServerBusyError(
                 f"the server is working on {self._metrics.in_flight} requests",
@@ -215,6 +218,16 @@ class Gate:
             raise RequestTimeoutError(
                 f"the request body did not arrive within {self._limits.timeout_s:g} s"
             ) from None
+
+
+def _refuse_encoded(scope: Scope) -> None:
+    """Refuse a compressed body by what it is: as JSON it could only be misread."""
+    encoding = dict(scope["headers"]).get(b"content-encoding", b"").decode("latin-1")
+    if encoding.strip().lower() not in ("", "identity"):
+        raise EncodedBodyError(
+            f"the body was sent with the content encoding {encoding!r}, which is not taken",
+            hint="send it as it is, without Content-Encoding",
+        )
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
