@@ -16,7 +16,8 @@ from conekg.graph.text_file import DELIMITERS, fields_of
 def read_labels(path: str | Path) -> dict[str, str]:
     """Labels by name; a line whose label is blank is skipped.
 
-    Raises `DataError`, with the line, where one is no label or a name has two.
+    Raises `DataError`, with the line, where one is no label or a name has two, and where none
+    is left.
     """
     path = Path(path)
     labels: dict[str, str] = {}
@@ -35,4 +36,10 @@ def read_labels(path: str | Path) -> dict[str, str]:
             continue
         if labels.setdefault(name, label) != label:
             raise DataError(f"{name!r} has a second label", path=str(path), line=number)
+    if not labels:
+        raise DataError(
+            f"no label is in it; a line is a name and its label, {parted}-separated",
+            path=str(path),
+            hint="leave the file out where there are no labels",
+        )
     return labels
