@@ -7,6 +7,8 @@ Of ours it imports only `lines`, so that anything may import it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from conekg.lines import columns
 
 
@@ -66,13 +68,7 @@ class UnknownNameError(ConeKGError):
         message: str | None = None,
     ) -> None:
         """`hint` says what to write instead, `where_to_look` which command lists the names."""
-        guess = f"did you mean {' or '.join(map(repr, suggestions))}?" if suggestions else None
-        parts = [part for part in (guess, hint, where_to_look) if part]
-        self.guess = guess
-        super().__init__(
-            located(message or f"unknown {kind} {name!r}", text, span),
-            hint=" ".join(parts) or None,
-        )
+        super().__init__(located(message or f"unknown {kind} {name!r}", text, span))
         self.kind = kind
         self.name = name
         self.suggestions = suggestions
@@ -81,6 +77,18 @@ class UnknownNameError(ConeKGError):
         self.extra_hint = hint
         self.where_to_look = where_to_look
         self.bare_message = message
+        self.tell([""] * len(suggestions))
+
+    def tell(self, about: Sequence[str]) -> None:
+        """Say beside each suggestion what is known of it, or nothing where the text is empty."""
+        self.about = tuple(about)
+        choices = [
+            f"{name!r} ({known})" if known else repr(name)
+            for name, known in zip(self.suggestions, self.about, strict=True)
+        ]
+        self.guess = f"did you mean {' or '.join(choices)}?" if choices else None
+        parts = [part for part in (self.guess, self.extra_hint, self.where_to_look) if part]
+        self.hint = " ".join(parts) or None
 
 
 class QueryError(ConeKGError):

@@ -49,6 +49,6 @@ def test_bad_lines_are_named(content: str, line: int, message: str, tmp_path: Pa
 def test_a_file_without_any_label_is_refused(content: str, tmp_path: Path) -> None:
     path = tmp_path / "labels.tsv"
     path.write_text(content)
-    with pytest.raises(DataError, match="no label is in it; a line .* tab-separated") as caught:
+    with pytest.raises(DataError, match=r"no label is in it; a line .* tab-separated") as caught:
         read_labels(path)
     assert (caught.value.path, caught.value.line) == (str(path), None)

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 import uvicorn
 
 from conekg.answering.engine import Answerer
 from conekg.graph.geography import load_geography
+from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
+from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.model.catalog import build_model, model_config
 from conekg.serving.examples import examples_of
 from conekg.serving.http import create_app
@@ -79,6 +82,16 @@ def answerer() -> Answerer:
     config = model_config("cone", {"dim": 16, "hidden": 32})
     model = build_model("cone", graph.num_entities, graph.num_relations, config, seed=0)
     return Answerer(graph, model)
+
+
+@pytest.fixture(scope="session")
+def namesakes() -> Answerer:
+    """Of two people with one name, and where each was born."""
+    entities = NameTable("entity", ["Q1", "Q2", "Cork", "Delft"], ["Jane Doe", "Jane Doe", "", ""])
+    vocabulary = Vocabulary(entities, NameTable("relation", ["born_in"]))
+    train = with_inverses(np.array([[0, 0, 2], [1, 0, 3]], dtype=np.int32))
+    graph = KnowledgeGraph("namesakes", vocabulary, {"train": train})
+    return Answerer(graph, build_model("cone", 4, 2, {"dim": 4, "hidden": 4}))
 
 
 @pytest.fixture(scope="session")

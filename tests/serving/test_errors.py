@@ -29,7 +29,7 @@ from conekg.serving.errors import (
     status_of,
 )
 
-SHAPE = {"status", "kind", "message", "hint", "name", "span", "suggestions"}
+SHAPE = {"status", "kind", "message", "hint", "name", "span", "suggestions", "about"}
 
 
 def every_error_class():

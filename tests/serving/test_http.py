@@ -135,6 +135,26 @@ def test_an_unknown_name_is_located_and_suggested(served):
 
 
 @pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("ask", {"query": '"Jane Doe".born_in'}),
+        ("ask", {"query": "Delft", "exclude": ["Jane Doe"]}),
+        ("explain", {"query": "Delft", "answer": "Jane Doe"}),
+        ("parse", {"tree": {"kind": "entity", "name": "Jane Doe"}}),
+        ("parse", {"query": "?x: born_in('Jane Doe', ?x)"}),
+    ],
+)
+def test_who_share_a_name_are_told_apart(start_server, namesakes, path, body):
+    with start_server(namesakes) as own:
+        error = error_of(own.post(f"/api/{path}", **body), 404, "unknown_name")
+    assert (error["suggestions"], error["about"]) == (
+        ["Q1", "Q2"],
+        ["born_in: Cork", "born_in: Delft"],
+    )
+    assert error["hint"].startswith("did you mean 'Q1' (born_in: Cork) or 'Q2' (born_in: Delft)?")
+
+
+@pytest.mark.parametrize(
     ("query", "remedy"),
     [
         ("New Zealand.borders", 'this name needs quotes: "New Zealand"'),

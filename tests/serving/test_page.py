@@ -1250,6 +1250,19 @@ def test_long_names_in_examples_and_suggestions_fit_any_screen(open_page, start_
         assert notes.evaluate_all(cut) == 0
 
 
+def test_who_share_a_name_are_told_apart_where_one_is_to_be_chosen(
+    open_page, start_server, namesakes
+):
+    with start_server(namesakes) as own:
+        page = open_page(own.url)
+        page.get_by_label("Ask the graph").fill('"Jane Doe".born_in')
+        page.keyboard.press("Escape")
+        chips = page.locator("#question-error .chip")
+        expect(chips).to_have_text(["Q1 (born_in: Cork)", "Q2 (born_in: Delft)"])
+        chips.last.click()
+        expect(page.get_by_label("Ask the graph")).to_have_value("Q2.born_in")
+
+
 def test_a_drawing_wider_than_its_place_shows_the_chosen_step(open_page):
     page = open_page(viewport=PHONE)
     names = ("France", "Germany", "Italy", "Spain", "Austria", "Poland", "Chile", "Peru")

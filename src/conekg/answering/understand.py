@@ -18,6 +18,7 @@ from conekg.answering.reading import read_query
 from conekg.errors import ConfigError, UnknownNameError
 from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
+from conekg.graph.namesakes import told_apart
 from conekg.model.interface import QueryModel
 from conekg.model.support import check_supported, missing_operators
 from conekg.query.parse import parse_query
@@ -62,7 +63,8 @@ def understand(
     vocabulary = graph.vocabulary
     query = question.query
     if isinstance(query, str):
-        query = parse_query(query, vocabulary)
+        with told_apart(graph):
+            query = parse_query(query, vocabulary)
     asked = grounded(query)
     check_ids(asked, graph)
     shorter = settled(query, asked)
@@ -162,7 +164,8 @@ def excluded_by(question: Question, graph: KnowledgeGraph) -> IntArray:
 def entity_id_of(entity: str | int, graph: KnowledgeGraph) -> int:
     """The id of an entity by its name, label or id; UnknownNameError where there is none."""
     if isinstance(entity, str):
-        return graph.vocabulary.entities.id_of(entity)
+        with told_apart(graph):
+            return graph.vocabulary.entities.id_of(entity)
     check_entity_id(entity, graph)
     return entity
 

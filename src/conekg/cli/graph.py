@@ -22,6 +22,7 @@ from conekg.cli.told_graph import open_told, read_told
 from conekg.errors import ConfigError
 from conekg.graph.benchmarks import BENCHMARKS
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.namesakes import told_apart
 from conekg.graph.source import RUN_FILE, ReadOptions
 from conekg.graph.split import HoldOut
 from conekg.graph.store import check_replaceable, is_store, load_graph, save_graph
@@ -202,7 +203,8 @@ def neighbors(
     """List the facts about an entity, in both directions, and which of them are held out."""
     opened = open_told(graph)
     vocabulary = opened.vocabulary
-    entity_id = vocabulary.entities.id_of(entity)
+    with told_apart(opened):
+        entity_id = vocabulary.entities.id_of(entity)
     everything = opened.adjacency("test")
     wanted = (
         everything.relations_of(entity_id).tolist()

@@ -12,6 +12,7 @@ from conekg.cli.console import JsonOption, print_json, print_text
 from conekg.cli.output_file import check_files, write_file
 from conekg.cli.told_graph import open_told
 from conekg.errors import QueryError, QueryTooLargeError
+from conekg.graph.namesakes import told_apart
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.parse import parse_query
 from conekg.query.picture import draw_svg, draw_tree
@@ -50,8 +51,10 @@ def explain_query(
 ) -> None:
     """Show how a question is understood: its tree, other notations, normal form and plan."""
     check_files([svg], [graph])
-    vocabulary = open_told(graph).vocabulary
-    tree = parse_query(query, vocabulary)
+    opened = open_told(graph)
+    vocabulary = opened.vocabulary
+    with told_apart(opened):
+        tree = parse_query(query, vocabulary)
     explained = explain(tree, vocabulary, cap)
     if svg is not None:
         write_file(svg, draw_svg(tree, vocabulary), "drew")

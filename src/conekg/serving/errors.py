@@ -126,6 +126,7 @@ def describe(error: ConeKGError) -> ErrorBody:
         name=getattr(error, "name", None),
         span=span,
         suggestions=list(getattr(error, "suggestions", ())),
+        about=list(getattr(error, "about", ())),
     )
 
 

@@ -49,6 +49,9 @@ class ErrorBody(Response):
         default=None, description="offending characters of the query text, start and end"
     )
     suggestions: list[str] = []
+    about: list[str] = Field(
+        default=[], description="what is known of each suggestion; empty where its name says it"
+    )
 
 
 class ErrorResponse(Response):

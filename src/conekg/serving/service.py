@@ -15,6 +15,7 @@ from conekg.answering.explain import explain, sector_cones
 from conekg.answering.reading import read_query
 from conekg.answering.understand import Understood
 from conekg.errors import ConfigError, QueryError
+from conekg.graph.namesakes import told_apart
 from conekg.query.parse import parse_query
 from conekg.query.render import name_of, render_formula, render_query
 from conekg.query.shape import shape_of
@@ -158,7 +159,8 @@ class Service:
             raise QueryError("send either a query or a tree, and not both")
         if request.tree is not None:
             check_names(request.tree, self._limits)
-            query = query_from_tree(request.tree, self._vocabulary)
+            with told_apart(self._answerer.graph):
+                query = query_from_tree(request.tree, self._vocabulary)
             check_size(query, self._limits)
         else:
             query = self._parse(request.query or "")
@@ -208,12 +210,13 @@ class Service:
         )
 
     def _parse(self, text: str) -> Query:
-        query = parse_query(
-            check_text(text, self._limits, "query"),
-            self._vocabulary,
-            max_length=self._limits.query_chars,
-            max_depth=self._limits.query_depth,
-        )
+        with told_apart(self._answerer.graph):
+            query = parse_query(
+                check_text(text, self._limits, "query"),
+                self._vocabulary,
+                max_length=self._limits.query_chars,
+                max_depth=self._limits.query_depth,
+            )
         check_size(query, self._limits)
         return query
 
@@ -223,9 +226,9 @@ class Service:
         return self._answerer.understand(question)
 
     def _entity_id(self, name: str, place: str) -> int:
-        return look_up(
-            check_text(name, self._limits, place), self._vocabulary.entities.id_of, place
-        )
+        check_text(name, self._limits, place)
+        with told_apart(self._answerer.graph):
+            return look_up(name, self._vocabulary.entities.id_of, place)
 
     def _entity(self, entity_id: int) -> EntityItem:
         table = self._vocabulary.entities

@@ -8,6 +8,7 @@ export class ApiError extends Error {
     super(body.message);
     Object.assign(this, { kind: body.kind, hint: body.hint ?? null, span: body.span ?? null });
     this.suggestions = body.suggestions ?? [];
+    this.about = body.about ?? [];
   }
 }
 

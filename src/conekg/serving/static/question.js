@@ -149,11 +149,11 @@ class Question extends HTMLElement {
     const parts = [html("p", { class: "error-message" }, error.message)];
     if (error.span) parts.push(this.excerpt(error.span));
     if (error.suggestions.length > 0) {
-      const choices = error.suggestions.map((name) =>
+      const choices = error.suggestions.map((name, index) =>
         html(
           "button",
           { type: "button", class: "chip", onclick: () => this.correct(error.span, name) },
-          name,
+          error.about[index] ? `${name} (${error.about[index]})` : name,
         ),
       );
       parts.push(html("p", { class: "suggestions" }, "Did you mean ", choices));
