@@ -965,6 +965,34 @@ def test_the_page_fits_screens_and_schemes(open_page, device, viewport, scheme):
     shoot(page, f"page-{device}-{scheme}")
 
 
+def test_answers_that_stand_below_the_drawing_are_brought_into_view(open_page):
+    page = open_page(viewport=PHONE)
+    title = page.locator("#answers-title")
+    ask(page, "Germany.borders & !German.^speaks")
+    expect(title).to_be_in_viewport()
+    expect(page.locator(".answer").nth(5)).to_be_in_viewport()
+    page.evaluate("scrollTo(0, 0)")
+    expect(title).not_to_be_in_viewport()
+    # Who puts a question together goes on in the drawing.
+    page.locator('[data-tool="not"]').click()
+    expect(page.get_by_label("Ask the graph")).to_have_value("!(Germany.borders & !German.^speaks)")
+    expect(page.locator("ck-answers")).not_to_have_class(re.compile("is-waiting"))
+    expect(page.locator(".answer")).not_to_have_count(0)
+    expect(page.locator("ck-builder")).to_be_in_viewport()
+    # A mistake is told where it was made.
+    page.get_by_label("Ask the graph").fill("Germny.borders")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator("#question-error")).to_be_in_viewport()
+    page.locator(".example").first.click()
+    expect(title).to_be_in_viewport()
+
+
+def test_answers_beside_the_drawing_move_nothing(open_page):
+    page = open_page(viewport={"width": DESK["width"], "height": 500})
+    ask(page, "Germany.borders & !German.^speaks")
+    assert page.evaluate("scrollY") == 0
+
+
 def hold(page, path: str) -> None:
     """From now on requests of `path` wait for `release`, whoever has lost interest in them."""
     page.evaluate(
@@ -1268,7 +1296,10 @@ def test_a_drawing_wider_than_its_place_shows_the_chosen_step(open_page):
     names = ("France", "Germany", "Italy", "Spain", "Austria", "Poland", "Chile", "Peru")
     countries = " | ".join(f"{name}.borders" for name in names)
     deep = f"({countries}).uses_currency" + ".^uses_currency.uses_currency" * 2
-    ask(page, deep)
+
+    def draw(text: str) -> None:  # without asking: answers would be brought into view
+        page.get_by_label("Ask the graph").fill(text)
+        expect(page.locator("ck-builder .edge-label")).to_have_count(text.count("."))
 
     def is_seen() -> bool:
         return page.evaluate(
@@ -1281,12 +1312,13 @@ def test_a_drawing_wider_than_its_place_shows_the_chosen_step(open_page):
             }"""
         )
 
+    draw(deep)
     canvas = page.locator("ck-builder .canvas")
     assert canvas.evaluate("(each) => each.scrollWidth > 1.5 * each.clientWidth")
     assert is_seen()
     canvas.evaluate("(each) => { each.scrollLeft = 0; }")
     assert not is_seen()
-    ask(page, f"{deep}.^uses_currency")
+    draw(f"{deep}.^uses_currency")
     assert is_seen()
     assert page.evaluate("scrollY") == 0
 

@@ -169,11 +169,12 @@ function linked() {
   }
 }
 
+/** Whether the text was answered, and no later one has taken its place. */
 async function ask(text, { topK = Math.min(PAGE_OF_ANSWERS, state.mostAnswers) } = {}) {
   if (text === "") {
     remember("");
     forgetAnswers();
-    return;
+    return false;
   }
   Object.assign(state, { asked: text, topK });
   remember(text);
@@ -184,18 +185,33 @@ async function ask(text, { topK = Math.min(PAGE_OF_ANSWERS, state.mostAnswers) }
   try {
     const body = { query: text, top_k: topK, only: state.only };
     const response = await latest("ask", (signal) => api.ask(body, signal));
-    if (!response) return;
+    if (!response) return false;
     settle("ask");
     if (question.text === text) question.showError(null); // not what was typed meanwhile
     answers.show(response, { mayHaveMore: response.answers.length === topK && topK < state.mostAnswers });
+    return true;
   } catch (error) {
     answers.clear();
     report("ask", error, () => ask(text, { topK }));
+    return false;
   }
 }
 
 async function askAndUnderstand(text) {
-  await Promise.all([understand(text), ask(text)]);
+  const [isAnswered] = await Promise.all([ask(text), understand(text)]);
+  return isAnswered;
+}
+
+function bringIntoView(element, block) {
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  element.scrollIntoView({ block, behavior: calm ? "auto" : "smooth" });
+}
+
+/** Ask what somebody wrote or chose; on a narrow screen its answers stand below the drawing. */
+async function askAndLook(text) {
+  if (!(await askAndUnderstand(text))) return;
+  const [drawing, card] = [part(".graph-card"), part(".answers-card")];
+  if (card.offsetTop >= drawing.offsetTop + drawing.offsetHeight) bringIntoView(card, "start");
 }
 
 /** Show the card first: what is drawn in it takes the room that it has. */
@@ -204,8 +220,7 @@ function showWhy(answer, fill) {
   part("#explanation-title").replaceChildren("Why ", html("bdi", {}, answer.label));
   why.hidden = false;
   fill();
-  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  why.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
+  bringIntoView(why, "nearest");
 }
 
 /** Say that reasons are looked for; most are there before anybody would read that. */
@@ -240,12 +255,12 @@ async function explain(answer) {
 
 function listen() {
   document.addEventListener("question-typed", ({ detail }) => understandSoon(detail.text));
-  document.addEventListener("question-asked", ({ detail }) => askAndUnderstand(detail.text));
+  document.addEventListener("question-asked", ({ detail }) => askAndLook(detail.text));
   document.addEventListener("question-built", ({ detail }) => build(detail.tree));
   document.addEventListener("question-dropped", startAfresh);
   document.addEventListener("question-chosen", ({ detail }) => {
     question.text = detail.text;
-    askAndUnderstand(detail.text);
+    askAndLook(detail.text);
   });
   document.addEventListener("answer-chosen", ({ detail }) => explain(detail.answer));
   document.addEventListener("answers-more", () =>
