@@ -205,6 +205,12 @@ def test_blocks_of_one_variable_are_no_alternatives():
     assert len(parse_query(f"?x: {denied}", VOCABULARY).operands) == 70
 
 
+def test_a_missing_dot_after_the_variables_is_told_and_no_name_that_needs_quotes():
+    with pytest.raises(QuerySyntaxError) as caught:
+        parse_query("?x: exists y, z r(a, y)", VOCABULARY)
+    assert caught.value.hint == "after the variables of 'exists' stands a dot: exists y. ..."
+
+
 def test_long_chains_are_refused_before_the_stack_ends():
     names = [f"y{i}" for i in range(600)]
     links = " & ".join(f"r({a}, {b})" for a, b in zip(names, [*names[1:], "x"], strict=True))

@@ -269,6 +269,44 @@ def test_a_formula_without_its_question_mark_is_told_how_it_begins():
     assert caught.value.hint == "a formula begins with ?x:"
 
 
+@pytest.mark.parametrize(
+    ("text", "where", "begins"),
+    [
+        ("country(?x, Film)", "country", "?x: country("),
+        ("Film.country & !'country of origin'(x, Film)", "'country of origin'",
+         "?x: country of origin("),
+        ("exists y. country(x, y)", "exists", "?x: exists "),
+        ("(∃?y. country(x, y))", "∃", "?x: exists "),
+    ],
+)  # fmt: skip
+def test_a_formula_without_the_variable_to_find_is_told_how_it_begins(text, where, begins):
+    with pytest.raises(QuerySyntaxError, match="begins with the variable to find") as caught:
+        parse_query(text, PHRASES)
+    assert text[slice(*caught.value.span)] == where
+    assert caught.value.hint == f"write {begins}..."
+
+
+def test_a_path_behind_a_variable_is_told_to_stand_alone():
+    with pytest.raises(QuerySyntaxError, match=r"found '\.'") as caught:
+        parse_query("?x: Film.country", PHRASES)
+    assert caught.value.hint.startswith("a path stands alone")
+
+
+@pytest.mark.parametrize("text", ["Film country", "Film & !John staff"])
+def test_a_relation_without_its_dot_is_shown_with_it(text):
+    names = Vocabulary(PHRASES.entities, NameTable("relation", ["country", "staff"]))
+    with pytest.raises(QuerySyntaxError, match=r"found '(country|staff)'") as caught:
+        parse_query(text, names)
+    shown = ".".join(text.split()[-2:]).removeprefix("!")
+    assert caught.value.hint == f"a relation is followed by '.': {shown}"
+
+
+def test_a_sign_at_the_beginning_is_told_of_once():
+    with pytest.raises(QuerySyntaxError, match="unexpected character '∀'") as caught:
+        parse_query("∀y. country(x, y)", PHRASES)
+    assert caught.value.hint.count("is written") == 1
+
+
 @pytest.mark.parametrize("text", ["Film #12.r", "Film # 1.r", "Film.r", '"Film" #1.r'])
 def test_a_name_that_only_begins_as_the_text_does_is_not_said_to_be_meant(text):
     with pytest.raises(UnknownNameError) as caught:

@@ -39,6 +39,8 @@ from conekg.query.formula_tree import (
 from conekg.query.tokens import Span, Token, TokenStream, is_word
 from conekg.query.tree import Query
 
+_AFTER_EXISTS = "after the variables of 'exists' stands a dot: exists y. ..."
+
 
 def read_formula(stream: TokenStream, vocabulary: Vocabulary) -> Query:
     """The tree of the formula that a stream holds."""
@@ -132,7 +134,12 @@ class _FormulaReader:
         variables = [self._fresh_variable()]
         while stream.accept(","):
             variables.append(self._fresh_variable())
-        stream.expect(".", "',' or '.' after the variables of 'exists'")
+        if not stream.accept("."):
+            raise stream.error(
+                f"expected ',' or '.' after the variables of 'exists', found {stream.next}",
+                stream.next.span,
+                hint=_AFTER_EXISTS,
+            )
         stream.enter()
         body = self._disjunction()
         stream.leave()
@@ -153,7 +160,7 @@ class _FormulaReader:
             raise stream.error(
                 f"a variable is made of letters, digits and '_', unlike {token}",
                 token.span,
-                hint="after the variables of 'exists' stands a dot: exists y. ...",
+                hint=_AFTER_EXISTS,
             )
         if token.text in self._scope:
             raise stream.error(
@@ -177,6 +184,12 @@ class _FormulaReader:
         stream = self._stream
         start = stream.next.span[0]
         left = self._term()
+        if stream.next.kind == ".":
+            raise stream.error(
+                "expected '(' after a relation, found '.'",
+                stream.next.span,
+                hint="a path stands alone, without a variable and ':' before it",
+            )
         stream.expect("=", "'(' after a relation, or '=' after a term")
         stop = stream.next.span[1]
         right = self._term()

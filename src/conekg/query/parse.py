@@ -27,7 +27,7 @@ from conekg.graph.vocabulary import NameTable, Vocabulary, check_vocabulary
 from conekg.query.formula import read_formula
 from conekg.query.shape import STRUCTURES, Shape, shape_of, slots_of
 from conekg.query.sparql import parse_sparql
-from conekg.query.tokens import TokenStream, check_depth, check_text, is_word, quote
+from conekg.query.tokens import Token, TokenStream, check_depth, check_text, is_word, quote
 from conekg.query.tree import Anchor, Not, Project, Query, Universe, all_of, any_of, depth
 
 MAX_LENGTH = 10_000
@@ -191,6 +191,7 @@ class _PathReader:
         match stream.next.kind:
             case "name" | "quoted":
                 token = stream.take()
+                self._refuse_atom(token)
                 remedy = _as_formula(token.text)
                 return Anchor(stream.look_up("entity", self._vocabulary, token, remedy))
             case "*":
@@ -205,6 +206,20 @@ class _PathReader:
                 return query
             case _:
                 raise stream.surprise("an entity, '*', '!' or '('")
+
+    def _refuse_atom(self, token: Token) -> None:
+        """Say how a formula begins where somebody began it with what it says of its variable."""
+        following = self._stream.next
+        if token.text == "exists":
+            begins = following.kind in ("name", "variable")
+        else:
+            begins = following.kind == "(" and self._vocabulary.relations.knows(token.text)
+        if begins:
+            raise self._stream.error(
+                "a formula begins with the variable to find",
+                token.span,
+                hint=f"write ?x: {token.text}{'(' if following.kind == '(' else ' '}...",
+            )
 
 
 def _as_formula(name: str) -> str | None:

@@ -30,7 +30,11 @@ _MODIFIERS = (
     ("groupby", "GROUP BY", "answers are a set of entities; group them afterwards"),
     ("having", "HAVING", "answers are a set of entities; filter them afterwards"),
     ("orderby", "ORDER BY", "answers come ranked; leave the clause out"),
-    ("limitoffset", "LIMIT", "ask for the number of answers by the option for it"),
+    (
+        "limitoffset",
+        "LIMIT",
+        "top_k is the number of answers (`conekg ask --top-k`); leave the clause out",
+    ),
 )
 
 
@@ -93,8 +97,8 @@ def _read(source: SparqlSource) -> tuple[Any, Any]:
         raise source.error(
             "this SPARQL cannot be read; the mistake is in the part that begins",
             (start, start + 1),
-            hint="check braces, quotes, the '?' of variables, the dots between triples and the "
-            "keywords",
+            hint="check braces, quotes, the '?' of variables, the ':' before names, the dots "
+            "between triples and the keywords",
         ) from None
     except RecursionError:
         raise QueryTooLargeError(

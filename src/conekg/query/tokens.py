@@ -42,8 +42,7 @@ _INSTEAD = {
     "and": "'and' is written '&'",
     "or": "'or' is written '|'",
     "not": "'not' is written '!'",
-    "-": "'a without b' is written a & !b",
-    "\\": "'a without b' is written a & !b",
+    **dict.fromkeys(("-", "\\", "∖"), "'a without b' is written a & !b"),
     **dict.fromkeys(("forall", "∀"), _FOR_ALL),
     **dict.fromkeys(("implies", "->", "=>", "→", "⇒"), _IMPLIES),
     **dict.fromkeys(("!=", "≠"), _UNEQUAL),
@@ -141,7 +140,8 @@ def _read_token(text: str, start: int) -> Token:
     plain = _PLAIN_NAME.match(text, start)
     stop = _run(text, plain.end() if plain else start, is_bare_character)
     if stop == start:
-        hints = [_INSTEAD.get(sign) for sign in (character, text[max(start - 1, 0) : start + 1])]
+        signs = [character, text[start - 1 : start + 1]] if start else [character]
+        hints = [_INSTEAD.get(sign) for sign in signs]
         if character in _CURLY_QUOTES:
             hints.append("""names stand in straight quotes, " or '""")
         hints.append("put names that contain it in quotes")
@@ -265,6 +265,8 @@ class TokenStream:
         if self._names is not None and (name := self._name_from(before, self._names)):
             return f"this name needs quotes: {quote(name)}"
         if self.next.kind == "name":
+            if self._names is not None and self._names.relations.knows(self.next.text):
+                return f"a relation is followed by '.': {before.text}.{self.next.text}"
             words, _ = self._words_from(self._place - 1)
             return f"a name with spaces needs quotes: {quote(words)}"
         return None
