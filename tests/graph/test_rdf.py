@@ -54,6 +54,26 @@ def test_edges_labels_and_literals_are_told_apart(turtle: Path) -> None:
     assert blank not in rdf.labels
 
 
+def test_relations_of_wikidata_are_called_what_their_properties_are(tmp_path: Path) -> None:
+    path = tmp_path / "films.ttl"
+    path.write_text("""
+        @prefix wd: <http://www.wikidata.org/entity/> .
+        @prefix wdt: <http://www.wikidata.org/prop/direct/> .
+        @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+        wd:Q1 wdt:P57 wd:Q2 ; wdt:P161 wd:Q3 ; wdt:P31 wd:Q4 .
+        wd:P57 rdfs:label "director"@en , "Regie"@de .
+        wd:P161 rdfs:label "cast member"@en .
+        wdt:P161 rdfs:label "played by" .
+    """)
+    labels = read_rdf(path).labels
+    direct = "http://www.wikidata.org/prop/direct/"
+    assert {name: labels[direct + name] for name in ("P57", "P161", "P31")} == {
+        "P57": "director",
+        "P161": "played by",
+        "P31": "P31",
+    }
+
+
 @pytest.mark.parametrize("ending", ["nt", "ttl", "nt.gz", "ttl.gz"])
 def test_a_byte_order_mark_is_skipped(ending: str, tmp_path: Path) -> None:
     content = b"\xef\xbb\xbf<http://a> <http://r> <http://b> .\n"

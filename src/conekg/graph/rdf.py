@@ -38,6 +38,9 @@ LABELS = (
 )
 """Relations that say what something is called, the most telling first."""
 
+_WIKIDATA = "http://www.wikidata.org/"
+"""Where relations are `prop/direct/P57` and the like, and what is said of them is of `entity/P57`."""
+
 _REIFIES = "http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies"
 """What leads from the name of a triple to the triple."""
 
@@ -98,6 +101,11 @@ def read_rdf(path: Path) -> RdfColumns:
         _drop_statements(found)
     if ending not in (".nt", ".nq"):  # there every node has a name
         found = _numbered(found)
+    for relation in set(found.columns[1]):
+        if relation.startswith(f"{_WIKIDATA}prop/") and relation not in found.labels:
+            described = found.labels.get(f"{_WIKIDATA}entity/{local_part(relation)}")
+            if described is not None:
+                found.labels[relation] = described
     for names in found.columns:
         for name in names:
             if name not in found.labels and (local := local_part(name)) != name:
