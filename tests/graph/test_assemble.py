@@ -71,7 +71,7 @@ def test_too_little_to_hold_out_is_noted(tmp_path: Path) -> None:
 
 
 def test_what_is_held_out_as_wanted_is_not_noted(tmp_path: Path) -> None:
-    rows = [(head, "r", tail) for head in "abcde" for tail in "abcde"]
+    rows = [(head, "r", tail) for head in "abcde" for tail in "vwxyz"]
     built = assemble_one("g", table(tmp_path, "g", rows), HoldOut(0.1, 0.2))
     assert [len(built.graph.triples(split)) for split in ("valid", "test")] == [2, 5]
     assert built.notes == ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ from conekg.graph.knowledge_graph import (
     Split,
     with_inverses,
 )
+from conekg.graph.mirrored import mirrored_note
 from conekg.graph.rdf import local_part
 from conekg.graph.split import HoldOut, split_triples
 from conekg.graph.triples import TripleTable
@@ -69,6 +71,7 @@ def assemble_one(
             f"{held_out:,} triples held out instead of {wanted:,}: the others are the only "
             "ones of their entity or relation"
         )
+    notes += _mirrored_note(table.path, parts, numbering)
     return Assembled(KnowledgeGraph(name, vocabulary, edges), tuple(notes))
 
 
@@ -100,6 +103,7 @@ def assemble_splits(
         numbered[split], duplicates = _distinct(triples)
         notes += [*table.notes, *_duplicate_note(table, duplicates)]
     _refuse_overlaps(tables, numbered, numbering)
+    notes += _mirrored_note(tables["train"].path, numbered, numbering)
     vocabulary = numbering.vocabulary(_merged(labels, _labels_of(tables.values())), *known)
     notes += _name_notes(vocabulary, labels)
     edges = {split: with_inverses(triples) for split, triples in numbered.items()}
@@ -300,6 +304,11 @@ def _twin(names: pa.Array) -> str:
     counts = pc.value_counts(names)
     twice = counts.filter(pc.greater(counts.field("counts"), 1))
     return str(twice.field("values")[0].as_py())
+
+
+def _mirrored_note(path: Path, parts: Mapping[Split, IntArray], numbering: _Numbering) -> list[str]:
+    note = mirrored_note(parts, numbering.relations)
+    return [] if note is None else [f"{path}: {note}"]
 
 
 def _duplicate_note(table: TripleTable, duplicates: int) -> list[str]:

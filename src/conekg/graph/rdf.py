@@ -39,7 +39,7 @@ LABELS = (
 """Relations that say what something is called, the most telling first."""
 
 _WIKIDATA = "http://www.wikidata.org/"
-"""Where relations are `prop/direct/P57` and the like, and what is said of them is of `entity/P57`."""
+"""Where a relation is `prop/direct/P57` or the like, and its label is that of `entity/P57`."""
 
 _REIFIES = "http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies"
 """What leads from the name of a triple to the triple."""
