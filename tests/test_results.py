@@ -207,6 +207,79 @@ def test_the_performance_page_has_the_recorded_steps_and_minutes() -> None:
     assert not full
 
 
+def averages(model: str, recipe: str, data_set: str) -> tuple[str, str, float]:
+    """Both averages of a recipe's recorded run, as they are shown, and its minutes."""
+    path = ROOT / "results" / f"{data_set}-{model}-{recipe}-seed0.json"
+    run = json.loads(path.read_text(encoding="utf-8"))
+    positive, negative = (f"{100 * run[key]['mrr']:.1f}" for key in ("avg_p", "avg_n"))
+    return positive, negative, run["seconds"] / 60
+
+
+def papers_averages(data_set: str) -> tuple[str, str]:
+    positive, negative = (
+        f"{published(label, data_set).row('cone')['AVG']}"
+        for label in ("table:epfo_results", "table:negation_results")
+    )
+    return positive, negative
+
+
+def test_the_readme_has_the_recorded_averages_and_minutes() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()]
+    rows = {row[0]: row[1:] for row in cells if len(row) == 4}
+    data_sets = ("nell995", "fb15k-237", "fb15k")
+    assert [name.lower() for name in rows[""]] == list(data_sets)
+    assert rows["the paper"] == [", ".join(papers_averages(name)) for name in data_sets]
+    for recipe in ("fast", "paper"):
+        for data_set, cell in zip(data_sets, rows[f"`--recipe {recipe}`"], strict=True):
+            told, _, minutes = cell.removesuffix(" minutes").partition(" in ")
+            positive, negative, measured = averages("cone", recipe, data_set)
+            assert told == f"{positive}, {negative}"
+            assert minutes in (f"{measured:.1f}", f"{measured:.0f}")
+
+
+def test_the_changelog_has_the_recorded_averages() -> None:
+    text = " ".join((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split())
+    fast, paper = list[str](), list[str]()
+    for data_set, name in (("nell995", "NELL995"), ("fb15k-237", "FB15k-237"), ("fb15k", "FB15k")):
+        theirs = papers_averages(data_set)
+        positive, negative, minutes = averages("cone", "fast", data_set)
+        papers = " and ".join(theirs)
+        fast.append(f"{positive} and {negative} on {name} in {minutes:.1f} ({papers})")
+        positive, negative, _ = averages("cone", "paper", data_set)
+        paper.append(f"{positive} and {negative} on {name} ({', '.join(theirs)})")
+    assert ", ".join(fast) in text.replace(" minutes (the paper: ", " (")
+    assert f"has the paper's numbers: {paper[0]}, {paper[2]}." in text
+
+
+def test_the_performance_page_has_the_recorded_ranking_profile_and_precisions() -> None:
+    text = " ".join((ROOT / "docs" / "performance.md").read_text(encoding="utf-8").split())
+    results = ROOT / "results"
+    ranking = json.loads((results / "benchmarks/evaluation.json").read_text(encoding="utf-8"))
+    for told in (
+        f"all {ranking['queries']:,} official NELL995 test queries",
+        f"takes {ranking['seconds']:.1f} s ({ranking['ms_per_query']:.2f} ms per query; ",
+        f" and {ranking['peak_gib']:.1f} GiB.",
+        f"takes {ranking['plain_ms_per_query']:.2f} ms per query, "
+        f"{ranking['times_faster_than_plain']:.0f} times as long; "
+        f"the published code takes {ranking['published_ms_per_query_on_an_h200']} ms",
+    ):
+        assert told in text
+    profile = json.loads((results / "profiles/step-cone.json").read_text(encoding="utf-8"))
+    parts = profile["microseconds_per_step"]
+    total, step = sum(parts.values()) / 1000, profile["step_ms"]
+    assert f"times of all kernels: {total:.1f} ms in a step of {step:.2f} ms" in text
+    loss = parts["loss and region gradients (contrast)"] / 3000
+    assert f"The loss kernel ({loss:.2f} ms per update)" in text
+    lines = (results / "recipe-search/fb15k-237-second.jsonl").read_text(encoding="utf-8")
+    trials = {trial["trial"]: trial for trial in map(json.loads, lines.splitlines())}
+    whole, half = trials["products in float32"], trials["rate 2.5e-4, falling evenly"]
+    assert (
+        f"bfloat16 has {half['avg_p']:.2f} without negation and {half['avg_n']:.2f} with, "
+        f"float32 {whole['avg_p']:.2f} and {whole['avg_n']:.2f}," in text
+    )
+
+
 def test_curves_are_losses_by_step() -> None:
     assert CURVES
     for path in CURVES:
