@@ -12,6 +12,7 @@ from conekg.experiments.published import model_title
 from conekg.experiments.table import Table
 from conekg.model.catalog import find_model
 from conekg.model.interface import QueryModel
+from conekg.training.recipe_file import recipe_to_table
 from conekg.training.recipes import data_set_of
 from conekg.training.run import Run, Which
 
@@ -99,8 +100,11 @@ def describe(run: Run, checkpoint: Which | None = None) -> str:
 
 
 def run_facts(run: Run, checkpoint: Which | None) -> dict[str, Any]:
-    """What a run is, as plain data; without a checkpoint nothing is said of its weights."""
-    recipe = run.recipe
+    """What a run is, as plain data, with every setting of its recipe.
+
+    Without a checkpoint nothing is said of its weights.
+    """
+    recipe, table = run.recipe, recipe_to_table(run.recipe)
     facts: dict[str, Any] = {
         "label": title_of(run),
         "model": recipe.model,
@@ -109,6 +113,7 @@ def run_facts(run: Run, checkpoint: Which | None) -> dict[str, Any]:
         "recipe": recipe.name,
         "steps": recipe.training.steps,
         "seed": recipe.training.seed,
+        "settings": {key: table[key] for key in ("model", "training")},
     }
     if checkpoint is not None:
         facts |= {"checkpoint": checkpoint, "weights_of_step": run.weights_step(checkpoint)}
