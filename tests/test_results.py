@@ -3,6 +3,7 @@
 import csv
 import itertools
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -24,6 +25,7 @@ RUNS = sorted((ROOT / "results").glob("*.json"), key=lambda path: path.stem)
 EXPERIMENT_FILES = sorted(
     path for path in (ROOT / "results" / "experiments").glob("*/*.json") if path.stem != "about"
 )
+PAGES = (ROOT / "docs" / "results.md", ROOT / "docs" / "other-runs.md")
 CURVES = sorted((ROOT / "results" / "curves").glob("*.csv"))
 REQUIRED = {
     "dataset",
@@ -74,12 +76,39 @@ def test_the_tables_of_the_paper_have_every_run_of_a_recipe_as_it_is() -> None:
     assert found == expected
 
 
+def headings_of(page: Path) -> list[str]:
+    """The headings of a page's runs, without those of the tables before them."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if re.match(r"## .* on .*, recipe", line)]
+
+
+def test_runs_of_the_recipes_as_they_are_come_first() -> None:
+    """And the others are on a page of their own: each record is on one of the two."""
+    pages = [page.read_text(encoding="utf-8") for page in PAGES]
+    for path in (*RUNS, *EXPERIMENT_FILES):
+        name = path.stem if path in RUNS else path.parent.name
+        is_other = re.search(r"-seed\d+-", name) or name.startswith("geography-")
+        source = f"Source: `{path.relative_to(ROOT)}`."
+        assert [source in page for page in pages] == [not is_other, bool(is_other)], source
+    first, second, *_ = headings_of(PAGES[0])
+    assert first.startswith("## ConE on NELL995, recipe `paper`")
+    assert second.startswith("## ConE on NELL995, recipe `fast`")
+
+
+def test_every_link_of_a_record_to_a_run_is_made() -> None:
+    """That each leads to a heading, tests/test_docs.py checks of all links."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "results").rglob("*.json")]
+    linked = [name for text in texts for name in re.findall(r"\]\(run:([^)]+)\)", text)]
+    assert len(linked) > 50
+    assert {*linked} <= {path.stem for path in RUNS} | {
+        path.parent.name for path in EXPERIMENT_FILES
+    }
+    for page in PAGES:
+        assert "](run:" not in page.read_text(encoding="utf-8")
+
+
 def test_runs_of_one_recipe_say_what_tells_them_apart() -> None:
-    headings = [
-        line
-        for line in (ROOT / "docs" / "results.md").read_text(encoding="utf-8").splitlines()
-        if line.startswith("## ")
-    ]
+    headings = [heading for page in PAGES for heading in headings_of(page)]
     assert len(headings) == len(set(headings)) >= len(RUNS)
     seen: dict[tuple[str, ...], list[str | None]] = {}
     for path in RUNS:
