@@ -309,6 +309,26 @@ def test_the_performance_page_has_the_recorded_ranking_profile_and_precisions() 
     )
 
 
+def test_the_models_on_geography_have_the_recorded_rows() -> None:
+    """Of the runs of that comparison that an experiment measured again, on the same queries."""
+    page = (ROOT / "docs" / "models-on-geography.md").read_text(encoding="utf-8")
+    table = page.partition("\nMRR:\n")[2].partition("\nStandard deviation")[0]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+    header, told = lines[1], {line[0]: line[1:] for line in lines if len(line) > 10}
+    compared = ROOT / "results" / "experiments" / "geography-runs-compared"
+    for model, name, label in (
+        ("BetaE", "dimensions", "BetaE (beta-32), d = 32"),
+        ("EmQL", "emql", "EmQL (emql)"),
+    ):
+        record = json.loads((compared / f"{name}.json").read_text(encoding="utf-8"))
+        measured = dict.fromkeys(header[1:], "–")
+        for number, measured_table in enumerate(record["tables"]):
+            average = ("avg_p", "avg_n")[number]
+            (values,) = [r["values"] for r in measured_table["rows"] if r["label"] == label]
+            measured |= {average if of == "AVG" else of: f"{v:.1f}" for of, v in values.items()}
+        assert told[model] == list(measured.values())
+
+
 def test_curves_are_losses_by_step() -> None:
     assert CURVES
     for path in CURVES:
