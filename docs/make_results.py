@@ -1,4 +1,4 @@
-"""Writes docs/results.md and docs/recipe-search.md from the files in results/.
+"""Writes docs/results.md, docs/other-runs.md and docs/recipe-search.md from the files in results/.
 
     python docs/make_results.py [--check]
 
@@ -6,7 +6,8 @@ With --check nothing is written; the exit code is 1 when a page is not what the 
 A file `results/RUN.json` is a trained and evaluated run; `results/experiments/RUN/NAME.json` is
 what `conekg reproduce NAME` wrote for it, with the command, and `why`, in words, where it is off.
 `results/recipe-search/NAME.jsonl` is what `benchmarks/search_recipe.py` wrote, told of in
-`about.json` beside it. `notes` and `why` are one paragraph, or a list of several.
+`about.json` beside it. `notes` and `why` are one paragraph, or a list of several; in them
+`[words](run:RUN)` is a link to that run's section, on whichever page it is.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from conekg.experiments.published import MODEL_TITLES, place_of, published
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
 RESULTS_PAGE = ROOT / "docs" / "results.md"
+OTHERS_PAGE = ROOT / "docs" / "other-runs.md"
 SEARCH_PAGE = ROOT / "docs" / "recipe-search.md"
 TITLES = {
     "nell995": "NELL995",
@@ -32,6 +34,7 @@ TITLES = {
     "fb15k": "FB15k",
     "geography": "geography",
 }
+MODEL_ORDER = ("cone", "beta", "box", "gqe", "emql")
 MAIN_TABLES = (
     ("without negation", "table:epfo_results", "table:errorbar_epfo", "avg_p"),
     ("with negation", "table:negation_results", "table:errorbar_neg", "avg_n"),
@@ -51,12 +54,22 @@ INTRODUCTION = """\
 # Results
 
 This page shows what was measured with this package beside the paper's numbers: first Tables 1 and
-2 of the paper, then every full-size run with its experiments, then experiments on other runs,
-most of them on the built-in graph. Where ConE has several runs of one recipe on one graph, the
-first uses the recipe as it is now; the others show what was tried. [How the recipe `fast` was
-found](recipe-search.md) has its own page. `python docs/make_results.py` makes both from the files
-in `results/`; do not edit them.
+2 of the paper, then each full-size run of the recipes `paper` and `fast` with its experiments, ConE
+on NELL995 first. [Other runs](other-runs.md) has those of other settings and those on the built-in
+graph; [how the recipe `fast` was found](recipe-search.md) has the trials. `python
+docs/make_results.py` makes all three pages from the files in `results/`; do not edit them.
 
+"""
+
+OTHERS_INTRODUCTION = """\
+# Other runs
+
+This page has the full-size runs that tried other settings than the recipes have now, and the
+experiments on the built-in graph. [Results](results.md) has the runs of the recipes as they are.
+
+"""
+
+HOW_TO_READ = """\
 *Paper* is the row of the same model in the paper's table, ± its standard deviation over five
 seeds where it gives one. *Difference* is ours minus the paper's, **bold** if it exceeds that
 standard deviation plus 0.05 (the paper prints one decimal, so its means are known to 0.05). In
@@ -79,26 +92,61 @@ Values = Mapping[str, float]
 
 
 def results_page() -> str:
-    """The page of runs and experiments."""
-    records = sorted(RESULTS.glob("*.json"), key=lambda path: path.stem)
-    recorded = {path.stem for path in records}
-    folders = sorted((RESULTS / "experiments").iterdir())
-    others = [folder for folder in folders if folder.name not in recorded]
-    said = set[str]()
+    """The page of the runs of the recipes as they are, and of experiments on them."""
+    records = records_of(RESULTS_PAGE)
     parts = [
-        INTRODUCTION,
-        summary([path for path in records if re.search(r"-seed\d+$", path.stem)]),
-        overview([read(path) for path in records]),
-        experiment_overview([*records, *(folder / "about.json" for folder in others)]),
+        INTRODUCTION + HOW_TO_READ,
+        summary([path for path in records if path.stem != "about"]),
+        overview([path for path in records if path.stem != "about"]),
+        experiment_overview([*records, *records_of(OTHERS_PAGE)]),
     ]
-    parts += [run_section(path, said) for path in records]
-    parts += [experiments_only_section(folder, said) for folder in others]
-    return "\n".join(parts)
+    return "\n".join([*parts, *sections(records)])
+
+
+def others_page() -> str:
+    """The page of all other runs."""
+    records = records_of(OTHERS_PAGE)
+    table = overview([path for path in records if path.stem != "about"])
+    return "\n".join([OTHERS_INTRODUCTION + HOW_TO_READ, table, *sections(records)])
+
+
+def records_of(page: Path) -> list[Path]:
+    """What a page has sections of: runs, then folders of experiments on runs without a record."""
+    runs = list(RESULTS.glob("*.json"))
+    abouts = list((RESULTS / "experiments").glob("*/about.json"))
+    return sorted((path for path in (*runs, *abouts) if page_of(path) == page), key=place_among)
+
+
+def page_of(record: Path) -> Path:
+    """Which page a run's section is on."""
+    as_it_is = record.stem == "about" or re.search(r"-seed\d+$", record.stem)
+    is_full_size = read(record)["dataset"] != "geography"
+    return RESULTS_PAGE if as_it_is and is_full_size else OTHERS_PAGE
+
+
+def place_among(record: Path) -> tuple[object, ...]:
+    """Where a run's section stands among others: by graph, model and recipe."""
+    run = read(record)
+    graph, model = list(TITLES).index(run["dataset"]), MODEL_ORDER.index(run["model"])
+    return record.stem == "about", graph, model, run["recipe"] != "paper", called(record)
+
+
+def called(record: Path) -> str:
+    """What `results/` calls a run."""
+    return record.parent.name if record.stem == "about" else record.stem
+
+
+def sections(records: Iterable[Path]) -> list[str]:
+    """The section of each run."""
+    said = set[str]()
+    return [
+        experiments_only_section(path, said) if path.stem == "about" else run_section(path, said)
+        for path in records
+    ]
 
 
 def summary(records: Sequence[Path]) -> str:
     """The paper's tables of MRR, every model's row followed by ours of the recipes as they are."""
-    runs = sorted(map(read, records), key=lambda run: run["recipe"] != "paper")
     parts = [f"## {SUMMARY_TITLE}", SUMMARY_TEXT]
     for data_set in ("nell995", "fb15k-237", "fb15k"):
         for heading, label, _, average in MAIN_TABLES:
@@ -107,10 +155,12 @@ def summary(records: Sequence[Path]) -> str:
             for model in (name for name in MODEL_TITLES if name in theirs.rows):
                 title = MODEL_TITLES[model]
                 lines.append((f"{title}, the paper", cells(theirs.row(model), theirs.columns, 1)))
-                for run in runs:
+                for record in records:
+                    run = read(record)
                     if (run["dataset"], run["model"]) == (data_set, model) and average in run:
                         ours = mrr_of(run, theirs.columns, average)
-                        name = link_to(run, f"`{run['recipe']}`{stopped(run)}")
+                        words = f"`{run['recipe']}`{stopped(run)}"
+                        name = link_to(record, RESULTS_PAGE, words)
                         lines.append((f"{title}, {name}", cells(ours, theirs.columns, 1)))
             parts.append(markdown_table(f"{TITLES[data_set]}, {heading}", theirs.columns, lines))
     return "\n\n".join(parts) + "\n"
@@ -128,10 +178,11 @@ def mrr_of(run: Mapping[str, Any], columns: Iterable[str], average: str) -> dict
     return ours | {"AVG": 100 * run[average]["mrr"]}
 
 
-def overview(runs: Iterable[Mapping[str, Any]]) -> str:
+def overview(records: Iterable[Path]) -> str:
     """Every run in one line: the two averages, the paper's in brackets, and the minutes."""
     lines = list[tuple[str, list[str]]]()
-    for run in runs:
+    for record in records:
+        run = read(record)
         values = list[str]()
         for _, label, _, average in MAIN_TABLES:
             if average not in run:
@@ -139,18 +190,21 @@ def overview(runs: Iterable[Mapping[str, Any]]) -> str:
                 continue
             theirs = published(label, run["dataset"]).row(run["model"])["AVG"]
             values.append(f"{100 * run[average]['mrr']:.1f} ({theirs:.1f})")
-        lines.append((link_to(run), [*values, f"{run['steps']:,}", f"{run['seconds'] / 60:.1f}"]))
+        values += [f"{run['steps']:,}", f"{run['seconds'] / 60:.1f}"]
+        lines.append((link_to(record, page_of(record)), values))
     columns = ("without negation", "with negation", "steps", "minutes")
     table = markdown_table("average MRR (the paper's)", columns, lines)
     return f"## All runs\n\n{table}\n"
 
 
 def experiment_overview(records: Sequence[Path]) -> str:
-    """Every experiment in one line, with the sections that have it, in the page's order."""
+    """Every experiment in one line, with the sections that have it."""
     lines = list[tuple[str, list[str]]]()
     for name in EXPERIMENTS:
         having = [
-            link_to(read(path)) for path in records if (folder_of(path) / f"{name}.json").is_file()
+            link_to(path, RESULTS_PAGE)
+            for path in records
+            if (folder_of(path) / f"{name}.json").is_file()
         ]
         if having:
             lines.append((name, ["<br>".join(having)]))
@@ -159,13 +213,13 @@ def experiment_overview(records: Sequence[Path]) -> str:
 
 
 def folder_of(record: Path) -> Path:
-    """Where the experiments on a run are: beside its `about.json`, or in a folder of its name."""
-    return record.parent if record.stem == "about" else RESULTS / "experiments" / record.stem
+    """Where the experiments on a run are."""
+    return RESULTS / "experiments" / called(record)
 
 
 def run_section(path: Path, said: set[str]) -> str:
     """A run: its MRR beside the paper's, how it was made, and its experiments."""
-    run = read(path)
+    run, page = read(path), page_of(path)
     tables = [main_table(run, *names) for names in MAIN_TABLES if names[-1] in run]
     parts = [f"## {title_of(run)}", *tables]
     planned = run.get("steps_planned", run["steps"])
@@ -175,7 +229,7 @@ def run_section(path: Path, said: set[str]) -> str:
         f"{run['device']}; all test queries evaluated in {run['evaluation_seconds']:.1f} s. "
         f"Queries: {run['queries']}."
     )
-    parts += [paragraphs(run["notes"]), commands(run["command"])]
+    parts += [paragraphs(run["notes"], page), commands(run["command"])]
     if (RESULTS / "curves" / f"{path.stem}.csv").is_file():
         parts.append(
             f"![Loss and learning rate by step](images/{path.stem}-curve.png)\n\n"
@@ -183,22 +237,23 @@ def run_section(path: Path, said: set[str]) -> str:
             "the last 500 steps; dotted lines mark where the learning rate drops."
         )
     parts.append(f"Source: `{path.relative_to(ROOT)}`.")
-    parts += experiment_sections(folder_of(path), said)
+    parts += experiment_sections(path, said)
     return "\n\n".join(parts) + "\n"
 
 
-def experiments_only_section(folder: Path, said: set[str]) -> str:
+def experiments_only_section(path: Path, said: set[str]) -> str:
     """Experiments on a run that has no record of its own: there to explain others."""
-    about = read(folder / "about.json")
-    parts = [f"## {title_of(about)}", paragraphs(about["notes"]), commands(about["command"])]
-    return "\n\n".join([*parts, *experiment_sections(folder, said)]) + "\n"
+    about = read(path)
+    notes = paragraphs(about["notes"], page_of(path))
+    parts = [f"## {title_of(about)}", notes, commands(about["command"])]
+    return "\n\n".join([*parts, *experiment_sections(path, said)]) + "\n"
 
 
 def search_page() -> str:
     """How the `fast` recipe was found: every trial of every round, whether it helped or not."""
     folder = RESULTS / "recipe-search"
     about = read(folder / "about.json")
-    parts = ["# How the `fast` recipe was found", paragraphs(about["notes"])]
+    parts = ["# How the `fast` recipe was found", paragraphs(about["notes"], SEARCH_PAGE)]
     for name, told in about["rounds"].items():
         trials = [json.loads(line) for line in (folder / f"{name}.jsonl").open(encoding="utf-8")]
         columns = ("avg_p", "avg_n", "1p", "2p", "3i", "2u", "2in")
@@ -211,7 +266,7 @@ def search_page() -> str:
         parts += [
             f"## {told['title']}",
             markdown_table("validation MRR", columns, lines),
-            paragraphs(told["notes"]),
+            paragraphs(told["notes"], SEARCH_PAGE),
             commands(told["command"]),
             f"Source: `results/recipe-search/{name}.jsonl`.",
         ]
@@ -226,12 +281,12 @@ def title_of(run: Mapping[str, Any]) -> str:
     return f"{title}, {seeds} {run['seed']}{variant}"
 
 
-def link_to(run: Mapping[str, Any], text: str | None = None) -> str:
-    """A link to a run's section, of its heading or of a shorter text."""
-    title = title_of(run)
+def link_to(record: Path, here: Path, text: str | None = None) -> str:
+    """A link from a page to a run's section, of its heading or of a shorter text."""
+    title, page = title_of(read(record)), page_of(record)
     # As code hosts and Sphinx make an anchor of a heading.
     anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
-    return f"[{text or title}](#{anchor})"
+    return f"[{text or title}]({'' if page == here else page.name}#{anchor})"
 
 
 def main_table(
@@ -256,16 +311,14 @@ def main_table(
     return markdown_table(heading, ours, lines)
 
 
-def experiment_sections(folder: Path, said: set[str]) -> list[str]:
+def experiment_sections(record: Path, said: set[str]) -> list[str]:
     """The experiments recorded for a run, in the paper's order."""
-    return [
-        experiment_section(folder / f"{name}.json", said)
-        for name in EXPERIMENTS
-        if (folder / f"{name}.json").is_file()
-    ]
+    files = [folder_of(record) / f"{name}.json" for name in EXPERIMENTS]
+    page = page_of(record)
+    return [experiment_section(file, page, said) for file in files if file.is_file()]
 
 
-def experiment_section(path: Path, said: set[str]) -> str:
+def experiment_section(path: Path, page: Path, said: set[str]) -> str:
     """The tables of one experiment, where they are off, why, and what was not yet `said`."""
     found = read(path)
     name = found["experiment"]
@@ -277,7 +330,7 @@ def experiment_section(path: Path, said: set[str]) -> str:
     picture = f"{path.parent.name}-{name}.png"
     if (ROOT / "docs" / "images" / picture).is_file():
         parts.append(f"![What `conekg reproduce {name} --picture` draws](images/{picture})")
-    parts += [paragraphs(found["why"])] if "why" in found else []
+    parts += [paragraphs(found["why"], page)] if "why" in found else []
     # What a single run is stands in its section; whose numbers are shown, in the table.
     alone = len({run for table in found["tables"] for run in runs_of(table)}) == 1
     fresh = [
@@ -400,9 +453,13 @@ def signed(value: float, digits: int, within: bool = True) -> str:
     return text if within else f"**{text}**"
 
 
-def paragraphs(text: str | Sequence[str]) -> str:
-    """Words as they stand on the page: a paragraph, or several of them."""
-    return text if isinstance(text, str) else "\n\n".join(text)
+def paragraphs(text: str | Sequence[str], here: Path) -> str:
+    """Words as they stand on a page: a paragraph, or several of them, their links made whole."""
+    runs = {called(path): path for page in (RESULTS_PAGE, OTHERS_PAGE) for path in records_of(page)}
+    whole = text if isinstance(text, str) else "\n\n".join(text)
+    return re.sub(
+        r"\[([^\]]+)\]\(run:([\w-]+)\)", lambda link: link_to(runs[link[2]], here, link[1]), whole
+    )
 
 
 def commands(text: str) -> str:
@@ -418,7 +475,7 @@ def read(path: Path) -> dict[str, Any]:
 
 def main() -> None:
     """Write the pages, or check them."""
-    pages = {RESULTS_PAGE: results_page(), SEARCH_PAGE: search_page()}
+    pages = {RESULTS_PAGE: results_page(), OTHERS_PAGE: others_page(), SEARCH_PAGE: search_page()}
     if "--check" in sys.argv[1:]:
         sys.exit(any(path.read_text(encoding="utf-8") != text for path, text in pages.items()))
     for path, text in pages.items():

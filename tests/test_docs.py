@@ -41,6 +41,7 @@ PARSED_ONLY = {
     "README.md": "full-size runs, and the first steps that the tutorial goes",
     "performance.md": "measurements on a GPU",
     "results.md": "full-size runs",
+    "other-runs.md": "full-size runs",
     "recipe-search.md": "trials of many hours",
 }
 """Pages whose commands take too long or a GPU, and why; they are parsed all the same."""

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -24,6 +25,7 @@ RUNS = sorted((ROOT / "results").glob("*.json"), key=lambda path: path.stem)
 EXPERIMENT_FILES = sorted(
     path for path in (ROOT / "results" / "experiments").glob("*/*.json") if path.stem != "about"
 )
+PAGES = (ROOT / "docs" / "results.md", ROOT / "docs" / "other-runs.md")
 CURVES = sorted((ROOT / "results" / "curves").glob("*.csv"))
 REQUIRED = {
     "dataset",
@@ -74,12 +76,39 @@ def test_the_tables_of_the_paper_have_every_run_of_a_recipe_as_it_is() -> None:
     assert found == expected
 
 
+def headings_of(page: Path) -> list[str]:
+    """The headings of a page's runs, without those of the tables before them."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if re.match(r"## .* on .*, recipe", line)]
+
+
+def test_runs_of_the_recipes_as_they_are_come_first() -> None:
+    """And the others are on a page of their own: each record is on one of the two."""
+    pages = [page.read_text(encoding="utf-8") for page in PAGES]
+    for path in (*RUNS, *EXPERIMENT_FILES):
+        name = path.stem if path in RUNS else path.parent.name
+        is_other = re.search(r"-seed\d+-", name) or name.startswith("geography-")
+        source = f"Source: `{path.relative_to(ROOT)}`."
+        assert [source in page for page in pages] == [not is_other, bool(is_other)], source
+    first, second, *_ = headings_of(PAGES[0])
+    assert first.startswith("## ConE on NELL995, recipe `paper`")
+    assert second.startswith("## ConE on NELL995, recipe `fast`")
+
+
+def test_every_link_of_a_record_to_a_run_is_made() -> None:
+    """That each leads to a heading, tests/test_docs.py checks of all links."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "results").rglob("*.json")]
+    linked = [name for text in texts for name in re.findall(r"\]\(run:([^)]+)\)", text)]
+    assert len(linked) > 50
+    assert {*linked} <= {path.stem for path in RUNS} | {
+        path.parent.name for path in EXPERIMENT_FILES
+    }
+    for page in PAGES:
+        assert "](run:" not in page.read_text(encoding="utf-8")
+
+
 def test_runs_of_one_recipe_say_what_tells_them_apart() -> None:
-    headings = [
-        line
-        for line in (ROOT / "docs" / "results.md").read_text(encoding="utf-8").splitlines()
-        if line.startswith("## ")
-    ]
+    headings = [heading for page in PAGES for heading in headings_of(page)]
     assert len(headings) == len(set(headings)) >= len(RUNS)
     seen: dict[tuple[str, ...], list[str | None]] = {}
     for path in RUNS:
@@ -205,6 +234,99 @@ def test_the_performance_page_has_the_recorded_steps_and_minutes() -> None:
             assert steps == f"{run['steps']:,}"
             assert minutes.partition(",")[0] == f"{run['seconds'] / 60:.1f}"
     assert not full
+
+
+def averages(model: str, recipe: str, data_set: str) -> tuple[str, str, float]:
+    """Both averages of a recipe's recorded run, as they are shown, and its minutes."""
+    path = ROOT / "results" / f"{data_set}-{model}-{recipe}-seed0.json"
+    run = json.loads(path.read_text(encoding="utf-8"))
+    positive, negative = (f"{100 * run[key]['mrr']:.1f}" for key in ("avg_p", "avg_n"))
+    return positive, negative, run["seconds"] / 60
+
+
+def papers_averages(data_set: str) -> tuple[str, str]:
+    positive, negative = (
+        f"{published(label, data_set).row('cone')['AVG']}"
+        for label in ("table:epfo_results", "table:negation_results")
+    )
+    return positive, negative
+
+
+def test_the_readme_has_the_recorded_averages_and_minutes() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()]
+    rows = {row[0]: row[1:] for row in cells if len(row) == 4}
+    data_sets = ("nell995", "fb15k-237", "fb15k")
+    assert [name.lower() for name in rows[""]] == list(data_sets)
+    assert rows["the paper"] == [", ".join(papers_averages(name)) for name in data_sets]
+    for recipe in ("fast", "paper"):
+        for data_set, cell in zip(data_sets, rows[f"`--recipe {recipe}`"], strict=True):
+            told, _, minutes = cell.removesuffix(" minutes").partition(" in ")
+            positive, negative, measured = averages("cone", recipe, data_set)
+            assert told == f"{positive}, {negative}"
+            assert minutes in (f"{measured:.1f}", f"{measured:.0f}")
+
+
+def test_the_changelog_has_the_recorded_averages() -> None:
+    text = " ".join((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split())
+    fast, paper = list[str](), list[str]()
+    for data_set, name in (("nell995", "NELL995"), ("fb15k-237", "FB15k-237"), ("fb15k", "FB15k")):
+        theirs = papers_averages(data_set)
+        positive, negative, minutes = averages("cone", "fast", data_set)
+        papers = " and ".join(theirs)
+        fast.append(f"{positive} and {negative} on {name} in {minutes:.1f} ({papers})")
+        positive, negative, _ = averages("cone", "paper", data_set)
+        paper.append(f"{positive} and {negative} on {name} ({', '.join(theirs)})")
+    assert ", ".join(fast) in text.replace(" minutes (the paper: ", " (")
+    assert f"has the paper's numbers: {paper[0]}, {paper[2]}." in text
+
+
+def test_the_performance_page_has_the_recorded_ranking_profile_and_precisions() -> None:
+    text = " ".join((ROOT / "docs" / "performance.md").read_text(encoding="utf-8").split())
+    results = ROOT / "results"
+    ranking = json.loads((results / "benchmarks/evaluation.json").read_text(encoding="utf-8"))
+    for told in (
+        f"all {ranking['queries']:,} official NELL995 test queries",
+        f"takes {ranking['seconds']:.1f} s ({ranking['ms_per_query']:.2f} ms per query; ",
+        f" and {ranking['peak_gib']:.1f} GiB.",
+        f"takes {ranking['plain_ms_per_query']:.2f} ms per query, "
+        f"{ranking['times_faster_than_plain']:.0f} times as long; "
+        f"the published code takes {ranking['published_ms_per_query_on_an_h200']} ms",
+    ):
+        assert told in text
+    profile = json.loads((results / "profiles/step-cone.json").read_text(encoding="utf-8"))
+    parts = profile["microseconds_per_step"]
+    total, step = sum(parts.values()) / 1000, profile["step_ms"]
+    assert f"times of all kernels: {total:.1f} ms in a step of {step:.2f} ms" in text
+    loss = parts["loss and region gradients (contrast)"] / 3000
+    assert f"The loss kernel ({loss:.2f} ms per update)" in text
+    lines = (results / "recipe-search/fb15k-237-second.jsonl").read_text(encoding="utf-8")
+    trials = {trial["trial"]: trial for trial in map(json.loads, lines.splitlines())}
+    whole, half = trials["products in float32"], trials["rate 2.5e-4, falling evenly"]
+    assert (
+        f"bfloat16 has {half['avg_p']:.2f} without negation and {half['avg_n']:.2f} with, "
+        f"float32 {whole['avg_p']:.2f} and {whole['avg_n']:.2f}," in text
+    )
+
+
+def test_the_models_on_geography_have_the_recorded_rows() -> None:
+    """Of the runs of that comparison that an experiment measured again, on the same queries."""
+    page = (ROOT / "docs" / "models-on-geography.md").read_text(encoding="utf-8")
+    table = page.partition("\nMRR:\n")[2].partition("\nStandard deviation")[0]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+    header, told = lines[1], {line[0]: line[1:] for line in lines if len(line) > 10}
+    compared = ROOT / "results" / "experiments" / "geography-runs-compared"
+    for model, name, label in (
+        ("BetaE", "dimensions", "BetaE (beta-32), d = 32"),
+        ("EmQL", "emql", "EmQL (emql)"),
+    ):
+        record = json.loads((compared / f"{name}.json").read_text(encoding="utf-8"))
+        measured = dict.fromkeys(header[1:], "–")
+        for number, measured_table in enumerate(record["tables"]):
+            average = ("avg_p", "avg_n")[number]
+            (values,) = [r["values"] for r in measured_table["rows"] if r["label"] == label]
+            measured |= {average if of == "AVG" else of: f"{v:.1f}" for of, v in values.items()}
+        assert told[model] == list(measured.values())
 
 
 def test_curves_are_losses_by_step() -> None:

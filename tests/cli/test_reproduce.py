@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import tomllib
 
 import pytest
 from typer.testing import CliRunner
@@ -58,7 +59,10 @@ def test_tables_go_to_the_terminal_and_to_files(run, tmp_path):
     assert content["experiment"] == "operators"
     assert content["conekg"] == VERSION
     assert content["options"] == {"split": "test", "checkpoint": "best", "pairs": 4, "seed": 2}
-    assert content["runs"] == [
+    (told,) = content["runs"]
+    recipe = tomllib.loads((run / "recipe.toml").read_text())
+    assert told.pop("settings") == {key: recipe[key] for key in ("model", "training")}
+    assert [told] == [
         {
             "label": "ConE (run)",
             "model": "cone",

@@ -1,5 +1,6 @@
 """`conekg train`, `evaluate` and `fit`, from the outside."""
 
+import csv
 import json
 import re
 import shlex
@@ -7,6 +8,7 @@ import shutil
 import signal
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -166,6 +168,25 @@ def test_evaluate_prints_the_table_json_and_markdown(run, tmp_path):
     both = json.loads(conekg("evaluate", run, "--json", "--baseline").stdout)
     kept = json.loads((run / "evaluation.json").read_text())
     assert both["baseline"]["structures"] == kept["baseline"]["structures"]
+
+
+def test_ranks_of_single_answers_make_up_the_metrics(run, tmp_path):
+    file = tmp_path / "ranks.csv"
+    result = conekg("evaluate", run, "--json", "--max-queries", 20, "--ranks", file)
+    content = json.loads(result.stdout)
+    of_queries = dict[tuple[str, str], list[float]]()
+    with file.open(encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines):
+            assert row["question"]
+            of_queries.setdefault((row["structure"], row["query"]), []).append(float(row["rank"]))
+    measured = {name: of for name, of in content["structures"].items() if "mrr" in of}
+    assert len(measured) > 5
+    for name, of in measured.items():
+        ranks = [ranks for (structure, _), ranks in of_queries.items() if structure == name]
+        assert (len(ranks), sum(map(len, ranks))) == (of["queries"], of["hard_answers"])
+        mrr = np.mean([np.mean([1 / rank for rank in each]) for each in ranks])
+        assert of["mrr"] == pytest.approx(mrr)
+        assert of["hits_at_3"] == pytest.approx(np.mean([np.mean(np.array(r) <= 3) for r in ranks]))
 
 
 def test_numbers_are_whole_on_a_narrow_terminal(run, monkeypatch):

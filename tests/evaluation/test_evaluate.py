@@ -164,6 +164,27 @@ def test_an_easy_answer_that_negation_makes_false_is_filtered_all_the_same():
     assert least - 1e-6 <= report.measured["2in"].mrr <= most + 1e-6
 
 
+def test_ranks_are_given_with_the_queries_they_are_of():
+    given_ranks = []
+    queries = tiny_queries()["test"]
+    report = evaluate(
+        new_model("box"),
+        queries,
+        num_entities=SIZE,
+        max_queries=3,
+        ranked=lambda block, ranks: given_ranks.append((block, ranks)),
+    )
+    assert [block.shape.name for block, _ in given_ranks] == [
+        result.structure for result in report.structures if result.metrics is not None
+    ]
+    for block, ranks in given_ranks:
+        assert len(block) == min(3, len(queries.block(block.shape.name)))
+        ends = np.cumsum(block.hard.lengths)
+        assert len(ranks) == ends[-1]
+        by_query = [np.mean(1 / each) for each in np.split(ranks, ends[:-1])]
+        assert report.measured[block.shape.name].mrr == pytest.approx(np.mean(by_query))
+
+
 def test_batches_change_nothing(monkeypatch):
     model = new_model("cone")
     whole = evaluate(model, tiny_queries()["test"], num_entities=SIZE)

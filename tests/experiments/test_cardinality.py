@@ -109,6 +109,15 @@ def test_structures_without_queries_are_told(trained, options, monkeypatch):
     assert any(note.endswith(f"has no test queries of {absent}.") for note in by_rank.notes)
 
 
+def test_it_is_told_what_is_correlated(trained, options):
+    measured = [trained[name] for name in ("cone", "cone-10", "box", "beta")]
+    for table in cardinality(measured, options):
+        assert table.notes[0] == (
+            "Each query's size of its region (ConE: sum of apertures, radians; Query2Box: sum of "
+            "side lengths; BetaE: differential entropy) is correlated with its number of answers."
+        )
+
+
 def test_what_a_box_cannot_answer_is_one_note(trained, options):
     by_rank, _ = cardinality([trained["box"], trained["cone"]], options)
     (told,) = [note for note in by_rank.notes if "has no negation" in note]
@@ -142,6 +151,7 @@ def test_a_model_the_paper_does_not_know_is_called_by_its_name(trained, options,
     monkeypatch.delitem(_MEASURES, "cone")
     by_rank, by_value = cardinality([trained["cone"]], options)
     assert by_rank.rows[0].label == "cone (cone)"
+    assert "size of its region (cone: its own measure)" in by_rank.notes[0]
     assert by_value.plots[0].y_label == "mean size"
 
 

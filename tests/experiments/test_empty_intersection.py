@@ -105,6 +105,17 @@ def test_apertures_and_area(model_name, trained, reproduce):
     assert row["values"]["ROC-AUC"] == pytest.approx(wins, abs=0.02)
 
 
+def test_the_title_has_as_many_queries_as_there_were(trained, options):
+    """The tiny graph has few intersections with answers, however many are wanted."""
+    (table,) = empty_intersection([trained["cone"]], replace(options, pairs=1000))
+    found = len(intersections_with_answers(tiny_graph(), 1000, seed=0, more_than=0)[0])
+    assert 0 < found < 1000
+    title = f"Empty intersections, tiny, {found} queries with answers and 1,000 without"
+    assert table.title == title
+    (table,) = empty_intersection([trained["cone"]], replace(options, pairs=4))
+    assert table.title == "Empty intersections, tiny, 4 queries of each kind"
+
+
 def test_the_papers_apertures_stand_beside(trained, options):
     run = open_run(trained["cone"].folder)
     run.graph.name = "FB15k"

@@ -6,10 +6,13 @@ import pytest
 
 from conekg.errors import ConfigError, UnsupportedOperatorError
 from conekg.experiments.catalog import EXPERIMENTS
-from conekg.experiments.experiment import common_data_set, notes_of_each
+from conekg.experiments.experiment import common_data_set, describe, notes_of_each
 from conekg.experiments.main_results import MAIN_EPFO, main_epfo
+from conekg.sampling.query_set import QuerySet
 from conekg.training.loop import train
-from conekg.training.run import Run, open_run
+from conekg.training.recipe_file import change_recipe
+from conekg.training.recipes import find_recipe
+from conekg.training.run import Run, create_run, open_run
 from plain_mrr import mrr
 from tiny import tiny_queries, tiny_run
 from untrained_run import untrained_run
@@ -88,8 +91,29 @@ def test_weights_from_before_the_end_are_called_so(options, tmp_path):
     run = tiny_run(tmp_path / "run", "cone")
     train(run, device=options.device, max_minutes=0.0)
     (table,) = main_epfo([open_run(run.folder)], options)
-    described = "cone with d = 32 on tiny, recipe 'small', weights of step 1 of 12, seed 0."
-    assert f"ConE (run): {described}" in table.notes
+    (described,) = [note for note in table.notes if note.startswith("ConE (run): ")]
+    assert described.startswith("ConE (run): cone with d = 32 on tiny, recipe 'small'")
+    assert described.endswith(", weights of step 1 of 12, seed 0.")
+
+
+def test_settings_that_are_not_the_recipes_are_named(film_graph, tmp_path):
+    """But not those that the sentence has anyway, nor those that change nothing that is learnt."""
+
+    def described(name, *settings):
+        recipe = change_recipe(find_recipe("small", "cone"), {}, settings)
+        run = create_run(tmp_path / name, film_graph, recipe, {"train": QuerySet("train", ())})
+        return describe(run).partition("recipe ")[2]
+
+    untold = ["training.steps=3", "training.seed=5", "model.dim=8", "training.log_every=2"]
+    plain = described("a", *untold)
+    assert plain == "'small', 3 steps, seed 5."
+    one = described("b", "model.gamma=7", "training.steps=3")
+    assert one == "'small' (changed: model.gamma), 3 steps, seed 0."
+    many = ["model.gamma=7", "model.hidden=9", "training.batch_size=16", "training.negatives=3"]
+    all_of_them = "'small' (changed: model.gamma, model.hidden, training.batch_size, "
+    assert described("c", *many).startswith(f"{all_of_them}training.negatives), ")
+    more = described("d", *many, "training.learning_rate=0.5", "training.near_misses=0.5")
+    assert more.startswith(f"{all_of_them}training.negatives and 2 more), ")
 
 
 def test_runs_of_different_graphs_are_refused(trained, film_graph, tmp_path):

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from conekg.cli.console import JsonOption, print_json, print_text, print_whole, progress
 from conekg.cli.output_file import check_files, write_file
+from conekg.cli.rank_csv import rank_csv
 from conekg.errors import ConfigError, DataError
 from conekg.version import VERSION
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from conekg.sampling.query_set import QueryBlock
 
 RunArgument = Annotated[Path, typer.Argument(help="A run folder from `conekg fit` or `train`.")]
 
@@ -55,6 +62,9 @@ def evaluate(
     markdown: Annotated[
         Path | None, typer.Option(help="Also write the tables to this Markdown file.")
     ] = None,
+    ranks: Annotated[
+        Path | None, typer.Option(help="Also write the rank of every hard answer to this CSV file.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Rank the held-out answers of a query set and print the metrics per structure."""
@@ -65,7 +75,7 @@ def evaluate(
     from conekg.training.loop import pick_device
     from conekg.training.run import open_run
 
-    check_files([markdown], [] if queries is None else [queries])
+    check_files([markdown, ranks], [] if queries is None else [queries])
     opened = open_run(run)
     if queries is not None:
         query_set = open_queries(queries, split, opened.graph, recompute=recompute)
@@ -82,6 +92,7 @@ def evaluate(
         )
     model = opened.load_model(which, pick_device())
     num_entities = opened.graph.num_entities
+    of_each: list[tuple[QueryBlock, NDArray[np.float64]]] = []
     with progress("evaluating", len(query_set), unit="queries") as bar:
         report = rank(
             model,
@@ -91,6 +102,7 @@ def evaluate(
             union=union,
             max_queries=max_queries,
             progress=bar.update,
+            ranked=lambda block, its_ranks: of_each.append((block, its_ranks)),
         )
     about = [describe(opened, which)]
     if queries is not None:
@@ -125,3 +137,5 @@ def evaluate(
             print_text(f"- {sentence}")
     if markdown is not None:
         write_file(markdown, report.to_markdown(beside, about))
+    if ranks is not None:
+        write_file(ranks, rank_csv(of_each, opened.graph.vocabulary))

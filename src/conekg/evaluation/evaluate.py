@@ -117,13 +117,15 @@ def evaluate(
     union: UnionForm | None = None,
     max_queries: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    ranked: Callable[[QueryBlock, NDArray[np.float64]], None] = lambda block, ranks: None,
 ) -> Report:
     """The metrics of every structure of a query set, and their averages.
 
     Structures that the model cannot answer are reported as such, not skipped. At most
     `max_queries` queries of each structure are ranked, evenly spaced ones. `union` says how a
     model is to take unions, by default as `dnf`; a scorer has its own way, and another one is
-    refused. `progress` hears how many queries are done, of how many.
+    refused. `progress` hears how many queries are done, of how many; `ranked` is given the queries
+    of each structure that were ranked, and the ranks of their hard answers, query after query.
     """
     if max_queries is not None and max_queries < 1:
         raise ConfigError(f"max_queries is {max_queries}; it must be 1 or more", key="max_queries")
@@ -140,7 +142,13 @@ def evaluate(
                 def advance(rows: int, at: int = at) -> None:
                     progress(at + rows, total)
 
-                results.append(_evaluate_block(scorer, block, num_entities, ties, advance))
+                ranks = _ranks_of(scorer, block, num_entities, ties, advance)
+                ranked(block, ranks)
+                lengths = block.hard.lengths
+                metrics = metrics_of(ranks, lengths)
+                results.append(
+                    StructureResult(block.shape.name, len(block), int(lengths.sum()), metrics)
+                )
             else:
                 why = reason or "the query set has no query of this structure with a hard answer"
                 results.append(StructureResult(block.shape.name, len(block), 0, None, why))
@@ -182,14 +190,14 @@ def _not_training(model: QueryModel | Scorer) -> Iterator[None]:
         model.train(was_training)
 
 
-def _evaluate_block(
+def _ranks_of(
     scorer: Scorer,
     block: QueryBlock,
     num_entities: int,
     ties: Ties,
     progress: Callable[[int], None],
-) -> StructureResult:
-    """One structure, in batches whose scores fit the memory set aside for them."""
+) -> NDArray[np.float64]:
+    """The ranks of one structure's hard answers, in batches whose scores fit their memory."""
     budget = _SCORES_AT_ONCE.get(scorer.device.type, _SCORES_AT_ONCE["cpu"])
     batch_size = max(1, budget // (scorer.tables_of(block.shape) * max(1, num_entities)))
     ranks: list[NDArray[np.float64]] = []
@@ -199,9 +207,7 @@ def _evaluate_block(
         hard, easy = _to_device(batch.hard, scorer.device), _to_device(batch.easy, scorer.device)
         ranks.append(filtered_ranks(scorer.scores(batch), *hard, *easy, ties).cpu().numpy())
         progress(int(rows[-1]) + 1)
-    lengths = block.hard.lengths
-    metrics = metrics_of(np.concatenate(ranks), lengths)
-    return StructureResult(block.shape.name, len(block), int(lengths.sum()), metrics)
+    return np.concatenate(ranks)
 
 
 def _with_hard_answers(block: QueryBlock, max_queries: int | None) -> QueryBlock:

@@ -39,7 +39,7 @@ from conekg.experiments.experiment import (
 )
 from conekg.experiments.options import Options
 from conekg.experiments.plot import Plot, Series
-from conekg.experiments.published import Published, published
+from conekg.experiments.published import Published, model_title, published
 from conekg.experiments.statistics import Floats, correlations
 from conekg.experiments.table import Row, Table
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
@@ -72,7 +72,7 @@ _MEASURES = {
     "box": "sum of side lengths",
     "beta": "differential entropy",
 }
-"""What a model's size is, for an axis of a picture."""
+"""What a model's size is, for a note and for an axis of a picture."""
 
 _COUNTED = (
     "The number of answers counts every answer of the query on the split's graph (for test "
@@ -86,7 +86,7 @@ def cardinality(runs: Sequence[Run], options: Options) -> Tables:
     data_set = common_data_set(runs)
     check_sizes(runs)
     rows = dict[str, list[Row]](spearman=[], pearson=[])
-    plots, notes = list[Plot](), [_COUNTED]
+    plots, notes = list[Plot](), [_sizes_note(runs), _COUNTED]
     all_queries = [run.queries(options.split) for run in runs]
     papers = [of_release(paper_of(of, data_set), all_queries) for of in (_SPEARMAN, _PEARSON)]
     measured = dict[str, tuple[str, ...]]()
@@ -125,6 +125,13 @@ def cardinality(runs: Sequence[Run], options: Options) -> Tables:
         for kind, paper in zip(rows, papers, strict=True)
     )
     return by_rank, replace(by_value, plots=tuple(plots))
+
+
+def _sizes_note(runs: Sequence[Run]) -> str:
+    """What is correlated with what, for each model that is there."""
+    models = dict.fromkeys(run.recipe.model for run in runs)
+    sizes = "; ".join(f"{model_title(m)}: {_MEASURES.get(m, 'its own measure')}" for m in models)
+    return f"Each query's size of its region ({sizes}) is correlated with its number of answers."
 
 
 def check_sizes(runs: Sequence[Run]) -> None:

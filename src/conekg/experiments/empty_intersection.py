@@ -111,8 +111,11 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
         for found, kind in ((some, with_answers), (none, "no answer"))
         if len(found[0]) < wanted
     ]
+    counts = f"{len(some[0]):,} queries of each kind"
+    if len(some[0]) != len(none[0]):
+        counts = f"{len(some[0]):,} queries with answers and {len(none[0]):,} without"
     table = Table(
-        title=f"Empty intersections, {graph.name}, {wanted:,} queries of each kind",
+        title=f"Empty intersections, {graph.name}, {counts}",
         columns=paper.columns,
         rows=(*rows, *paper_rows(paper), *comparisons),
         paper=paper.label,

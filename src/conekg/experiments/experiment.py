@@ -12,10 +12,27 @@ from conekg.experiments.published import model_title
 from conekg.experiments.table import Table
 from conekg.model.catalog import find_model
 from conekg.model.interface import QueryModel
-from conekg.training.recipes import data_set_of
+from conekg.training.recipe import Recipe
+from conekg.training.recipe_file import recipe_to_table
+from conekg.training.recipes import RECIPES, data_set_of, recipe_of
 from conekg.training.run import Run, Which
 
 Tables = tuple[Table, ...]
+
+_NAMED = 4
+"""How many changed settings a sentence about a run names."""
+
+_TOLD_OR_IDLE = {
+    "model.dim",
+    "training.steps",
+    "training.seed",
+    "training.log_every",
+    "training.validate_every",
+    "training.validate_queries",
+    "training.checkpoint_every",
+    "training.compile_operators",
+}
+"""Settings that the sentence has anyway, and those that what is learnt does not depend on."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +109,46 @@ def describe(run: Run, checkpoint: Which | None = None) -> str:
     step = recipe.training.steps if checkpoint is None else run.weights_step(checkpoint)
     if step != recipe.training.steps:
         length = f"weights of step {step:,} of {recipe.training.steps:,}"
+    changed = _changed_settings(run)
+    more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
+    told = f" (changed: {', '.join(changed[:_NAMED])}{more})" if changed else ""
     return (
         f"{title_of(run)}: {recipe.model} with d = {recipe.config.dim} on {run.graph.name}, recipe "
-        f"'{recipe.name}', {length}, seed {recipe.training.seed}."
+        f"'{recipe.name}'{told}, {length}, seed {recipe.training.seed}."
     )
 
 
-def run_facts(run: Run, checkpoint: Which | None) -> dict[str, Any]:
-    """What a run is, as plain data; without a checkpoint nothing is said of its weights."""
+def _changed_settings(run: Run) -> list[str]:
+    """The settings that are not those of its recipe, but for what is told of a run anyway."""
     recipe = run.recipe
+    if recipe.name not in RECIPES:
+        return []
+    own, _ = recipe_of(run.graph, recipe.name, recipe.model)
+    return [key for key in differences(recipe, own) if key not in _TOLD_OR_IDLE]
+
+
+def differences(recipe: Recipe, other: Recipe) -> dict[str, tuple[Any, Any]]:
+    """Where two recipes differ, as `{"training.steps": (60, 700)}`; – where one has no such key."""
+    ours, theirs = (_values(recipe_to_table(each)) for each in (recipe, other))
+    pairs = {key: (ours.get(key, "–"), theirs.get(key, "–")) for key in (*ours, *theirs)}
+    return {key: (own, others) for key, (own, others) in pairs.items() if own != others}
+
+
+def _values(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested document as one level: keys joined by dots."""
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        name = f"{prefix}{key}"
+        flat |= _values(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return flat
+
+
+def run_facts(run: Run, checkpoint: Which | None) -> dict[str, Any]:
+    """What a run is, as plain data, with every setting of its recipe.
+
+    Without a checkpoint nothing is said of its weights.
+    """
+    recipe, table = run.recipe, recipe_to_table(run.recipe)
     facts: dict[str, Any] = {
         "label": title_of(run),
         "model": recipe.model,
@@ -109,6 +157,7 @@ def run_facts(run: Run, checkpoint: Which | None) -> dict[str, Any]:
         "recipe": recipe.name,
         "steps": recipe.training.steps,
         "seed": recipe.training.seed,
+        "settings": {key: table[key] for key in ("model", "training")},
     }
     if checkpoint is not None:
         facts |= {"checkpoint": checkpoint, "weights_of_step": run.weights_step(checkpoint)}

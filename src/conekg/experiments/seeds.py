@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,14 +10,13 @@ import numpy as np
 
 from conekg.errors import ConfigError
 from conekg.experiments.beside_paper import compare, of_release, paper_rows
-from conekg.experiments.experiment import Experiment, Tables, common_data_set
+from conekg.experiments.experiment import Experiment, Tables, common_data_set, differences
 from conekg.experiments.mrr_table import mrr_table, queries_of_each, rank_row
 from conekg.experiments.options import Options
 from conekg.experiments.published import model_title, published
 from conekg.experiments.table import Cell, Row
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
 from conekg.training.recipe import Recipe
-from conekg.training.recipe_file import dump_recipe
 from conekg.training.run import Run
 
 PAPER_SEEDS = (0, 10, 100, 1000, 10000)
@@ -81,7 +79,7 @@ def _refuse_other_differences(runs: Sequence[Run]) -> None:
         return replace(run.recipe, training=replace(run.recipe.training, seed=0))
 
     for run in runs[1:]:
-        differing = _differences(without_seed(run), without_seed(runs[0]))
+        differing = _in_words(differences(without_seed(run), without_seed(runs[0])))
         if differing:
             raise ConfigError(
                 f"{run.folder} and {runs[0].folder} differ in more than their seed: "
@@ -93,25 +91,12 @@ def _refuse_other_differences(runs: Sequence[Run]) -> None:
         raise ConfigError(f"two runs have the same seed: {', '.join(map(str, chosen))}")
 
 
-def _differences(recipe: Recipe, other: Recipe) -> list[str]:
-    """Where two recipes differ, as in `training.steps (60, 700)`; longer values by name alone."""
-    ours, theirs = (_values(tomllib.loads(dump_recipe(each))) for each in (recipe, other))
-    told = []
-    for key in dict.fromkeys((*ours, *theirs)):
-        values = [ours.get(key, "–"), theirs.get(key, "–")]
-        if values[0] != values[1]:
-            short = not any(isinstance(value, list) for value in values)
-            told.append(f"{key} ({values[0]}, {values[1]})" if short else key)
-    return told
-
-
-def _values(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A nested document as one level: keys joined by dots."""
-    flat: dict[str, Any] = {}
-    for key, value in content.items():
-        name = f"{prefix}{key}"
-        flat |= _values(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
-    return flat
+def _in_words(differing: Mapping[str, tuple[Any, Any]]) -> list[str]:
+    """Differences as in `training.steps (60, 700)`; those of longer values by name alone."""
+    return [
+        key if isinstance(own, (list, tuple)) else f"{key} ({own}, {other})"
+        for key, (own, other) in differing.items()
+    ]
 
 
 SEEDS = Experiment(
