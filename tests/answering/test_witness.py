@@ -175,6 +175,8 @@ def test_steps_come_in_the_order_of_operands(film_graph: KnowledgeGraph) -> None
     assert origins(And((won, produced)), argo) == [0, 6]
     assert origins(Or((won, produced)), alien) == [6]
     assert origins(Or((won, produced)), amour) == [0]
+    by_its_director = Anchor(alien).project(2).project(3)
+    assert origins(Or((won, by_its_director)), alien) == [alien, 5]
 
 
 def test_what_follows_from_facts_has_a_path_of_facts(random_graph: KnowledgeGraph) -> None:
