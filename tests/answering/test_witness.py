@@ -236,6 +236,18 @@ def test_of_many_origins_by_facts_the_likeliest_are_tried() -> None:
     assert cell.facts[0]
 
 
+@pytest.mark.parametrize(("num_answers", "of_its_own"), [(1, 8), (16, 8), (32, 4), (100, 1)])
+def test_each_answer_has_so_many_origins_of_its_own(num_answers: int, of_its_own: int) -> None:
+    """The fewer, the more answers there are; all of them share sixteen."""
+    adjacency, brute = star_graph()
+    query = GUESSED.project(0)
+    search = WitnessSearch(brute.model, EntityIndex(brute.model), adjacency, query)
+    (origins,) = search.search(range(num_answers)).operands
+    best_first = by_score(brute.model, GUESSED)
+    tried = best_first[:16] + best_first[30 : 30 + of_its_own]
+    assert origins.entity_ids.tolist() == sorted(tried)
+
+
 @pytest.mark.parametrize("operand", [GUESSED, Anchor(0).project(1)])
 def test_where_no_fact_leads_the_best_of_the_operand_are_tried(operand: Query) -> None:
     """Sixteen of its known answers, and sixteen of all."""
