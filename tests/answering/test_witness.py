@@ -175,6 +175,8 @@ def test_steps_come_in_the_order_of_operands(film_graph: KnowledgeGraph) -> None
     assert origins(And((won, produced)), argo) == [0, 6]
     assert origins(Or((won, produced)), alien) == [6]
     assert origins(Or((won, produced)), amour) == [0]
+    by_its_director = Anchor(alien).project(2).project(3)
+    assert origins(Or((won, by_its_director)), alien) == [alien, 5]
 
 
 def test_what_follows_from_facts_has_a_path_of_facts(random_graph: KnowledgeGraph) -> None:
@@ -232,6 +234,18 @@ def test_of_many_origins_by_facts_the_likeliest_are_tried() -> None:
         by_facts = min(brute.cost(GUESSED, head) for head, _, tail in brute.facts if tail == 0)
     assert cell.costs[0] == pytest.approx(by_facts, rel=1e-9)
     assert cell.facts[0]
+
+
+@pytest.mark.parametrize(("num_answers", "of_its_own"), [(1, 8), (16, 8), (32, 4), (100, 1)])
+def test_each_answer_has_so_many_origins_of_its_own(num_answers: int, of_its_own: int) -> None:
+    """The fewer, the more answers there are; all of them share sixteen."""
+    adjacency, brute = star_graph()
+    query = GUESSED.project(0)
+    search = WitnessSearch(brute.model, EntityIndex(brute.model), adjacency, query)
+    (origins,) = search.search(range(num_answers)).operands
+    best_first = by_score(brute.model, GUESSED)
+    tried = best_first[:16] + best_first[30 : 30 + of_its_own]
+    assert origins.entity_ids.tolist() == sorted(tried)
 
 
 @pytest.mark.parametrize("operand", [GUESSED, Anchor(0).project(1)])

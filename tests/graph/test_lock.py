@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,18 @@ def test_a_lock_ends_with_an_error_of_what_is_done_meanwhile(place: Path) -> Non
         raise OSError("disk")
     with locked(place):
         pass
+
+
+def test_a_lock_leaves_no_file_open(place: Path) -> None:
+    def free_descriptor() -> int:
+        descriptor = os.open(place, os.O_RDONLY)
+        os.close(descriptor)
+        return descriptor
+
+    before = free_descriptor()
+    with locked(place):
+        assert free_descriptor() != before
+    assert free_descriptor() == before
 
 
 def test_where_there_are_no_locks_nothing_is_held(

@@ -3,6 +3,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
+from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 from conekg.errors import StoreError
+from conekg.graph import store as store_module
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.graph.store import HEADER, check_replaceable, is_store, load_graph, save_graph
 
@@ -128,9 +131,13 @@ def test_an_open_graph_survives_being_replaced(
 def test_other_peoples_folders_are_left_alone(film_graph: KnowledgeGraph, tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.tex").write_text("hours of work")
-    with pytest.raises(StoreError, match="is not a graph store, so it is left alone"):
+    with pytest.raises(StoreError, match="is not a graph store, so it is left alone") as caught:
         save_graph(film_graph, tmp_path / "thesis")
+    assert caught.value.path == str(tmp_path / "thesis")
+    assert caught.value.hint == "choose another folder, or remove this one first"
     assert (tmp_path / "thesis" / "chapter1.tex").read_text() == "hours of work"
+    (tmp_path / "empty").mkdir()
+    assert is_store(save_graph(film_graph, str(tmp_path / "empty")))
 
 
 @pytest.mark.parametrize(
@@ -155,9 +162,12 @@ def test_a_failed_save_keeps_the_old_store(
     def full(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(np, "save", full)
-    with pytest.raises(StoreError, match=told):
-        save_graph(random_graph, store)
+    for module, name in ((tempfile, "mkdtemp"), (np, "save")):
+        with monkeypatch.context() as patched:
+            patched.setattr(module, name, full)
+            with pytest.raises(StoreError, match=told if module is np else "cannot be") as caught:
+                save_graph(random_graph, store)
+        assert caught.value.path == str(store)
     assert load_graph(store).fingerprint == film_graph.fingerprint
     assert [path.name for path in store.parent.iterdir()] == [store.name]
 
@@ -219,6 +229,26 @@ def test_every_changed_byte_is_noticed(store: Path) -> None:
         with pytest.raises(StoreError, match="does not match its checksum"):
             load_graph(store)
         path.write_bytes(content)
+
+
+def test_checksums_are_looked_at_in_small_stores_and_on_request(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = store / "edges" / "test.npy"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    files = json.loads((store / HEADER).read_text())["files"]
+    size = sum(entry["bytes"] for entry in files.values())
+    for most, verify, is_looked_at in (
+        (size, None, True),
+        (size - 1, None, False),
+        (size, False, False),
+        (size - 1, True, True),
+    ):
+        monkeypatch.setattr(store_module, "VERIFIED_BYTES", most)
+        expected = pytest.raises(StoreError, match="checksum") if is_looked_at else nullcontext()
+        with expected:
+            load_graph(str(store), verify=verify)
 
 
 @pytest.mark.parametrize(

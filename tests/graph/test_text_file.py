@@ -73,21 +73,26 @@ def test_damaged_gzip_and_missing_files_are_errors_of_ours(tmp_path: Path) -> No
         (b'"a"""b,r,c', True),
         (b'"x,"y,r,c', True),
         (b'a,r,"b"c', True),
+        (b'a,r,"b', True),
+        (b'a,r,"b""', True),
+        (b'a,"b,"",c', True),
         (b'"a""b",r,c', False),
         (b'"""a""","r","c, d"', False),
         (b'a"b"c,r,5" pipe', False),
         (b'a,"",""""', False),
     ],
 )
-def test_names_that_go_on_after_their_quote_are_seen_across_blocks(
+def test_names_that_go_on_after_their_quote_or_never_close_it_are_seen_across_blocks(
     line: bytes, suspicious: bool
 ) -> None:
-    content = b"a,r,b\n" + line + b"\r\nb,r,c\n"
-    for size in range(1, len(content) + 1):
-        watch = QuoteWatch()
-        for start in range(0, len(content), size):
-            watch.look(content[start : start + size])
-        assert watch.suspicious == suspicious
+    for rest in (b"\r\nb,r,c\n", b""):
+        content = b"a,r,b\n" + line + rest
+        for size in range(1, len(content) + 1):
+            watch = QuoteWatch()
+            for start in range(0, len(content), size):
+                watch.look(content[start : start + size])
+            watch.look(b"\n")
+            assert watch.suspicious == suspicious
 
 
 @pytest.mark.parametrize(

@@ -340,6 +340,7 @@ def test_parquet_columns_that_hold_no_names_are_refused(
         ("a.csv", b'a,r,b\na,r,"c" \n', 2, "a name goes on after its closing quote"),
         ("a.csv", b'a,r,b\n"x,"y,r,c\n', 2, "a name goes on after its closing quote"),
         ("a.csv", b'a,r,b\n"c\rd",r,e\n', 2, "a quote is not closed on its line"),
+        ("a.csv", b'a,r,b\na,r,"c', 2, "a quote is not closed on its line"),
         ("a.tsv", b"A\rX\tr\tB\n", 1, "1 column found, 3 tab-separated ones expected: 'A'"),
         ("a.tsv", b"a\tr\tb\rb\t^r\tc\r", 2, "starts with '\\^'"),
         ("a.csv", b"a,r," + b"b" * 140_000, 1, "cannot be read as CSV: field larger"),
@@ -355,6 +356,21 @@ def test_bad_files_are_refused_with_file_and_line(
         read_triples(path)
     assert caught.value.path == str(path)
     assert caught.value.line == line
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_a_quote_left_open_to_the_end_of_a_block_loses_no_lines(
+    line_end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("conekg.graph.triples._BLOCK_BYTES", 64)
+    lines = [f"entity{i},r,thing{i}" for i in range(40)]
+    for row in range(40):
+        path = tmp_path / "a.csv"
+        left_open = [*lines[:row], 'a,r,"b', *lines[row:]]
+        path.write_text(line_end.join(left_open), newline="")
+        with pytest.raises(DataError, match="a quote is not closed on its line") as caught:
+            read_triples(path)
+        assert caught.value.line == row + 1
 
 
 def test_a_packed_file_whose_name_hides_it(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """How text in UTF-16 begins."""
 
-_QUOTED_AND_MORE = re.compile(rb'"(?<=[,\r\n]")(?:[^"\r\n]++|"")*+"[^",\r\n]')
-"""A quote that opens, one that closes, and more of the field. Begins with the bare quote, so that
-text without quotes is passed over fast."""
+_MISQUOTED = re.compile(rb'"(?<=[,\r\n]")(?:[^"\r\n]++|"")*+(?:"[^",\r\n]|[\r\n])')
+"""A quote that opens, and one that closes with more of the field after it, or none on its line.
+Begins with the bare quote, so that text without quotes is passed over fast."""
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -195,10 +195,11 @@ def line_of_row(path: Path, row: int) -> int:
 
 
 class QuoteWatch:
-    """Looks for names that go on after their closing quote while a CSV file is read in blocks.
+    """Looks for names that go on after their closing quote, or have none, in blocks of a CSV file.
 
-    What it finds is a suspicion: `fields_of` tells. The first field of the file is left out,
-    whose line is read for a header anyway.
+    Where a quote is open to the end of a block, Arrow leaves the lines from there on out. What is
+    found is a suspicion: `fields_of` tells. The first field of the file is left out, whose line
+    is read for a header anyway.
     """
 
     def __init__(self) -> None:
@@ -206,8 +207,8 @@ class QuoteWatch:
         self._line = b""
 
     def look(self, block: bytes) -> None:
-        """Take in the next block of the file."""
+        """Take in the next block of the file; after the last one, a line end."""
         if b'"' in block or b'"' in self._line:
-            self.suspicious |= _QUOTED_AND_MORE.search(self._line + block) is not None
+            self.suspicious |= _MISQUOTED.search(self._line + block) is not None
         end = max(block.rfind(b"\n"), block.rfind(b"\r"))
         self._line = self._line + block if end < 0 else block[end:]

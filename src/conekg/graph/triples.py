@@ -190,6 +190,7 @@ def _text_columns(
                 column_types=dict.fromkeys(wanted, pa.dictionary(pa.int32(), pa.large_string())),
             ),
         )
+    watch.look(b"\n")  # its last line may have no end
     return {place: _one_dictionary(table[place]) for place in wanted}
 
 

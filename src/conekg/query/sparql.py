@@ -96,7 +96,7 @@ def _read(source: SparqlSource) -> tuple[Any, Any]:
         start = places[min(error.loc, len(text))]
         raise source.error(
             "this SPARQL cannot be read; the mistake is in the part that begins",
-            (start, start + 1),
+            (start, min(start + 1, len(source.text))),
             hint="check braces, quotes, the '?' of variables, the ':' before names, the dots "
             "between triples and the keywords",
         ) from None
