@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -268,6 +269,71 @@ def test_a_report_that_fails_at_the_last_step_loses_no_validation(tmp_path):
     outcome = train(run, device=CPU, validate=lambda model: {"score": 0.5})
     assert (outcome.finished, outcome.step, outcome.best_score) == (True, 3, 0.5)
     assert load_checkpoint(run.checkpoint_folder("best")).step == 3
+
+
+class Scores:
+    """A validation that finds the next score, or fails where that is an error."""
+
+    def __init__(self, *found):
+        self.left = list(found)
+
+    def __call__(self, model):
+        assert not model.training
+        score = self.left.pop(0)
+        if isinstance(score, BaseException):
+            raise score
+        return {"score": score}
+
+
+@pytest.mark.parametrize("error", [MemoryError("Unable to allocate 2 GiB"), KeyboardInterrupt()])
+@pytest.mark.parametrize(("failing", "before"), [(5, ()), (12, (0.2, 0.6))])
+def test_a_validation_that_fails_loses_no_step_and_is_made_up_for(tmp_path, error, failing, before):
+    """The twelfth step is the last: no later one would be validated."""
+    settings = {"steps": 12, "validate_every": 5, "checkpoint_every": 100, "log_every": 3}
+    unbroken = tiny_run(tmp_path / "unbroken", **settings)
+    train(unbroken, device=CPU, validate=Scores(0.2, 0.6, 0.4))
+    run = tiny_run(tmp_path / "run", **settings)
+    with pytest.raises((ConeKGError, KeyboardInterrupt)) as told:
+        train(run, device=CPU, validate=Scores(*before, error))
+    if isinstance(error, MemoryError):
+        assert told.value.message == (
+            f"there is not enough memory to validate after step {failing}: Unable to allocate 2 GiB"
+        )
+        assert "validate_queries" in told.value.hint
+        assert str(run.folder / "recipe.toml") in told.value.hint
+    assert load_checkpoint(run.checkpoint_folder("last")).step == failing
+    left = Scores(*(0.2, 0.6, 0.4)[len(before) :])
+    outcome = train(run, device=CPU, validate=left)
+    assert (outcome.finished, outcome.best_score, left.left) == (True, 0.6, [])
+    validated = []
+    for each in (unbroken, run):
+        assert load_checkpoint(each.checkpoint_folder("last")).best_score == 0.6
+        validated.append([line for line in read_metrics(each.folder) if line["kind"] == "valid"])
+    assert validated[0] == validated[1]
+    assert [line["step"] for line in validated[0]] == [5, 10, 12]
+    for which in ("last", "best"):
+        assert_equal_bits(parameters(unbroken, which), parameters(run, which))
+    assert train(run, device=CPU, validate=Scores()).finished, "nothing is left to be validated"
+
+
+def test_what_a_failed_validation_had_in_memory_is_let_go_before_saving(tmp_path, monkeypatch):
+    """There may be no room for the weights beside it."""
+    run = tiny_run(tmp_path / "run", steps=4)
+    held, real = [], loop.save_checkpoint
+
+    def fail(model):
+        scores = np.zeros(3)
+        held.append(weakref.ref(scores))
+        raise MemoryError(f"no room beside {len(scores)} scores")
+
+    def save(*arguments):
+        assert held.pop()() is None
+        real(*arguments)
+
+    monkeypatch.setattr(loop, "save_checkpoint", save)
+    with pytest.raises(ConeKGError, match="no room beside 3 scores"):
+        train(run, device=CPU, validate=fail)
+    assert load_checkpoint(run.checkpoint_folder("last")).step == 4
 
 
 def test_the_best_model_by_validation_is_kept(tmp_path):

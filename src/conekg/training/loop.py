@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from traceback import clear_frames
 from typing import Literal
 
 import torch
@@ -76,8 +77,8 @@ def check_max_minutes(value: float | None) -> None:
 
 
 @contextmanager
-def _lack_of_memory_told() -> Iterator[None]:
-    """Say what takes the memory that there was too little of."""
+def _lack_of_memory_told(purpose: str, hint: str) -> Iterator[None]:
+    """Say for what there was too little memory, and let go of what was in it."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -85,15 +86,18 @@ def _lack_of_memory_told() -> Iterator[None]:
         # Of a CPU's memory torch has no error of its own.
         if not is_lack and "can't allocate memory" not in str(error):
             raise
+        clear_frames(error.__traceback__)
         said, _, _ = str(error).partition("\n")  # Python itself says nothing of its own
         raise ConeKGError(
-            f"there is not enough memory to train{said and ': '}{said}",
-            hint="start a run with a lower training.batch_size, training.negatives or model.dim "
-            "(--set); earlier checkpoints are untouched",
+            f"there is not enough memory to {purpose}{said and ': '}{said}", hint=hint
         ) from error
 
 
-@_lack_of_memory_told()
+@_lack_of_memory_told(
+    "train",
+    "start a run with a lower training.batch_size, training.negatives or model.dim (--set); "
+    "earlier checkpoints are untouched",
+)
 def train(
     run: Run,
     *,
@@ -132,6 +136,10 @@ def _train(
     last_report, losses, validation = started, dict[str, float](), dict[str, float]()
 
     with StopRequest() as stop, Tracker(run.folder, from_step=state.step) as tracker:
+        if validate and _lacks_validation(run, state.step):
+            state, validation = _measure(run, state, model, updater, validate, started)
+            _save(run, "last", state, model, updater, started)
+            tracker.log("valid", state.step, validation)
         while state.step < recipe.steps:
             if forgets_moments_at(recipe, state.step):
                 updater.reset_moments()
@@ -147,12 +155,13 @@ def _train(
                 watch.check(losses, state.step, learning_rate)  # before anything is overwritten
                 tracker.log("train", state.step, losses | {"learning_rate": learning_rate})
             if validate and (is_last or _due(state.step, recipe.validate_every)):
-                validation = _validate(model, validate, state.step)
+                _check_weights(model, state.step)
+                try:
+                    state, validation = _measure(run, state, model, updater, validate, started)
+                except BaseException:  # also of who will not wait for its end
+                    _save(run, "last", state, model, updater, started)
+                    raise
                 tracker.log("valid", state.step, validation)
-                # Of equals the later: where nothing can be measured, that is the trained one.
-                if state.best_score is None or validation[SCORE] >= state.best_score:
-                    state = replace(state, best_score=validation[SCORE])
-                    _save(run, "best", state, model, updater, started)
             if stopping or _due(state.step, recipe.checkpoint_every):
                 _save(run, "last", state, model, updater, started)
             # At the end of a step: what is saved here counts as done, its validation included.
@@ -259,8 +268,41 @@ def _save(
     save_checkpoint(run.checkpoint_folder(which), complete)
 
 
-def _validate(model: QueryModel, validate: Validate, step: int) -> dict[str, float]:
-    _check_weights(model, step)
+def _lacks_validation(run: Run, step: int) -> bool:
+    """Whether the validation after a step is due and not logged: it failed, or was cut short."""
+    recipe = run.recipe.training
+    if step == 0 or not (step == recipe.steps or _due(step, recipe.validate_every)):
+        return False
+    logged = read_metrics(run.folder)
+    return not any(line["kind"] == "valid" and line["step"] == step for line in logged)
+
+
+def _measure(
+    run: Run,
+    state: Checkpoint,
+    model: QueryModel,
+    updater: Updater,
+    validate: Validate,
+    started: float,
+) -> tuple[Checkpoint, dict[str, float]]:
+    """The state with the best score so far, its model saved if it is this one; what was measured.
+
+    To be logged last: a validation that is in no log is made up for when the run is resumed.
+    """
+    with _lack_of_memory_told(
+        f"validate after step {state.step}",
+        "what was trained is saved; continue with --resume when there is more, or with a lower "
+        f"validate_queries in {run.folder / 'recipe.toml'}",
+    ):
+        measured = _validate(model, validate)
+    # Of equals the later: where nothing can be measured, that is the trained one.
+    if state.best_score is None or measured[SCORE] >= state.best_score:
+        state = replace(state, best_score=measured[SCORE])
+        _save(run, "best", state, model, updater, started)
+    return state, measured
+
+
+def _validate(model: QueryModel, validate: Validate) -> dict[str, float]:
     model.eval()
     with torch.no_grad():
         measured = dict(validate(model))
