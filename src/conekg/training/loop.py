@@ -169,7 +169,7 @@ def _train(
                 last_report = now
                 try:
                     report(Progress(state.step, recipe.steps, losses, validation))
-                except (BrokenPipeError, SystemExit):  # nobody reads what is printed any more
+                except (OSError, SystemExit):  # nobody reads what is printed, or its disk is full
                     _save(run, "last", state, model, updater, started)
                     raise
             if stopping:
