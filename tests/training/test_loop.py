@@ -14,7 +14,13 @@ import numpy as np
 import pytest
 import torch
 
-from conekg.errors import CheckpointError, ConeKGError, ConfigError, TrainingDivergedError
+from conekg.errors import (
+    CheckpointError,
+    ConeKGError,
+    ConfigError,
+    StoreError,
+    TrainingDivergedError,
+)
 from conekg.evaluation.evaluate import evaluate
 from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from conekg.graph.vocabulary import NameTable, Vocabulary
@@ -622,6 +628,16 @@ def test_a_time_that_is_none_is_refused_before_any_step(tmp_path, minutes):
         train(run, device=CPU, max_minutes=minutes)
     assert caught.value.key == "max_minutes"
     assert not run.checkpoint_folder("last").exists()
+
+
+def test_a_folder_that_takes_no_checkpoint_is_refused_before_any_step(
+    tmp_path, monkeypatch, request
+):
+    run = tiny_run(tmp_path / "run")
+    request.getfixturevalue("read_only")
+    monkeypatch.setattr(loop, "load_training_data", lambda *_: pytest.fail("this takes a while"))
+    with pytest.raises(StoreError, match=f"Read-only file system in {run.folder}"):
+        train(run, device=CPU)
 
 
 def test_picks_a_device():

@@ -18,6 +18,7 @@ from typing import Literal
 import torch
 
 from conekg.errors import CheckpointError, ConeKGError, ConfigError, TrainingDivergedError
+from conekg.graph.place import check_place
 from conekg.model.interface import QueryModel
 from conekg.training.batches import load_training_data
 from conekg.training.checkpoint import (
@@ -29,7 +30,7 @@ from conekg.training.checkpoint import (
 from conekg.training.interrupt import StopRequest
 from conekg.training.loss import UNINFORMED_LOSS
 from conekg.training.loss_watch import LossWatch
-from conekg.training.run import Run, check_weights
+from conekg.training.run import CHECKPOINTS, Run, check_weights
 from conekg.training.run_lock import held_for_training
 from conekg.training.schedule import forgets_moments_at, learning_rate_at
 from conekg.training.tracking import Tracker, read_metrics
@@ -113,6 +114,7 @@ def train(
     """
     check_max_minutes(max_minutes)
     device = device or pick_device()
+    check_place(run.folder / CHECKPOINTS)
     with held_for_training(run.folder):
         return _train(run, device, validate, max_minutes, report)
 

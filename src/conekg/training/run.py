@@ -39,6 +39,8 @@ from conekg.training.recipe_file import dump_recipe, parse_recipe
 from conekg.version import VERSION
 
 FORMAT_VERSION = 1
+CHECKPOINTS = "checkpoints"
+"""The folder of a run that training writes to."""
 _RECIPE = "recipe.toml"
 _INFO_KINDS: dict[str, type] = {
     "conekg": str,
@@ -130,7 +132,7 @@ class Run:
 
     def checkpoint_folder(self, which: Which) -> Path:
         """Where that checkpoint is, or will be."""
-        return self.folder / "checkpoints" / which
+        return self.folder / CHECKPOINTS / which
 
     def new_model(self, recipe: Recipe | None = None) -> QueryModel:
         """The model of the run's recipe, or of another, before the first step, on the CPU."""
