@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import weakref
 from dataclasses import replace
@@ -29,7 +30,7 @@ from conekg.model.gqe import Gqe, GqeConfig
 from conekg.query.shape import STRUCTURES
 from conekg.sampling.protocol import PRESETS
 from conekg.sampling.sample import sample_query_set
-from conekg.training import loop
+from conekg.training import checkpoint_writer, loop
 from conekg.training.checkpoint import load_checkpoint, save_checkpoint
 from conekg.training.loop import pick_device, train
 from conekg.training.loss_watch import LossWatch
@@ -329,7 +330,7 @@ def test_a_validation_that_fails_loses_no_step_and_is_made_up_for(tmp_path, erro
 def test_what_a_failed_validation_had_in_memory_is_let_go_before_saving(tmp_path, monkeypatch):
     """There may be no room for the weights beside it."""
     run = tiny_run(tmp_path / "run", steps=4)
-    held, real = [], loop.save_checkpoint
+    held, real = [], checkpoint_writer.save_checkpoint
 
     def fail(model):
         scores = np.zeros(3)
@@ -340,10 +341,51 @@ def test_what_a_failed_validation_had_in_memory_is_let_go_before_saving(tmp_path
         assert held.pop()() is None
         real(*arguments)
 
-    monkeypatch.setattr(loop, "save_checkpoint", save)
+    monkeypatch.setattr(checkpoint_writer, "save_checkpoint", save)
     with pytest.raises(ConeKGError, match="no room beside 3 scores"):
         train(run, device=CPU, validate=fail)
     assert load_checkpoint(run.checkpoint_folder("last")).step == 4
+
+
+def test_training_goes_on_while_a_checkpoint_is_written(tmp_path, monkeypatch):
+    """The first is on its way to the disk until the eighth step is done."""
+    run = tiny_run(tmp_path / "run", steps=12, checkpoint_every=4, validate_every=4)
+    done, real, written = threading.Event(), checkpoint_writer.save_checkpoint, []
+
+    def save_late(folder, checkpoint):
+        assert done.wait(30)
+        real(folder, checkpoint)
+        written.append((folder.name, checkpoint.step))
+
+    step = EagerUpdater.step
+
+    def step_and_tell(updater, rate):
+        step(updater, rate)
+        if updater._steps == 8:
+            assert not written
+            done.set()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_writer, "save_checkpoint", save_late)
+        patch.setattr(EagerUpdater, "step", step_and_tell)
+        train(run, device=CPU, validate=Scores(0.2, 0.1, 0.3))
+    assert written == [("best", 4), ("last", 4), ("last", 8), ("best", 12), ("last", 12)]
+    unbroken = tiny_run(tmp_path / "unbroken", steps=12)
+    train(unbroken, device=CPU)
+    assert_equal_bits(parameters(unbroken), parameters(run))
+
+
+@pytest.mark.parametrize("score", [0.5, MemoryError()])
+def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path, monkeypatch, score):
+    """Also where a failed validation would have been told, with what is saved."""
+
+    def refuse(folder, checkpoint):
+        raise CheckpointError(f"no room for step {checkpoint.step}")
+
+    monkeypatch.setattr(checkpoint_writer, "save_checkpoint", refuse)
+    run = tiny_run(tmp_path / "run", steps=8, checkpoint_every=100, validate_every=4)
+    with pytest.raises(CheckpointError, match="no room for step 4"):
+        train(run, device=CPU, validate=Scores(score, 0.6))
 
 
 def test_the_best_model_by_validation_is_kept(tmp_path):

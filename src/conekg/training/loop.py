@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from traceback import clear_frames
 from typing import Literal
 
@@ -21,16 +22,12 @@ from conekg.errors import CheckpointError, ConeKGError, ConfigError, TrainingDiv
 from conekg.graph.place import check_place
 from conekg.model.interface import QueryModel
 from conekg.training.batches import load_training_data
-from conekg.training.checkpoint import (
-    Checkpoint,
-    has_checkpoint,
-    load_checkpoint,
-    save_checkpoint,
-)
+from conekg.training.checkpoint import Checkpoint, has_checkpoint, load_checkpoint
+from conekg.training.checkpoint_writer import CheckpointWriter
 from conekg.training.interrupt import StopRequest
 from conekg.training.loss import UNINFORMED_LOSS
 from conekg.training.loss_watch import LossWatch
-from conekg.training.run import CHECKPOINTS, Run, check_weights
+from conekg.training.run import CHECKPOINTS, Run, Which, check_weights
 from conekg.training.run_lock import held_for_training
 from conekg.training.schedule import forgets_moments_at, learning_rate_at
 from conekg.training.tracking import Tracker, read_metrics
@@ -137,10 +134,17 @@ def _train(
     deadline = math.inf if max_minutes is None else started + 60.0 * max_minutes
     last_report, losses, validation = started, dict[str, float](), dict[str, float]()
 
-    with StopRequest() as stop, Tracker(run.folder, from_step=state.step) as tracker:
+    with (
+        StopRequest() as stop,
+        Tracker(run.folder, from_step=state.step) as tracker,
+        CheckpointWriter() as writer,
+    ):
+        save = partial(_save, run, model, updater, writer, started)
         if validate and _lacks_validation(run, state.step):
-            state, validation = _measure(run, state, model, updater, validate, started)
-            _save(run, "last", state, model, updater, started)
+            validation = _validate(run, model, validate, state.step)
+            state, is_best = _judged(state, validation)
+            save(state, best=is_best)
+            writer.wait()  # what is in no log is made up for
             tracker.log("valid", state.step, validation)
         while state.step < recipe.steps:
             if forgets_moments_at(recipe, state.step):
@@ -148,7 +152,7 @@ def _train(
             learning_rate = learning_rate_at(recipe, state.step)
             updater.step(learning_rate)
             now = time.monotonic()
-            state = replace(state, step=state.step + 1)
+            state, is_best = replace(state, step=state.step + 1), False
             is_last = state.step == recipe.steps
             stopping = is_last or stop.requested or now > deadline
 
@@ -159,20 +163,23 @@ def _train(
             if validate and (is_last or _due(state.step, recipe.validate_every)):
                 _check_weights(model, state.step)
                 try:
-                    state, validation = _measure(run, state, model, updater, validate, started)
+                    validation = _validate(run, model, validate, state.step)
                 except BaseException:  # also of who will not wait for its end
-                    _save(run, "last", state, model, updater, started)
+                    save(state)
+                    writer.wait()
                     raise
                 tracker.log("valid", state.step, validation)
-            if stopping or _due(state.step, recipe.checkpoint_every):
-                _save(run, "last", state, model, updater, started)
+                state, is_best = _judged(state, validation)
+            is_due = stopping or _due(state.step, recipe.checkpoint_every)
+            save(state, best=is_best, last=is_due)
             # At the end of a step: what is saved here counts as done, its validation included.
             if now - last_report > 0.2 or stopping:
                 last_report = now
                 try:
                     report(Progress(state.step, recipe.steps, losses, validation))
                 except (OSError, SystemExit):  # nobody reads what is printed, or its disk is full
-                    _save(run, "last", state, model, updater, started)
+                    save(state)
+                    writer.wait()
                     raise
             if stopping:
                 break
@@ -257,17 +264,26 @@ def _restore(run: Run, model: QueryModel, updater: Updater) -> Checkpoint:
 
 def _save(
     run: Run,
-    which: Literal["last", "best"],
-    state: Checkpoint,
     model: QueryModel,
     updater: Updater,
+    writer: CheckpointWriter,
     started: float,
+    state: Checkpoint,
+    *,
+    best: bool = False,
+    last: bool = True,
 ) -> None:
+    """Have those checkpoints of a run written beside what follows; raise what failed before."""
+    writer.check()
+    wanted: dict[Which, bool] = {"best": best, "last": last}
+    folders = [run.checkpoint_folder(which) for which, is_wanted in wanted.items() if is_wanted]
+    if not folders:
+        return
     _check_weights(model, state.step)
     parameters = {name: value.detach() for name, value in model.state_dict().items()}
     seconds = state.seconds + time.monotonic() - started
     complete = replace(state, parameters=parameters, optimizer=updater.state(), seconds=seconds)
-    save_checkpoint(run.checkpoint_folder(which), complete)
+    writer.save(*folders, checkpoint=complete)
 
 
 def _lacks_validation(run: Run, step: int) -> bool:
@@ -279,38 +295,29 @@ def _lacks_validation(run: Run, step: int) -> bool:
     return not any(line["kind"] == "valid" and line["step"] == step for line in logged)
 
 
-def _measure(
-    run: Run,
-    state: Checkpoint,
-    model: QueryModel,
-    updater: Updater,
-    validate: Validate,
-    started: float,
-) -> tuple[Checkpoint, dict[str, float]]:
-    """The state with the best score so far, its model saved if it is this one; what was measured.
-
-    To be logged last: a validation that is in no log is made up for when the run is resumed.
-    """
+def _validate(run: Run, model: QueryModel, validate: Validate, step: int) -> dict[str, float]:
+    """What the caller measures; a lack of memory is told with the setting that helps."""
     with _lack_of_memory_told(
-        f"validate after step {state.step}",
+        f"validate after step {step}",
         "what was trained is saved; continue with --resume when there is more, or with a lower "
         f"validate_queries in {run.folder / 'recipe.toml'}",
     ):
-        measured = _validate(model, validate)
-    # Of equals the later: where nothing can be measured, that is the trained one.
-    if state.best_score is None or measured[SCORE] >= state.best_score:
-        state = replace(state, best_score=measured[SCORE])
-        _save(run, "best", state, model, updater, started)
-    return state, measured
-
-
-def _validate(model: QueryModel, validate: Validate) -> dict[str, float]:
-    model.eval()
-    with torch.no_grad():
-        measured = dict(validate(model))
-    model.train()
+        model.eval()
+        with torch.no_grad():
+            measured = dict(validate(model))
+        model.train()
     assert SCORE in measured, "a validation reports the score that decides which model is best"
     return measured
+
+
+def _judged(state: Checkpoint, validation: Mapping[str, float]) -> tuple[Checkpoint, bool]:
+    """The state with the best score so far, and whether that is this validation's.
+
+    Of equals the later: where nothing can be measured, that is the trained one.
+    """
+    if state.best_score is not None and validation[SCORE] < state.best_score:
+        return state, False
+    return replace(state, best_score=validation[SCORE]), True
 
 
 def _due(step: int, *periods: int | None) -> bool:
