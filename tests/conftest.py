@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from conekg.graph import place
 from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from conekg.graph.vocabulary import NameTable, Vocabulary
 
@@ -56,6 +58,16 @@ def usual_ctrl_c() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def read_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder takes anything new, as on a file system that may only be read."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(place.tempfile, "TemporaryDirectory", refuse)
 
 
 def _benchmark_root() -> Path | None:

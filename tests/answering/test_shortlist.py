@@ -29,6 +29,19 @@ def test_harmonic_is_the_fourier_integral(half_aperture: float, center_weight: f
     np.testing.assert_allclose(float(found), 2 / math.pi * expected, atol=1e-7)
 
 
+@given(half_aperture=st.floats(-7, 7), center_weight=st.floats(0, 0.9))
+def test_the_harmonic_of_any_aperture_is_that_of_the_distance(
+    half_aperture: float, center_weight: float
+) -> None:
+    """Of the distance as it is defined, also for apertures that a model of one's own may make."""
+    delta = torch.linspace(0, math.pi, 20_001, dtype=torch.float64)
+    half = torch.tensor([half_aperture], dtype=torch.float64)
+    distance = cone_distance(delta[:, None], torch.zeros(1).double(), half, center_weight)
+    expected = 2 / math.pi * torch.trapezoid(distance * delta.cos(), delta)
+    found = first_harmonic(half, center_weight)
+    torch.testing.assert_close(found[0], expected, atol=1e-6, rtol=0)
+
+
 def test_candidates_hold_the_nearest_entities() -> None:
     model = build_model("cone", 2000, 2, ConeConfig(dim=64, hidden=8), 3).eval()
     assert isinstance(model, Cone)

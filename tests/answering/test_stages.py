@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 import torch
 
+from conekg.answering import stages
 from conekg.answering.calibrate import fit_calibration
 from conekg.answering.engine import Answerer
 from conekg.answering.fit import fit
@@ -17,8 +18,9 @@ from conekg.answering.stages import (
     read_graph,
     sample_queries,
     start_run,
+    train_run,
 )
-from conekg.errors import ConfigError, UnsupportedOperatorError
+from conekg.errors import ConfigError, StoreError, UnsupportedOperatorError
 from conekg.graph.benchmarks import BENCHMARKS
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.query.shape import STRUCTURES
@@ -258,3 +260,14 @@ def test_a_calibration_is_of_the_weights_it_was_fitted_for(tmp_path, monkeypatch
     assert is_newest is (moment == "loaded")
     assert calibration.weights == (run.weights_name() if is_newest else before)
     assert (Answerer.open(run.folder, device="cpu").calibration is None) is not is_newest
+
+
+def test_a_folder_that_takes_no_calibration_is_refused_before_any_query(
+    tmp_path, monkeypatch, request
+):
+    run = start_run(tmp_path / "run", tiny_graph(), tiny_recipe(), tiny_queries(), Heard())
+    train_run(run, device=CPU, max_minutes=0)
+    request.getfixturevalue("read_only")
+    monkeypatch.setattr(stages, "fit_calibration", lambda *_, **__: pytest.fail("takes a while"))
+    with pytest.raises(StoreError, match=f"Read-only file system in {run.folder}"):
+        calibrate_run(run, device=CPU)

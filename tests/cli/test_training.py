@@ -114,7 +114,7 @@ def test_a_model_above_the_baseline_is_not_warned_about(graph, tmp_path, monkeyp
 
 
 @pytest.mark.usefixtures("usual_ctrl_c")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("stage", ["sample_queries", "evaluate_run"])
 def test_a_fit_that_is_stopped_between_steps_says_what_is_there(
     graph, tmp_path, monkeypatch, number, stage
@@ -123,12 +123,17 @@ def test_a_fit_that_is_stopped_between_steps_says_what_is_there(
         signal.raise_signal(number)
         raise AssertionError("a signal ends it")
 
-    before = signal.getsignal(signal.SIGTERM)
-    with monkeypatch.context() as patch:
-        patch.setattr(fit, stage, stop)
-        stopped = conekg("fit", graph, "--out", tmp_path / "run", *SMALL)
+    # As in a terminal, also where these tests are run by nohup.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL), signal.getsignal(signal.SIGTERM)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(fit, stage, stop)
+            stopped = conekg("fit", graph, "--out", tmp_path / "run", *SMALL)
+        after = signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGHUP, before[0])
     assert stopped.exit_code == 130
-    assert signal.getsignal(signal.SIGTERM) == before
+    assert after == (signal.SIG_DFL, before[1])
     if stage == "sample_queries":
         assert "stopped before there was a run; nothing was written" in stopped.stderr
         assert not (tmp_path / "run").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -56,6 +57,42 @@ def test_what_another_process_holds_is_waited_for_or_refused(place: Path) -> Non
     with locked(place, lambda: told.append("free")):
         pass
     assert set(told) == {"waiting"}
+
+
+def test_a_file_is_held_where_only_what_is_open_for_writing_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on NFS, where an exclusive lock is one of the kind that `fcntl` has for writers."""
+    system = lock.fcntl
+    assert system is not None
+    real = system.flock
+
+    def lock_for_writers(descriptor: int, operation: int) -> None:
+        mode = system.fcntl(descriptor, system.F_GETFL) & os.O_ACCMODE
+        if operation & system.LOCK_EX and mode == os.O_RDONLY:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        real(descriptor, operation)
+
+    monkeypatch.setattr(system, "flock", lock_for_writers)
+    path = tmp_path / "file"
+    path.write_text("content")
+    with locked(path), pytest.raises(BlockingIOError):
+        locked(path).__enter__()
+    assert path.read_text() == "content"
+
+
+def test_what_may_only_be_read_is_held_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, real = tmp_path / "file", os.open
+    path.touch()
+
+    def open_to_read(path: Path, flags: int) -> int:
+        if flags & os.O_ACCMODE != os.O_RDONLY:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(path, flags)
+
+    monkeypatch.setattr(lock.os, "open", open_to_read)
+    with locked(path), pytest.raises(BlockingIOError):
+        locked(path).__enter__()
 
 
 def test_a_lock_ends_with_an_error_of_what_is_done_meanwhile(place: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from conekg.errors import StoreError
 from conekg.graph import place
-from conekg.graph.place import check_place, place_of, write_atomically, written_whole
+from conekg.graph.place import check_place, place_of, sync_tree, write_atomically, written_whole
 
 
 def test_a_place_in_folders_that_are_not_there_yet_is_good_and_stays_empty(tmp_path: Path) -> None:
@@ -119,6 +119,20 @@ def test_the_folder_that_a_link_leads_to_reaches_the_disk(
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
     write_atomically(tmp_path / "link", b"new")
     assert synced[-1] == (tmp_path / "disk").stat().st_ino
+
+
+def test_all_that_is_in_a_folder_reaches_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "file").write_text("content")
+    (tmp_path / "file").touch()
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
+    sync_tree(tmp_path)
+    paths = [tmp_path, *tmp_path.rglob("*")]
+    assert len(paths) == 5
+    assert sorted(synced) == sorted(path.stat().st_ino for path in paths)
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

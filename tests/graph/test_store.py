@@ -95,6 +95,26 @@ def test_one_store_is_left_whatever_interrupts_the_exchange(
     assert [path.name for path in tmp_path.iterdir()] == ["graph"]
 
 
+def test_a_store_reaches_the_disk_before_the_one_it_replaces_is_gone(
+    film_graph: KnowledgeGraph,
+    random_graph: KnowledgeGraph,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = save_graph(film_graph, tmp_path / "graph")
+    synced: list[tuple[int, str]] = []
+
+    def note(file: int) -> None:
+        synced.append((os.fstat(file).st_ino, load_graph(store).fingerprint))
+
+    monkeypatch.setattr(os, "fsync", note)
+    save_graph(random_graph, store)
+    files = {path.stat().st_ino for path in store.rglob("*") if path.is_file()}
+    assert files
+    assert files <= {number for number, _ in synced}
+    assert {fingerprint for _, fingerprint in synced} == {film_graph.fingerprint}
+
+
 def test_a_link_to_a_store_stays_a_link(
     film_graph: KnowledgeGraph, random_graph: KnowledgeGraph, store: Path, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from conekg.errors import ConfigError
 from conekg.query.parse import parse_query
 from conekg.serving import service
 from conekg.serving.limits import Limits
-from conekg.serving.server import open_sockets, stop_signals
+from conekg.serving.server import open_sockets
 from conekg.serving.worker import Settings, load_app
 from restless_client import ask_until_refused
 from untrained_run import untrained_run
@@ -391,16 +391,6 @@ def test_signals_end_a_real_process_after_its_answers(ask_many, number):
     finally:
         process.kill()
         process.communicate()
-
-
-def test_a_server_started_by_nohup_outlives_its_terminal():
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        assert set(stop_signals()) == {signal.SIGINT, signal.SIGTERM}
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
-        assert set(stop_signals()) == {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    finally:
-        signal.signal(signal.SIGHUP, before)
 
 
 def is_up(url: str) -> bool:

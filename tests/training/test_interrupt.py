@@ -1,13 +1,14 @@
-"""Ctrl-C: asked once it is noted, asked twice it interrupts, and afterwards all is as before."""
+"""Asked once to stop it is noted, asked twice it interrupts, and afterwards all is as before."""
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
-from conekg.training.interrupt import StopRequest
+from conekg.training.interrupt import StopRequest, stop_signals
 
 pytestmark = pytest.mark.usefixtures("usual_ctrl_c")
 
@@ -28,6 +29,35 @@ def test_a_request_to_end_is_noted_too() -> None:
         signal.raise_signal(signal.SIGTERM)
         assert stop.requested
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.fixture
+def own_terminal() -> Iterator[None]:
+    """The end of the terminal is heeded, also where nohup runs these tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("own_terminal")
+def test_the_end_of_the_terminal_is_noted_however_often_it_is_told() -> None:
+    with StopRequest() as stop:
+        signal.raise_signal(signal.SIGHUP)
+        assert stop.requested
+        signal.raise_signal(signal.SIGHUP)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+
+
+@pytest.mark.usefixtures("own_terminal")
+def test_what_nohup_started_outlives_its_terminal() -> None:
+    assert set(stop_signals()) == {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert set(stop_signals()) == {signal.SIGINT, signal.SIGTERM}
+    with StopRequest() as stop:
+        signal.raise_signal(signal.SIGHUP)
+        assert not stop.requested
 
 
 def test_in_another_thread_it_does_nothing() -> None:

@@ -1,3 +1,4 @@
+import errno
 import itertools
 import json
 import os
@@ -5,14 +6,22 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+import weakref
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from conekg.errors import CheckpointError, ConeKGError, ConfigError, TrainingDivergedError
+from conekg.errors import (
+    CheckpointError,
+    ConeKGError,
+    ConfigError,
+    StoreError,
+    TrainingDivergedError,
+)
 from conekg.evaluation.evaluate import evaluate
 from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from conekg.graph.vocabulary import NameTable, Vocabulary
@@ -21,7 +30,7 @@ from conekg.model.gqe import Gqe, GqeConfig
 from conekg.query.shape import STRUCTURES
 from conekg.sampling.protocol import PRESETS
 from conekg.sampling.sample import sample_query_set
-from conekg.training import loop
+from conekg.training import checkpoint_writer, loop
 from conekg.training.checkpoint import load_checkpoint, save_checkpoint
 from conekg.training.loop import pick_device, train
 from conekg.training.loss_watch import LossWatch
@@ -219,7 +228,7 @@ def test_a_run_is_validated_every_so_often_and_at_its_end(tmp_path, every):
     assert measured == ([3, 6, 7] if every else [7])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_saves_and_ends_cleanly(tmp_path, number):
     run = tiny_run(tmp_path / "run", steps=10_000, checkpoint_every=10_000)
     asked = []
@@ -229,14 +238,17 @@ def test_an_interrupt_saves_and_ends_cleanly(tmp_path, number):
             asked.append(progress.step)
             signal.raise_signal(number)
 
-    before = signal.getsignal(number)  # a process in the background may ignore it
-    outcome = train(run, device=CPU, report=interrupt)
+    before = signal.signal(number, signal.SIG_DFL)  # a process in the background may ignore it
+    try:
+        outcome = train(run, device=CPU, report=interrupt)
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
     assert (outcome.finished, outcome.reason) == (False, "interrupted")
     assert load_checkpoint(run.checkpoint_folder("last")).step == outcome.step
-    assert signal.getsignal(number) is before
 
 
-@pytest.mark.parametrize("ending", [BrokenPipeError, SystemExit])
+@pytest.mark.parametrize("ending", [BrokenPipeError, OSError(errno.EIO, "its end"), SystemExit])
 def test_a_report_that_fails_loses_no_work(tmp_path, ending):
     run = tiny_run(tmp_path / "run", steps=10_000, checkpoint_every=10_000)
     seen = []
@@ -248,7 +260,7 @@ def test_a_report_that_fails_loses_no_work(tmp_path, ending):
     with pytest.MonkeyPatch.context() as patch:
         ticks = itertools.count(0.0, 0.15)  # a step a tick: the second is reported
         patch.setattr(loop.time, "monotonic", lambda: next(ticks))
-        with pytest.raises(ending):
+        with pytest.raises((OSError, SystemExit)):
             train(run, device=CPU, report=fail)
     assert load_checkpoint(run.checkpoint_folder("last")).step == seen[0] == 2
     again = train(run, device=CPU, max_minutes=0.0)
@@ -268,6 +280,112 @@ def test_a_report_that_fails_at_the_last_step_loses_no_validation(tmp_path):
     outcome = train(run, device=CPU, validate=lambda model: {"score": 0.5})
     assert (outcome.finished, outcome.step, outcome.best_score) == (True, 3, 0.5)
     assert load_checkpoint(run.checkpoint_folder("best")).step == 3
+
+
+class Scores:
+    """A validation that finds the next score, or fails where that is an error."""
+
+    def __init__(self, *found):
+        self.left = list(found)
+
+    def __call__(self, model):
+        assert not model.training
+        score = self.left.pop(0)
+        if isinstance(score, BaseException):
+            raise score
+        return {"score": score}
+
+
+@pytest.mark.parametrize("error", [MemoryError("Unable to allocate 2 GiB"), KeyboardInterrupt()])
+@pytest.mark.parametrize(("failing", "before"), [(5, ()), (12, (0.2, 0.6))])
+def test_a_validation_that_fails_loses_no_step_and_is_made_up_for(tmp_path, error, failing, before):
+    """The twelfth step is the last: no later one would be validated."""
+    settings = {"steps": 12, "validate_every": 5, "checkpoint_every": 100, "log_every": 3}
+    unbroken = tiny_run(tmp_path / "unbroken", **settings)
+    train(unbroken, device=CPU, validate=Scores(0.2, 0.6, 0.4))
+    run = tiny_run(tmp_path / "run", **settings)
+    with pytest.raises((ConeKGError, KeyboardInterrupt)) as told:
+        train(run, device=CPU, validate=Scores(*before, error))
+    if isinstance(error, MemoryError):
+        assert told.value.message == (
+            f"there is not enough memory to validate after step {failing}: Unable to allocate 2 GiB"
+        )
+        assert "validate_queries" in told.value.hint
+        assert str(run.folder / "recipe.toml") in told.value.hint
+    assert load_checkpoint(run.checkpoint_folder("last")).step == failing
+    left = Scores(*(0.2, 0.6, 0.4)[len(before) :])
+    outcome = train(run, device=CPU, validate=left)
+    assert (outcome.finished, outcome.best_score, left.left) == (True, 0.6, [])
+    validated = []
+    for each in (unbroken, run):
+        assert load_checkpoint(each.checkpoint_folder("last")).best_score == 0.6
+        validated.append([line for line in read_metrics(each.folder) if line["kind"] == "valid"])
+    assert validated[0] == validated[1]
+    assert [line["step"] for line in validated[0]] == [5, 10, 12]
+    for which in ("last", "best"):
+        assert_equal_bits(parameters(unbroken, which), parameters(run, which))
+    assert train(run, device=CPU, validate=Scores()).finished, "nothing is left to be validated"
+
+
+def test_what_a_failed_validation_had_in_memory_is_let_go_before_saving(tmp_path, monkeypatch):
+    """There may be no room for the weights beside it."""
+    run = tiny_run(tmp_path / "run", steps=4)
+    held, real = [], checkpoint_writer.save_checkpoint
+
+    def fail(model):
+        scores = np.zeros(3)
+        held.append(weakref.ref(scores))
+        raise MemoryError(f"no room beside {len(scores)} scores")
+
+    def save(*arguments):
+        assert held.pop()() is None
+        real(*arguments)
+
+    monkeypatch.setattr(checkpoint_writer, "save_checkpoint", save)
+    with pytest.raises(ConeKGError, match="no room beside 3 scores"):
+        train(run, device=CPU, validate=fail)
+    assert load_checkpoint(run.checkpoint_folder("last")).step == 4
+
+
+def test_training_goes_on_while_a_checkpoint_is_written(tmp_path, monkeypatch):
+    """The first is on its way to the disk until the eighth step is done."""
+    run = tiny_run(tmp_path / "run", steps=12, checkpoint_every=4, validate_every=4)
+    done, real, written = threading.Event(), checkpoint_writer.save_checkpoint, []
+
+    def save_late(folder, checkpoint):
+        assert done.wait(30)
+        real(folder, checkpoint)
+        written.append((folder.name, checkpoint.step))
+
+    step = EagerUpdater.step
+
+    def step_and_tell(updater, rate):
+        step(updater, rate)
+        if updater._steps == 8:
+            assert not written
+            done.set()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_writer, "save_checkpoint", save_late)
+        patch.setattr(EagerUpdater, "step", step_and_tell)
+        train(run, device=CPU, validate=Scores(0.2, 0.1, 0.3))
+    assert written == [("best", 4), ("last", 4), ("last", 8), ("best", 12), ("last", 12)]
+    unbroken = tiny_run(tmp_path / "unbroken", steps=12)
+    train(unbroken, device=CPU)
+    assert_equal_bits(parameters(unbroken), parameters(run))
+
+
+@pytest.mark.parametrize("score", [0.5, MemoryError()])
+def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path, monkeypatch, score):
+    """Also where a failed validation would have been told, with what is saved."""
+
+    def refuse(folder, checkpoint):
+        raise CheckpointError(f"no room for step {checkpoint.step}")
+
+    monkeypatch.setattr(checkpoint_writer, "save_checkpoint", refuse)
+    run = tiny_run(tmp_path / "run", steps=8, checkpoint_every=100, validate_every=4)
+    with pytest.raises(CheckpointError, match="no room for step 4"):
+        train(run, device=CPU, validate=Scores(score, 0.6))
 
 
 def test_the_best_model_by_validation_is_kept(tmp_path):
@@ -552,6 +670,16 @@ def test_a_time_that_is_none_is_refused_before_any_step(tmp_path, minutes):
         train(run, device=CPU, max_minutes=minutes)
     assert caught.value.key == "max_minutes"
     assert not run.checkpoint_folder("last").exists()
+
+
+def test_a_folder_that_takes_no_checkpoint_is_refused_before_any_step(
+    tmp_path, monkeypatch, request
+):
+    run = tiny_run(tmp_path / "run")
+    request.getfixturevalue("read_only")
+    monkeypatch.setattr(loop, "load_training_data", lambda *_: pytest.fail("this takes a while"))
+    with pytest.raises(StoreError, match=f"Read-only file system in {run.folder}"):
+        train(run, device=CPU)
 
 
 def test_picks_a_device():

@@ -1,5 +1,6 @@
 import gc
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,6 +87,38 @@ def test_a_failed_start_leaves_nothing(tmp_path):
     with pytest.raises(StoreError, match=r"run: cannot be written: .*file is a file"):
         create_run(tmp_path / "file" / "run", tiny_graph(), tiny_recipe(), tiny_queries())
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_run_reaches_the_disk_before_its_name_does(tmp_path, monkeypatch):
+    synced = []
+
+    def note(file):
+        assert not (tmp_path / "run").exists()
+        synced.append(os.fstat(file).st_ino)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", note)
+        tiny_run(tmp_path / "run")
+    files = {path.stat().st_ino for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    assert len(files) > 10
+    assert files <= set(synced)
+
+
+def test_processes_of_one_number_do_not_remove_each_other_s_draft(tmp_path, monkeypatch):
+    """As two containers that share a folder may have; the second to end is refused."""
+    save, others = run_module.save_graph, []
+
+    def save_while_another_starts(graph, folder):
+        if not others:
+            others.append(tmp_path / "run")
+            tiny_run(*others)
+        return save(graph, folder)
+
+    monkeypatch.setattr(run_module, "save_graph", save_while_another_starts)
+    with pytest.raises(CheckpointError, match="not empty"):
+        tiny_run(tmp_path / "run")
+    assert open_run(tmp_path / "run").graph.fingerprint == tiny_graph().fingerprint
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_what_is_no_run_says_so(tmp_path):

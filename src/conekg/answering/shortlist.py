@@ -121,8 +121,11 @@ def first_harmonic(half_aperture: Tensor, center_weight: float) -> Tensor:
 
     With d_out = sin((δ−h)/2) beyond h and d_in = sin(min(δ, h)/2) both integrals are
     elementary. At most zero: farther entities have a smaller cosine and a larger distance.
+    Absolute values, as in `cone_distance`: a half aperture beyond π is as wide as one below.
     """
-    sine, cosine = torch.sin(half_aperture / 2), torch.cos(half_aperture / 2)
-    outside = -(2 / 3) * (sine + torch.cos(half_aperture))
-    inside = cosine - torch.cos(1.5 * half_aperture) / 3 - 2 / 3 - sine * torch.sin(half_aperture)
+    sine, cosine = torch.sin(half_aperture / 2).abs(), torch.cos(half_aperture / 2).abs()
+    sine_h, cosine_h = 2 * sine * cosine, cosine.square() - sine.square()
+    outside = -(2 / 3) * (sine + cosine_h)
+    cosine_of_three_halves = cosine_h * cosine - sine_h * sine
+    inside = cosine - cosine_of_three_halves / 3 - 2 / 3 - sine * sine_h
     return (2 / math.pi) * (outside + center_weight * inside)

@@ -23,6 +23,7 @@ from conekg.evaluation.report import Report
 from conekg.evaluation.validate import make_validator
 from conekg.graph.benchmarks import release_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.graph.place import check_place
 from conekg.graph.source import read_source
 from conekg.model.catalog import MODELS, find_model
 from conekg.model.interface import QueryModel
@@ -327,6 +328,7 @@ def calibrate_run(
         )
     events = events or FitEvents()
     model, weights = _named_model(run, which, device or pick_device())
+    check_place(run.folder / FILE_NAMES[which])
     fitted = fit_calibration(model, run.graph, run.queries("valid"), progress=events.calibrating)
     calibration = replace(fitted, weights=weights)
     save_calibration(calibration, run.folder / FILE_NAMES[which])

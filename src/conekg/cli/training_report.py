@@ -89,16 +89,19 @@ def told_events() -> Iterator[FitEvents]:
 
 @contextmanager
 def interruption_told(out: Path, continue_with: str) -> Iterator[None]:
-    """Ctrl-C and SIGTERM while no step is trained: say what is there, and exit as if stopped.
+    """Stopped while no step is trained: say what is there, and exit as if stopped.
 
-    The training loop saves and stops by itself. The command is ended by SIGTERM as it is by
-    Ctrl-C, in the main thread, where signals are handled.
+    The training loop saves and stops by itself. The command is ended by SIGTERM and by the end of
+    the terminal as it is by Ctrl-C, in the main thread, where signals are handled.
     """
+    from conekg.training.interrupt import stop_signals
     from conekg.training.run import is_run
 
-    is_main = threading.current_thread() is threading.main_thread()
-    if is_main:
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in stop_signals():
+            if number != signal.SIGINT:
+                before[number] = signal.signal(number, signal.default_int_handler)
     try:
         yield
     except KeyboardInterrupt:
@@ -110,8 +113,8 @@ def interruption_told(out: Path, continue_with: str) -> Iterator[None]:
             say("stopped before there was a run; nothing was written")
         raise typer.Exit(INTERRUPTED) from None
     finally:
-        if is_main:
-            signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def in_shell(path: str | Path) -> str:

@@ -34,7 +34,7 @@ def locked(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[No
     if fcntl is None:
         yield
         return
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = _opened(path)
     try:
         _lock(fcntl, descriptor, waiting)
         yield
@@ -42,6 +42,13 @@ def locked(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[No
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked has it open too
         os.close(descriptor)
+
+
+def _opened(path: Path) -> int:
+    """A descriptor to lock by: for writing if possible, which network file systems ask for."""
+    with suppress(OSError):  # a folder, or a file that may only be read
+        return os.open(path, os.O_RDWR)
+    return os.open(path, os.O_RDONLY)
 
 
 def _lock(system: ModuleType, descriptor: int, waiting: Callable[[], None] | None) -> None:

@@ -103,6 +103,15 @@ def make_folder(path: Path) -> None:
         raise ConfigError(f"cannot make the folder {path}: {error.strerror}") from error
 
 
+def sync_tree(folder: Path) -> None:
+    """Have all that is in a folder reach the disk, before a rename that a power failure keeps."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with Path(parent, name).open("r+b") as file:
+                os.fsync(file.fileno())
+        _sync_folder(Path(parent))
+
+
 def _sync_folder(folder: Path) -> None:
     """Make a rename survive a power failure, where the system lets folders be opened."""
     if os.name == "posix":

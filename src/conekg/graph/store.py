@@ -24,7 +24,7 @@ from conekg.errors import StoreError
 from conekg.graph.adjacency import Adjacency
 from conekg.graph.json_file import read_json, value_of
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
-from conekg.graph.place import check_name, check_place, place_of
+from conekg.graph.place import check_name, check_place, place_of, sync_tree
 from conekg.graph.vocabulary import NameIndex, NameTable, Vocabulary
 
 FORMAT = "conekg graph"
@@ -149,6 +149,7 @@ def _move_into_place(draft: Path, folder: Path) -> None:
     if not folder.exists():
         draft.replace(folder)
         return
+    sync_tree(draft)  # before what it replaces is gone
     old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
     try:
         folder.replace(old / "store")

@@ -20,9 +20,9 @@ from pathlib import Path
 from types import FrameType
 
 from conekg.errors import ConeKGError
-from conekg.serving.server import stop_signals
 from conekg.serving.share import Share
 from conekg.serving.worker import Ready, Settings, run_worker
+from conekg.training.interrupt import stop_signals
 
 
 def serve_processes(

@@ -23,6 +23,7 @@ from fastapi import FastAPI
 from conekg.errors import ConfigError
 from conekg.serving.connection import connections_of
 from conekg.serving.limits import Limits
+from conekg.training.interrupt import stop_signals
 
 
 def open_sockets(host: str, port: int, count: int) -> list[socket.socket]:
@@ -118,14 +119,6 @@ class Server(uvicorn.Server):
         while self.server_state.connections and time.monotonic() < until and not self.force_exit:
             await asyncio.sleep(0.01)
         await super().shutdown(sockets)
-
-
-def stop_signals() -> tuple[signal.Signals, ...]:
-    """The signals to end on; the end of the terminal only where nobody said to outlive it."""
-    hang_up = getattr(signal, "SIGHUP", None)  # not everywhere
-    if hang_up is None or signal.getsignal(hang_up) is signal.SIG_IGN:  # by nohup
-        return (signal.SIGINT, signal.SIGTERM)
-    return (signal.SIGINT, signal.SIGTERM, hang_up)
 
 
 def make_server(

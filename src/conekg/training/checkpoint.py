@@ -82,8 +82,8 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     except OSError as error:
         raise CheckpointError(
             f"cannot write the checkpoint of step {checkpoint.step} to {folder}: {error.strerror}",
-            hint="the checkpoint before it is untouched; make room or repair the folder, "
-            "then continue with `conekg train --resume`",
+            hint="an earlier checkpoint is untouched; make room or repair the folder, then "
+            "continue with --resume",
         ) from error
     _remove_all_but(folder, {file.name for file in files.values()})
 

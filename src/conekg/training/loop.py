@@ -12,23 +12,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from traceback import clear_frames
 from typing import Literal
 
 import torch
 
 from conekg.errors import CheckpointError, ConeKGError, ConfigError, TrainingDivergedError
+from conekg.graph.place import check_place
 from conekg.model.interface import QueryModel
 from conekg.training.batches import load_training_data
-from conekg.training.checkpoint import (
-    Checkpoint,
-    has_checkpoint,
-    load_checkpoint,
-    save_checkpoint,
-)
+from conekg.training.checkpoint import Checkpoint, has_checkpoint, load_checkpoint
+from conekg.training.checkpoint_writer import CheckpointWriter
 from conekg.training.interrupt import StopRequest
 from conekg.training.loss import UNINFORMED_LOSS
 from conekg.training.loss_watch import LossWatch
-from conekg.training.run import Run, check_weights
+from conekg.training.run import CHECKPOINTS, Run, Which, check_weights
 from conekg.training.run_lock import held_for_training
 from conekg.training.schedule import forgets_moments_at, learning_rate_at
 from conekg.training.tracking import Tracker, read_metrics
@@ -76,8 +75,8 @@ def check_max_minutes(value: float | None) -> None:
 
 
 @contextmanager
-def _lack_of_memory_told() -> Iterator[None]:
-    """Say what takes the memory that there was too little of."""
+def _lack_of_memory_told(purpose: str, hint: str) -> Iterator[None]:
+    """Say for what there was too little memory, and let go of what was in it."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -85,15 +84,18 @@ def _lack_of_memory_told() -> Iterator[None]:
         # Of a CPU's memory torch has no error of its own.
         if not is_lack and "can't allocate memory" not in str(error):
             raise
+        clear_frames(error.__traceback__)
         said, _, _ = str(error).partition("\n")  # Python itself says nothing of its own
         raise ConeKGError(
-            f"there is not enough memory to train{said and ': '}{said}",
-            hint="start a run with a lower training.batch_size, training.negatives or model.dim "
-            "(--set); earlier checkpoints are untouched",
+            f"there is not enough memory to {purpose}{said and ': '}{said}", hint=hint
         ) from error
 
 
-@_lack_of_memory_told()
+@_lack_of_memory_told(
+    "train",
+    "start a run with a lower training.batch_size, training.negatives or model.dim (--set); "
+    "earlier checkpoints are untouched",
+)
 def train(
     run: Run,
     *,
@@ -109,6 +111,7 @@ def train(
     """
     check_max_minutes(max_minutes)
     device = device or pick_device()
+    check_place(run.folder / CHECKPOINTS)
     with held_for_training(run.folder):
         return _train(run, device, validate, max_minutes, report)
 
@@ -131,14 +134,25 @@ def _train(
     deadline = math.inf if max_minutes is None else started + 60.0 * max_minutes
     last_report, losses, validation = started, dict[str, float](), dict[str, float]()
 
-    with StopRequest() as stop, Tracker(run.folder, from_step=state.step) as tracker:
+    with (
+        StopRequest() as stop,
+        Tracker(run.folder, from_step=state.step) as tracker,
+        CheckpointWriter() as writer,
+    ):
+        save = partial(_save, run, model, updater, writer, started)
+        if validate and _lacks_validation(run, state.step):
+            validation = _validate(run, model, validate, state.step)
+            state, is_best = _judged(state, validation)
+            save(state, best=is_best)
+            writer.wait()  # what is in no log is made up for
+            tracker.log("valid", state.step, validation)
         while state.step < recipe.steps:
             if forgets_moments_at(recipe, state.step):
                 updater.reset_moments()
             learning_rate = learning_rate_at(recipe, state.step)
             updater.step(learning_rate)
             now = time.monotonic()
-            state = replace(state, step=state.step + 1)
+            state, is_best = replace(state, step=state.step + 1), False
             is_last = state.step == recipe.steps
             stopping = is_last or stop.requested or now > deadline
 
@@ -147,21 +161,25 @@ def _train(
                 watch.check(losses, state.step, learning_rate)  # before anything is overwritten
                 tracker.log("train", state.step, losses | {"learning_rate": learning_rate})
             if validate and (is_last or _due(state.step, recipe.validate_every)):
-                validation = _validate(model, validate, state.step)
+                _check_weights(model, state.step)
+                try:
+                    validation = _validate(run, model, validate, state.step)
+                except BaseException:  # also of who will not wait for its end
+                    save(state)
+                    writer.wait()
+                    raise
                 tracker.log("valid", state.step, validation)
-                # Of equals the later: where nothing can be measured, that is the trained one.
-                if state.best_score is None or validation[SCORE] >= state.best_score:
-                    state = replace(state, best_score=validation[SCORE])
-                    _save(run, "best", state, model, updater, started)
-            if stopping or _due(state.step, recipe.checkpoint_every):
-                _save(run, "last", state, model, updater, started)
+                state, is_best = _judged(state, validation)
+            is_due = stopping or _due(state.step, recipe.checkpoint_every)
+            save(state, best=is_best, last=is_due)
             # At the end of a step: what is saved here counts as done, its validation included.
             if now - last_report > 0.2 or stopping:
                 last_report = now
                 try:
                     report(Progress(state.step, recipe.steps, losses, validation))
-                except (BrokenPipeError, SystemExit):  # nobody reads what is printed any more
-                    _save(run, "last", state, model, updater, started)
+                except (OSError, SystemExit):  # nobody reads what is printed, or its disk is full
+                    save(state)
+                    writer.wait()
                     raise
             if stopping:
                 break
@@ -246,27 +264,60 @@ def _restore(run: Run, model: QueryModel, updater: Updater) -> Checkpoint:
 
 def _save(
     run: Run,
-    which: Literal["last", "best"],
-    state: Checkpoint,
     model: QueryModel,
     updater: Updater,
+    writer: CheckpointWriter,
     started: float,
+    state: Checkpoint,
+    *,
+    best: bool = False,
+    last: bool = True,
 ) -> None:
+    """Have those checkpoints of a run written beside what follows; raise what failed before."""
+    writer.check()
+    wanted: dict[Which, bool] = {"best": best, "last": last}
+    folders = [run.checkpoint_folder(which) for which, is_wanted in wanted.items() if is_wanted]
+    if not folders:
+        return
     _check_weights(model, state.step)
     parameters = {name: value.detach() for name, value in model.state_dict().items()}
     seconds = state.seconds + time.monotonic() - started
     complete = replace(state, parameters=parameters, optimizer=updater.state(), seconds=seconds)
-    save_checkpoint(run.checkpoint_folder(which), complete)
+    writer.save(*folders, checkpoint=complete)
 
 
-def _validate(model: QueryModel, validate: Validate, step: int) -> dict[str, float]:
-    _check_weights(model, step)
-    model.eval()
-    with torch.no_grad():
-        measured = dict(validate(model))
-    model.train()
+def _lacks_validation(run: Run, step: int) -> bool:
+    """Whether the validation after a step is due and not logged: it failed, or was cut short."""
+    recipe = run.recipe.training
+    if step == 0 or not (step == recipe.steps or _due(step, recipe.validate_every)):
+        return False
+    logged = read_metrics(run.folder)
+    return not any(line["kind"] == "valid" and line["step"] == step for line in logged)
+
+
+def _validate(run: Run, model: QueryModel, validate: Validate, step: int) -> dict[str, float]:
+    """What the caller measures; a lack of memory is told with the setting that helps."""
+    with _lack_of_memory_told(
+        f"validate after step {step}",
+        "what was trained is saved; continue with --resume when there is more, or with a lower "
+        f"validate_queries in {run.folder / 'recipe.toml'}",
+    ):
+        model.eval()
+        with torch.no_grad():
+            measured = dict(validate(model))
+        model.train()
     assert SCORE in measured, "a validation reports the score that decides which model is best"
     return measured
+
+
+def _judged(state: Checkpoint, validation: Mapping[str, float]) -> tuple[Checkpoint, bool]:
+    """The state with the best score so far, and whether that is this validation's.
+
+    Of equals the later: where nothing can be measured, that is the trained one.
+    """
+    if state.best_score is not None and validation[SCORE] < state.best_score:
+        return state, False
+    return replace(state, best_score=validation[SCORE]), True
 
 
 def _due(step: int, *periods: int | None) -> bool:

@@ -7,8 +7,8 @@ calibration) put their file beside these.
 
 from __future__ import annotations
 
-import os
 import shutil
+import tempfile
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +21,7 @@ import torch
 from conekg.errors import CheckpointError, ConfigError, DataError
 from conekg.graph.json_file import read_object, value_of, write_object
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
-from conekg.graph.place import as_path, check_place, place_of
+from conekg.graph.place import as_path, check_place, place_of, sync_tree
 from conekg.graph.source import RUN_FILE
 from conekg.graph.store import load_graph, save_graph
 from conekg.model.catalog import MODELS, build_model
@@ -39,6 +39,8 @@ from conekg.training.recipe_file import dump_recipe, parse_recipe
 from conekg.version import VERSION
 
 FORMAT_VERSION = 1
+CHECKPOINTS = "checkpoints"
+"""The folder of a run that training writes to."""
 _RECIPE = "recipe.toml"
 _INFO_KINDS: dict[str, type] = {
     "conekg": str,
@@ -130,7 +132,7 @@ class Run:
 
     def checkpoint_folder(self, which: Which) -> Path:
         """Where that checkpoint is, or will be."""
-        return self.folder / "checkpoints" / which
+        return self.folder / CHECKPOINTS / which
 
     def new_model(self, recipe: Recipe | None = None) -> QueryModel:
         """The model of the run's recipe, or of another, before the first step, on the CPU."""
@@ -193,10 +195,13 @@ def create_run(
     it leads.
     """
     check_vacant(folder)
-    place = place_of(folder)
-    part = place.with_name(f".{place.name}.{os.getpid()}.part")
+    place, private = place_of(folder), None
     try:
-        part.mkdir(parents=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        # Of a name of its own: processes of two machines may have one number.
+        private = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+        part = private / "run"
+        part.mkdir()
         save_graph(graph, part / "graph")
         (part / "queries").mkdir()
         for split, query_set in queries.items():
@@ -212,11 +217,13 @@ def create_run(
             "graph": {"name": graph.name, "fingerprint": graph.fingerprint},
         }
         write_object(part / RUN_FILE, info)
+        sync_tree(part)
         part.replace(place)  # an empty folder may be replaced
     except OSError as error:
         raise CheckpointError(f"cannot create the run {folder}: {error.strerror}") from error
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        if private is not None:
+            shutil.rmtree(private, ignore_errors=True)
     run = open_run(folder)
     run._held.update(queries)
     return run

@@ -19,12 +19,28 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 def test_every_distance(kind: int, rows: int, dim: int) -> None:
     num_entities = 131  # one more than a block, and then some
     table, first, second = random_inputs(kind, num_entities, rows, dim, seed=dim)
-    second = second.clamp(max=math.pi)  # apertures are stretched in training only
     ids = torch.arange(num_entities).expand(rows, -1)
     expected = plain_distance(kind, table, first, second, ids)
     columns = EntityColumns(table.float().to(DEVICE), geometry=kind, inverse_range=1 / RANGE)
     actual = columns.distances(first.float().to(DEVICE), second.float().to(DEVICE), CENTER_WEIGHT)
     torch.testing.assert_close(actual.cpu().double(), expected, atol=2e-5, rtol=1e-5)
+    assert expected.std() > 1e-3
+
+
+@pytest.mark.parametrize("turns", [-1.0, 1.0, 2.0])
+def test_cones_wider_than_a_circle_or_narrower_than_none(turns: float) -> None:
+    """As a model of one's own may make them: its scores are those of its formula everywhere."""
+    table, first, second = random_inputs(geometry.CONE, 140, 4, 9, seed=3)
+    second = second + 2 * math.pi * turns
+    expected = plain_distance(geometry.CONE, table, first, second, torch.arange(140).expand(4, -1))
+    columns = EntityColumns(table.float().to(DEVICE), geometry=0, inverse_range=1 / RANGE)
+    first, second = first.float().to(DEVICE), second.float().to(DEVICE)
+    actual = columns.distances(first, second, CENTER_WEIGHT)
+    torch.testing.assert_close(actual.cpu().double(), expected, atol=2e-5, rtol=1e-5)
+    bounds = actual.kthvalue(5, dim=1).values
+    within = columns.distances_within(first, second, CENTER_WEIGHT, bounds)
+    near = actual <= bounds[:, None]
+    assert torch.equal(within[near], actual[near])
     assert expected.std() > 1e-3
 
 
@@ -65,7 +81,7 @@ def test_no_rows_no_scores() -> None:
 def test_within_a_bound_the_same_sums_and_beyond_it_larger_ones(kind: int, rows: int) -> None:
     num_entities, dim = 150, 40  # the last stretch of dimensions is a short one
     table, first, second = random_inputs(kind, num_entities, rows, dim, seed=rows)
-    first, second = first.float().to(DEVICE), second.clamp(max=math.pi).float().to(DEVICE)
+    first, second = first.float().to(DEVICE), second.float().to(DEVICE)
     columns = EntityColumns(table.float().to(DEVICE), geometry=kind, inverse_range=1 / RANGE)
     full = columns.distances(first, second, CENTER_WEIGHT)
     bounds = full.kthvalue(5, dim=1).values
@@ -90,7 +106,7 @@ def test_far_tiles_are_abandoned() -> None:
 
 def test_the_first_dimensions_alone() -> None:
     table, first, second = random_inputs(geometry.CONE, 40, 2, 9, seed=4)
-    first, second = first.float().to(DEVICE), second.clamp(max=math.pi).float().to(DEVICE)
+    first, second = first.float().to(DEVICE), second.float().to(DEVICE)
     columns = EntityColumns(table.float().to(DEVICE), geometry=0, inverse_range=1 / RANGE)
     few = EntityColumns(table[:, :4].float().to(DEVICE), geometry=0, inverse_range=1 / RANGE)
     assert torch.equal(

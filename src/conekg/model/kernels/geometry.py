@@ -156,7 +156,7 @@ def by_angle(gradient, GEOMETRY: tl.constexpr):
 def cone_distance(sine, cosine, axis_sine, axis_cosine, extent, rest, center_weight):
     """ConE's distance from ready half-angle sines and cosines: no trigonometry at all.
 
-    The same as `term`, by the addition theorems, for half apertures up to π.
+    The same as `term`, by the addition theorems, where `extent` and `rest` are not negative.
     """
     x = tl.abs(sine * axis_cosine - cosine * axis_sine)
     y = tl.abs(cosine * axis_cosine + sine * axis_sine)

@@ -102,12 +102,14 @@ class EntityColumns:
 
     def _prepare(self, first: Tensor, second: Tensor) -> Tensor:
         """[4, dim, rows] the coordinates of the regions as `term` takes them."""
-        if self.geometry == 0:
-            axis, half_aperture = 0.5 * first.t(), 0.5 * second.t()
-            parts = [axis.sin(), axis.cos(), half_aperture.sin(), half_aperture.cos()]
-        else:
+        if self.geometry != 0:
             parts = [first.t(), first.t(), second.t(), second.t()]
-        return torch.stack(parts).contiguous()
+            return torch.stack(parts).contiguous()
+        axis, half_aperture = 0.5 * first.t(), 0.5 * second.t()
+        parts = [axis.sin(), axis.cos(), half_aperture.sin(), half_aperture.cos()]
+        prepared = torch.stack(parts).contiguous()
+        prepared[2:].abs_()  # as in `cone.cone_distance`: any aperture gives what the formula gives
+        return prepared
 
 
 @triton.jit
