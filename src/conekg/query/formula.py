@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from itertools import count
 
-from conekg.graph.vocabulary import Vocabulary
 from conekg.query.formula_tree import (
     Conjunction,
     Disjunction,
@@ -40,18 +39,17 @@ from conekg.query.tokens import Span, Token, TokenStream, is_word
 from conekg.query.tree import Query
 
 
-def read_formula(stream: TokenStream, vocabulary: Vocabulary) -> Query:
+def read_formula(stream: TokenStream) -> Query:
     """The tree of the formula that a stream holds."""
-    target, body = _FormulaReader(stream, vocabulary).read()
+    target, body = _FormulaReader(stream).read()
     return TreeBuilder(stream.text, stream.max_depth).build(target, body)
 
 
 class _FormulaReader:
     """Recursive descent over the grammar above, one method a rule."""
 
-    def __init__(self, stream: TokenStream, vocabulary: Vocabulary) -> None:
+    def __init__(self, stream: TokenStream) -> None:
         self._stream = stream
-        self._vocabulary = vocabulary
         self._scope: dict[str, Variable] = {}
         self._used: set[Variable] = set()
         self._serial = count()
@@ -198,7 +196,7 @@ class _FormulaReader:
     def _relation_atom(self) -> Formula:
         stream = self._stream
         start = stream.next.span[0]
-        relation_id = stream.take_relation(self._vocabulary)
+        relation_id = stream.take_relation()
         stream.expect("(", "'(' after the relation")
         head = self._term()
         stream.expect(",", "',' between the two terms of a relation")
@@ -229,6 +227,6 @@ class _FormulaReader:
                 # A letter that is no entity was to be a variable; names begin with any of them.
                 missing = f"introduce a variable with 'exists {token.text}.'"
                 remedy = missing if len(token.text) == 1 else None
-                return stream.look_up("entity", self._vocabulary, stream.take(), remedy)
+                return stream.look_up("entity", stream.take(), remedy)
             case _:
                 raise stream.surprise("a variable or an entity")

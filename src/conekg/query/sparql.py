@@ -18,7 +18,7 @@ from conekg.errors import ConeKGError, QueryTooLargeError
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.formula_tree import Exists, TreeBuilder
 from conekg.query.sparql_source import SparqlSource
-from conekg.query.tokens import check_depth, check_text
+from conekg.query.tokens import check_depth
 from conekg.query.tree import Query
 
 SAFE_NESTING = 16
@@ -37,9 +37,8 @@ _MODIFIERS = (
 _UPDATE = re.compile(r"(\s|\#[^\n]*\n)*(?P<verb>INSERT|DELETE)\b", re.IGNORECASE)
 
 
-def parse_sparql(text: str, vocabulary: Vocabulary, *, max_length: int, max_depth: int) -> Query:
+def parse_sparql(text: str, vocabulary: Vocabulary, *, max_depth: int) -> Query:
     """The tree of a SPARQL query that selects one variable."""
-    check_text(text, max_length)
     source = SparqlSource(text)
     check_depth(source.nesting(), max_depth)
     prologue, select = _read(source)
