@@ -231,7 +231,7 @@ def measure(
 def tally_block(model: QueryModel, graph: KnowledgeGraph, split: Split, block: QueryBlock) -> Tally:
     """What every threshold takes for answers, over the queries of one structure."""
     branches = len(union_free_branches(block.shape.template))
-    budget = _CELLS_AT_ONCE.get(model.entity.device.type, _CELLS_AT_ONCE["cpu"])
+    budget = _CELLS_AT_ONCE.get(model.device.type, _CELLS_AT_ONCE["cpu"])
     rows_at_once = max(1, budget // (branches * graph.num_entities))
     precision, recall, takers, taken, both = np.zeros((5, model.dim + 1))
     true = 0.0

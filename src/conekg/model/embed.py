@@ -97,9 +97,8 @@ def embed_shape(
 ) -> tuple[Plan, Region]:
     """The plan and the regions of queries of one shape, from their ids, on the model's device."""
     plan = plan_shapes([(shape, len(anchors))], union)
-    device = next(model.parameters()).device
     entity_ids, relation_ids = (
-        torch.from_numpy(ids.astype(np.int64)).to(device) for ids in (anchors, relations)
+        torch.from_numpy(ids.astype(np.int64)).to(model.device) for ids in (anchors, relations)
     )
     return plan, embed(model, plan, [entity_ids], [relation_ids])
 

@@ -76,6 +76,11 @@ class QueryModel(nn.Module, ABC):
     entity: nn.Parameter
     """[num_entities, width] the entities' weights, which `points` and `anchor` map to the space."""
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are; queries are embedded and scored there."""
+        return self.entity.device
+
     def anchor(self, entity_ids: Tensor) -> Region:
         """The regions that hold one entity each; `entity_ids` [rows]."""
         return self.anchor_of_weights(embedding(entity_ids, self.entity))
