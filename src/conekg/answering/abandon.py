@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conekg.answering.abandon_loops import FloatArray, Heaps, scan, scan_by_bound
+from conekg.answering.abandon_loops import Heaps, scan, scan_by_bound
 from conekg.answering.bound import CellTable, LowerBounds
 from conekg.answering.ranking import Ranking
 from conekg.graph.adjacency import IntArray, LongArray
@@ -27,7 +27,7 @@ from conekg.graph.ragged import offsets_of
 from conekg.model.geometry import Geometry
 from conekg.model.interface import QueryModel, Region
 from conekg.model.kernels.lookup import has_wide_lookup
-from conekg.model.kernels.processor import LINE, on_cache_lines
+from conekg.model.kernels.processor import LINE, FloatArray, on_cache_lines
 from conekg.model.kernels.scoring import cone_table, in_ranges, pack_cones, pack_one_cone
 from conekg.model.kernels.tile import CONE
 from conekg.model.measure import Measure, scale_of
