@@ -97,7 +97,7 @@ class Plan:
     groups: tuple[Group, ...]
     steps: tuple[Step, ...]
     outputs: tuple[tuple[Rows, ...], ...]
-    """One tuple a step: what it puts out, cut wherever something that takes it begins or ends."""
+    """One tuple a step: its output, cut wherever what a later step takes begins or ends."""
     roots: tuple[tuple[Rows, ...], ...]
     """One tuple a group, one entry a branch, each of `count` rows."""
 

@@ -269,7 +269,7 @@ class TokenStream:
         return None
 
     def _words_from(self, place: int) -> tuple[str, Span]:
-        """The names that stand in a row from the token at `place` on, as one, and where."""
+        """The names in a row from the token at `place` on, as one, and where they stand."""
         last = place
         while self._tokens[last + 1].kind == "name":
             last += 1
@@ -315,7 +315,7 @@ class TokenStream:
             raise
 
     def _refuse_words_like_a_name(self, kind: NameKind, token: Token) -> None:
-        """Refuse a row of words that are a misspelt name without its quotes, as one name."""
+        """Refuse a row of words as one misspelt name, if a name of several words is close."""
         words, span = self._words_from(self._tokens.index(token))
         if span == token.span or _INSTEAD.keys() & words.lower().split():
             return
@@ -335,7 +335,7 @@ class TokenStream:
                 ) from None
 
     def _name_from(self, token: Token) -> str | None:
-        """The longest name that begins with a token, where a sign or a space has ended it."""
+        """The longest name that begins where a token does and goes on beyond it."""
         start, first = token.span
         last = min(len(self.text), start + _LONGEST_UNQUOTED)
         entities, relations = self._vocabulary.entities, self._vocabulary.relations
