@@ -124,9 +124,9 @@ def _recipe_to_change(
     events: FitEvents,
 ) -> Recipe:
     """The recipe of that name; without one, that of a size which graph and machine allow."""
-    num_edges = len(graph.edges("train"))
     if recipe is not None:
         return _told_recipe(graph, model, recipe, events)
+    num_edges = len(graph.edges("train"))
     edges = f"{num_edges:,} training edges"
     if num_edges <= SMALL_GRAPH_EDGES:
         name, why = "small", f"the graph has only {edges}"

@@ -125,10 +125,7 @@ def branches_of(shape: Shape, union: UnionForm, cap: int) -> tuple[Query, ...]:
 @lru_cache(maxsize=512)
 def _plan_shapes(shapes: tuple[tuple[Shape, int], ...], union: UnionForm, cap: int) -> Plan:
     trees = [_tree_of_shape(shape, union, cap) for shape, _ in shapes]
-    return _plan(trees, [count for _, count in shapes])
-
-
-def _plan(trees: Sequence[_Tree], counts: Sequence[int]) -> Plan:
+    counts = [count for _, count in shapes]
     nodes, roots = _all_nodes(trees)
     batches = _in_order_of_use(_batches(nodes), nodes, roots)
     sizes = [counts[node.group] for node in nodes]
