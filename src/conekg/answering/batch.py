@@ -30,7 +30,7 @@ class EmbeddedQueries:
     """For each query, in the order given, the rows of its branches."""
 
     def some(self, start: int, stop: int) -> EmbeddedQueries:
-        """The queries of some places alone."""
+        """The queries from place `start` up to `stop` alone."""
         chosen = [row for rows in self.rows[start:stop] for row in rows]
         ends = list(accumulate((len(rows) for rows in self.rows[start:stop]), initial=0))
         return EmbeddedQueries(
@@ -55,7 +55,7 @@ def embed_grounded(
     union: UnionForm = "dnf",
     cap: int = DEFAULT_BRANCH_CAP,
 ) -> EmbeddedQueries:
-    """What `embed_queries` gives, of queries whose shapes and ids are known."""
+    """The same as `embed_queries`, for queries whose shapes and ids are known."""
     places_of = group_by_shape(queries)
     plan = plan_shapes([(shape, len(places)) for shape, places in places_of.items()], union, cap)
     anchors, relations = [], []

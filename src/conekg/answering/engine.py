@@ -266,7 +266,7 @@ class Answerer:
         return self.index.background(embedded.region)
 
     def _outlines(self, item: Understood) -> tuple[str, ...]:
-        """Of the regions that a question is ranked by."""
+        """The outlines of the regions that a question is ranked by."""
         return outlines(item.ranked_by.grounded.shape, item.question.union, self.max_branches)
 
     def _missing(self, item: Understood, sizes: NDArray[np.float64]) -> _Estimate | None:
@@ -442,7 +442,7 @@ class _Draft:
     ranking: Ranking
     inside: list[bool] | None
     usual: NDArray[np.float64]
-    """What an arbitrary entity scores where each entity has its score from."""
+    """For each entity, what an arbitrary one scores in the region that its score is from."""
     missing: _Estimate | None
     """How many answers the facts do not give."""
 
