@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import torch
@@ -34,7 +34,7 @@ from conekg.model.kernels.few_rows import lay_out_for_few_rows
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.tree import Query
 from conekg.training.loop import pick_device
-from conekg.training.run import Run, open_run
+from conekg.training.run import Run, Which, open_run
 
 
 class Answerer:
@@ -71,7 +71,7 @@ class Answerer:
         cls,
         folder: str | Path | Run,
         *,
-        which: Literal["best", "last"] = "best",
+        which: Which = "best",
         device: str = "auto",
         max_branches: int = DEFAULT_BRANCH_CAP,
     ) -> Answerer:
