@@ -272,8 +272,8 @@ def evaluate_run(
 ) -> tuple[Report, Report]:
     """The run's model on its test queries, and the frequency baseline; kept in the folder.
 
-    With them is kept on which structures the model is below the baseline. On a CPU not more
-    than `REPORTED_QUERIES` of a shape are ranked.
+    The file also says on which structures the model is below the baseline. On a CPU at most
+    `REPORTED_QUERIES` of a shape are ranked.
     """
     events, device = events or FitEvents(), device or pick_device()
     queries, num_entities = run.queries("test"), run.graph.num_entities

@@ -106,12 +106,12 @@ def _read(source: SparqlSource) -> tuple[Any, Any]:
 
 @cache
 def _grammar() -> Any:
-    """rdflib's grammar of queries, in which triples are read one after the other.
+    """rdflib's grammar of queries with two changes.
 
-    There each is nested in the one before, so that Python's stack ends after some eighty. And
-    there some sixty functions are tried before a name or a variable is; nothing is both, so that
-    they can as well come last. It is changed in a copy of the module, for the grammar belongs to
-    all who use rdflib.
+    In the original each triple is nested in the one before, so that some eighty of them overflow
+    Python's stack; here they are read one after the other. And the original tries some sixty
+    functions before a name or a variable; nothing is both, so that here functions come last. The
+    changes are made to a copy of the module, as the grammar belongs to all who use rdflib.
     """
     from pyparsing import Optional, Suppress, ZeroOrMore, rest_of_line
 
