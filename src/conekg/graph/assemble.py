@@ -26,6 +26,7 @@ from conekg.graph.knowledge_graph import (
 )
 from conekg.graph.rdf import local_part
 from conekg.graph.split import HoldOut, split_triples
+from conekg.graph.text_array import first_repeated
 from conekg.graph.triples import TripleTable
 from conekg.graph.vocabulary import NameTable, Vocabulary
 
@@ -268,7 +269,8 @@ def _name_notes(vocabulary: Vocabulary, labels: Labels) -> list[str]:
         if twins := len(composed) - len(composed.unique()):
             notes.append(
                 f"{twins:,} {table.kind} names read as another one does, such as "
-                f"{_twin(composed)!r}, with accents as signs of their own: they are other names"
+                f"{first_repeated(composed)!r}, with accents as signs of their own: they are other "
+                "names"
             )
         decimal = _decimal_twins(table.names)
         if len(decimal):
@@ -293,13 +295,6 @@ def _decimal_twins(names: pa.Array) -> pa.Array:
         return decimal
     whole = pc.utf8_slice_codeunits(decimal, 0, -2)
     return decimal.filter(pc.is_in(whole, value_set=names))
-
-
-def _twin(names: pa.Array) -> str:
-    """The first name that occurs twice."""
-    counts = pc.value_counts(names)
-    twice = counts.filter(pc.greater(counts.field("counts"), 1))
-    return str(twice.field("values")[0].as_py())
 
 
 def _duplicate_note(table: TripleTable, duplicates: int) -> list[str]:

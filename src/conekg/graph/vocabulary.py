@@ -9,6 +9,7 @@ Python object per name. Relation ids come in pairs: 2k is the k-th named relatio
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from conekg.errors import ConfigError, DataError, UnknownNameError
 from conekg.graph.spelling import nearest
-from conekg.graph.text_array import as_texts
+from conekg.graph.text_array import as_texts, first_repeated
 
 PLURALS = {"entity": "entities", "relation": "relations"}
 """What the command line calls many of a kind."""
@@ -82,14 +83,8 @@ class NameIndex:
 
     def _first(self, text: bytes) -> int:
         """The first entry that is not smaller than `text`."""
-        low, high = 0, len(self.texts)
-        while low < high:
-            middle = (low + high) // 2
-            if self.texts[middle].as_buffer().to_pybytes() < text:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        entries = range(len(self.texts))
+        return bisect_left(entries, text, key=lambda at: self.texts[at].as_buffer().to_pybytes())
 
 
 class NameTable:
@@ -335,8 +330,7 @@ class NameTable:
         if self._names.null_count or pc.any(pc.equal(self._names, "")).as_py():
             raise DataError(f"empty {self.kind} name; every name needs one character at least")
         if pc.count_distinct(self._names).as_py() != len(self._names):
-            counts = pc.value_counts(self._names)
-            twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"].as_py()
+            twice = first_repeated(self._names)
             raise DataError(f"{self.kind} name {twice!r} occurs twice; names must be unique")
 
 
