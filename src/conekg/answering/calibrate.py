@@ -323,7 +323,7 @@ def _by_regions(samples: Sequence[_Sample]) -> dict[str, list[_Sample]]:
 
 
 def _share_kept(samples: Sequence[_Sample]) -> float:
-    """What is left of the known answers of some samples; all of none."""
+    """The share of the known answers of some samples that stay true; 1 where there are none."""
     return (sum(s.kept for s in samples) + 1) / (sum(s.known for s in samples) + 1)
 
 

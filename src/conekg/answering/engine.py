@@ -159,7 +159,7 @@ class Answerer:
     def judge(
         self, question: Question | Understood, entity_ids: Sequence[int]
     ) -> tuple[RankedAnswer, ...]:
-        """What would be said of the given entities, in their order, each with its rank among all.
+        """The given entities as answers, in their order, each with its rank among all.
 
         The question's `top_k`, `only` and `exclude` play no part.
         """

@@ -269,7 +269,7 @@ _MEASURES: dict[str, Callable[[QueryModel, Region, Region, torch.Generator], Ove
 
 
 def _arc(region: Region) -> Arc:
-    """In float64: lengths are sums and differences of near-equal angles."""
+    """The arcs of a region, in float64: lengths are differences of near-equal angles."""
     return region[0].double(), region[1].double()
 
 

@@ -225,7 +225,7 @@ def _tree_of_shape(shape: Shape, union: UnionForm, cap: int) -> _Tree:
     depths: list[int] = []
 
     def number(query: Query, below: tuple[int, ...]) -> int:
-        """Of a node, by its own and its operands' numbers: whole trees are never compared."""
+        """The number of a node, by its id and its operands' numbers: trees are never compared."""
         own = query.entity_id if isinstance(query, Anchor) else None
         own = query.relation_id if isinstance(query, Project) else own
         found = numbers.setdefault((type(query), own, below), len(numbers))

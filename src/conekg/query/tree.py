@@ -228,7 +228,7 @@ Descent: TypeAlias = Generator["Descent[Any]", Any, Result]
 
 
 def descend(walk: Descent[Result]) -> Result:
-    """What a walk from the root down returns, where `fold`, from the leaves up, does not serve.
+    """What a walk from the root down returns, for walks that `fold` cannot make from the leaves up.
 
     As iterative as `fold` is.
 
