@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from conekg.answering.bound import CellTable, cell_edges, largest_sum
 from conekg.model.kernels.lookup import CELLS, has_wide_lookup
 from conekg.model.kernels.processor import FloatArray
-from conekg.model.kernels.scoring import cone_table, pack_cones, score_cones
+from conekg.model.kernels.scoring import cone_table, pack_cones, score
+from conekg.model.kernels.tile import CONE
 
 
 def true_distances(
@@ -66,7 +67,7 @@ def test_no_distance_is_below_its_bound(data: st.DataObject, weight: float, seed
     region, packed_weight = pack_cones(axis, half, weight)
     bounds = CellTable(angles).lower_bounds(region, packed_weight)
     true = true_distances(angles, axis, half, weight)
-    found = score_cones(cone_table(angles), axis, half, weight, threads=1)
+    found = score(CONE, cone_table(angles), axis, half, weight, threads=1)
     for row in range(len(axis)):
         sums = bounds.sums[row, : len(angles)]
         for distances in (true[row], found[row].astype(float)):

@@ -6,7 +6,13 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conekg.graph.text_array import as_texts, flat_bytes
+from conekg.graph.text_array import as_texts, first_repeated, flat_bytes
+
+
+@given(st.lists(st.text("abc", max_size=2), min_size=1))
+def test_of_several_repeated_texts_the_first_is_told(texts: list[str]) -> None:
+    some = ["once", *texts, texts[-1]]
+    assert first_repeated(as_texts(some)) == next(text for text in some if some.count(text) > 1)
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))), st.integers(0, 3))

@@ -424,6 +424,16 @@ def test_what_is_no_text_is_refused(text):
     assert caught.value.key == "text"
 
 
+@pytest.mark.parametrize("text", ["France", "?x: x = France", "SELECT ?x { ?x a owl:Thing }"])
+def test_every_notation_has_a_limit_and_is_text(text):
+    length = len(text)
+    with pytest.raises(QueryTooLargeError, match=f"has {length} characters; at most {length - 1}"):
+        parse(text, max_length=length - 1)
+    with pytest.raises(QuerySyntaxError, match="not valid Unicode") as caught:
+        parse(f"{text}\udce9")
+    assert caught.value.span == (length, length + 1)
+
+
 def test_length_is_limited():
     with pytest.raises(QueryTooLargeError, match="characters"):
         parse("France | " * 2_000 + "France")

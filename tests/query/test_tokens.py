@@ -4,18 +4,22 @@ from hypothesis import strategies as st
 
 import strategies
 from conekg.errors import QuerySyntaxError, QueryTooLargeError
+from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.tokens import (
     TokenStream,
     as_written,
+    check_text,
     is_bare_character,
     is_bare_name,
     quote,
     tokenize,
 )
 
+NAMES = Vocabulary(NameTable("entity", ["a"]), NameTable("relation", ["r"]))
+
 
 def kinds(text):
-    return [(token.kind, token.text) for token in tokenize(text, 1000)]
+    return [(token.kind, token.text) for token in tokenize(text)]
 
 
 def test_words_and_signs():
@@ -41,7 +45,7 @@ def test_logicians_signs_are_understood():
 
 def test_spans_are_the_characters_read():
     text = ' "a\\"b" .  r'
-    spans = [token.span for token in tokenize(text, 1000)]
+    spans = [token.span for token in tokenize(text)]
     assert [text[start:stop] for start, stop in spans] == ['"a\\"b"', ".", "r", ""]
 
 
@@ -90,30 +94,35 @@ def test_quoting_keeps_any_name_and_stays_on_one_line(name):
         ('"a\\', r"unknown escape", (2, 4)),
         ("a ; b", "unexpected character ';'", (2, 3)),
         ("?", "a variable needs a name", (0, 1)),
-        ("a\udce9", "not valid Unicode", (1, 2)),
     ],
 )  # fmt: skip
 def test_unreadable_text_is_reported_where_it_stands(text, message, span):
     with pytest.raises(QuerySyntaxError, match=message) as caught:
-        tokenize(text, 1000)
+        tokenize(text)
     assert caught.value.span == span
     assert caught.value.text == text
 
 
+def test_what_is_no_text_is_reported_where_it_stands():
+    with pytest.raises(QuerySyntaxError, match="not valid Unicode") as caught:
+        check_text("a\udce9", 10)
+    assert caught.value.span == (1, 2)
+
+
 def test_length_is_limited():
     with pytest.raises(QueryTooLargeError, match="11 characters; at most 10"):
-        tokenize("a" * 11, 10)
-    assert tokenize("a" * 10, 10)[0].text == "a" * 10
+        check_text("a" * 11, 10)
+    check_text("a" * 10, 10)
 
 
 def test_the_stream_stays_at_its_end():
-    stream = TokenStream("a", max_length=10, max_depth=3)
+    stream = TokenStream("a", NAMES, max_depth=3)
     assert stream.after_next.kind == "end"
     assert [stream.take().kind for _ in range(3)] == ["name", "end", "end"]
 
 
 def test_the_stream_counts_nesting():
-    stream = TokenStream("a", max_length=10, max_depth=2)
+    stream = TokenStream("a", NAMES, max_depth=2)
     stream.enter()
     stream.enter()
     stream.leave()

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conekg.answering.abandon_loops import FloatArray, Heaps, scan, scan_by_bound
+from conekg.answering.abandon_loops import Heaps, scan, scan_by_bound
 from conekg.answering.bound import CellTable, LowerBounds
 from conekg.answering.ranking import Ranking
 from conekg.graph.adjacency import IntArray, LongArray
@@ -27,8 +27,8 @@ from conekg.graph.ragged import offsets_of
 from conekg.model.geometry import Geometry
 from conekg.model.interface import QueryModel, Region
 from conekg.model.kernels.lookup import has_wide_lookup
-from conekg.model.kernels.processor import LINE, on_cache_lines
-from conekg.model.kernels.scoring import cone_table, in_ranges, pack_cones, pack_one_cone
+from conekg.model.kernels.processor import LINE, FloatArray, on_cache_lines
+from conekg.model.kernels.scoring import cone_table, in_ranges, pack_one_cone, pack_regions
 from conekg.model.kernels.tile import CONE
 from conekg.model.measure import Measure, scale_of
 
@@ -131,9 +131,10 @@ class ScanTable:
         and offset (a point ignores its second part). Fewer come back where not so many are
         left. `abandon=False` is the full scan.
         """
-        region, weight = self._pack(first[:, self._order], second[:, self._order])
+        code, order = int(self.geometry), self._order
+        region, weight = pack_regions(code, first[:, order], second[:, order], self.center_weight)
         asked = _Asked(region, counts, skip)
-        how = _Scan(int(self.geometry), self._table, weight, abandon, threads)
+        how = _Scan(code, self._table, weight, abandon, threads)
         found: dict[int, Nearest] = {}
         scanned: list[int] = []
         bounded: list[int] = []
@@ -158,15 +159,6 @@ class ScanTable:
             nearest = how.run_bounded(bounds, asked.of(bounded))
             found.update(zip(bounded, nearest, strict=True))
         return [found[row] for row in range(len(counts))]
-
-    def _pack(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, float]:
-        match self.geometry:
-            case Geometry.CONE:
-                return pack_cones(first, second, self.center_weight)
-            case Geometry.BOX:
-                return np.stack([first, second], axis=1), self.center_weight
-            case _:
-                return first[:, None], 0.0
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,14 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conekg.answering.bound import largest_sum
 from conekg.graph.adjacency import LongArray
 from conekg.model.kernels.lookup import SumArray
 from conekg.model.kernels.one_region import add_one_region
-from conekg.model.kernels.processor import compiled, inlined, prefer_wide_vectors
+from conekg.model.kernels.processor import FloatArray, compiled, inlined, prefer_wide_vectors
 from conekg.model.kernels.tile import CONE, TILE, add_tile, load_tile, make_buffer
 
-FloatArray: TypeAlias = NDArray[np.float32]
 Heaps: TypeAlias = tuple[FloatArray, LongArray, LongArray, LongArray]
 """Distances and ids [rows, most], the farthest on top, their sizes, and terms computed [rows]."""
 

@@ -30,7 +30,7 @@ class EmbeddedQueries:
     """For each query, in the order given, the rows of its branches."""
 
     def some(self, start: int, stop: int) -> EmbeddedQueries:
-        """The queries of some places alone."""
+        """The queries from place `start` up to `stop` alone."""
         chosen = [row for rows in self.rows[start:stop] for row in rows]
         ends = list(accumulate((len(rows) for rows in self.rows[start:stop]), initial=0))
         return EmbeddedQueries(
@@ -55,17 +55,16 @@ def embed_grounded(
     union: UnionForm = "dnf",
     cap: int = DEFAULT_BRANCH_CAP,
 ) -> EmbeddedQueries:
-    """What `embed_queries` gives, of queries whose shapes and ids are known."""
+    """The same as `embed_queries`, for queries whose shapes and ids are known."""
     places_of = group_by_shape(queries)
     plan = plan_shapes([(shape, len(places)) for shape, places in places_of.items()], union, cap)
-    device = next(model.parameters()).device
     anchors, relations = [], []
     for places in places_of.values():
         members = [queries[place] for place in places]
         entity_ids = [member.entity_ids for member in members]
         relation_ids = [member.relation_ids for member in members]
-        anchors.append(torch.tensor(entity_ids, dtype=torch.long, device=device))
-        relations.append(torch.tensor(relation_ids, dtype=torch.long, device=device))
+        anchors.append(torch.tensor(entity_ids, dtype=torch.long, device=model.device))
+        relations.append(torch.tensor(relation_ids, dtype=torch.long, device=model.device))
     with torch.inference_mode():
         region = embed(model, plan, anchors, relations)
     rows: list[tuple[int, ...]] = [()] * len(queries)

@@ -54,7 +54,7 @@ class LowerBounds:
 
 
 class CellTable:
-    """In which of 64 cells every entity's angle lies, dimension by dimension.
+    """The cell, one of 64, that every entity's angle lies in, dimension by dimension.
 
     `angles` [num_entities, dim] are in [-π, π]. `wide=False` asks for the plain loop, which
     gives the same sums on any processor.

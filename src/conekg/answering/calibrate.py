@@ -122,7 +122,9 @@ class _Sample:
     owners: NDArray[np.int64]
     """Which of the queries each score belongs to."""
     known: int
+    """Answers of the smaller graph that a negation can make false; none without one."""
     kept: int
+    """Those of them that are true on the larger graph."""
     sizes: FloatArray
     """Of each query with a single branch; empty where the model has no size."""
     missing: FloatArray
@@ -158,8 +160,8 @@ def _examine(
             hits.append(np.isin(ranking.entity_ids, truth[place]).astype(float))
         if all(len(rows) == 1 for rows in embedded.rows):
             sizes.append(region_sizes(model, embedded.region))
-    known, kept = block.easy.lengths, block.easy.lengths
-    if negation := has_negation(block.shape.template):
+    kept = block.easy.lengths
+    if can_lose := has_negation(block.shape.template):
         kept = np.array([np.isin(block.easy[i], truth[i]).sum() for i in range(len(block))])
     found = np.concatenate(sizes) if sizes else np.empty(0)
     return _Sample(
@@ -169,8 +171,8 @@ def _examine(
         backgrounds=np.concatenate(backgrounds),
         hits=np.concatenate(hits),
         owners=np.repeat(np.arange(len(block)), [len(part) for part in scores]),
-        known=int(known.sum()) if negation else 0,
-        kept=int(kept.sum()) if negation else 0,
+        known=len(block.easy.values) if can_lose else 0,
+        kept=int(kept.sum()) if can_lose else 0,
         sizes=found,
         missing=(truth.lengths - kept).astype(float) if len(found) else np.empty(0),
     )
@@ -247,11 +249,11 @@ class _Cases(NamedTuple):
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def scores(self, relative: bool) -> FloatArray:
-        """Above the background or as they are."""
+        """The scores, above the background or as they are."""
         return self.above if relative else self.absolute
 
     def predict_better_above_background(self) -> bool:
-        """Scores as they are win ties."""
+        """Whether scores above the background predict better; scores as they are win ties."""
         above, absolute = (
             surprise(foreseen(scores, self.hits, self.half), self.hits).sum()
             for scores in (self.above, self.absolute)
@@ -293,7 +295,7 @@ def fit_count(sizes: FloatArray, logs: FloatArray, half: NDArray[np.bool_]) -> C
 def _count_of_shape(
     sizes: FloatArray, logs: FloatArray, half: NDArray[np.bool_]
 ) -> tuple[Curve, FloatArray]:
-    """By size, or the same for every size where sizes tell no more, and what it is off by."""
+    """A curve by size, or a constant where sizes tell no more, and what it is off by."""
     by_size, constant = _count_gaps(sizes, logs, half)
     if np.median(by_size) < np.median(constant):
         return fit_curve(sizes, logs), by_size
@@ -321,16 +323,16 @@ def _by_regions(samples: Sequence[_Sample]) -> dict[str, list[_Sample]]:
 
 
 def _share_kept(samples: Sequence[_Sample]) -> float:
-    """What is left of the known answers of some samples; all of none."""
+    """The share of the known answers of some samples that stay true; 1 where there are none."""
     return (sum(s.kept for s in samples) + 1) / (sum(s.known for s in samples) + 1)
 
 
 def _is_split(half: NDArray[np.bool_]) -> bool:
-    """Whether either half has something in it for the other to be compared on."""
+    """Whether both halves have something in them, so that each can be judged by the other."""
     return bool(half.any() and not half.all())
 
 
 def _coins(number: int, generator: np.random.Generator) -> NDArray[np.bool_]:
-    """Which of so many are in one half, in an order drawn."""
+    """[number] whether each is in the first of two halves, at random."""
     heads: NDArray[np.bool_] = generator.permutation(number) % 2 == 0
     return heads

@@ -75,9 +75,9 @@ class Calibration:
     """The share of known answers that rest on a negation and that more facts left true."""
     num_queries: int
     predicted_of: Mapping[str, ScoreCurve] = field(default_factory=dict)
-    """Of the shapes that have one of their own, by the outlines of their regions."""
+    """The curves of shapes that have one of their own, by the outlines of their regions."""
     count_of: Mapping[str, CountCurve] = field(default_factory=dict)
-    """Of the regions that have one of their own, by their outlines."""
+    """The curves of regions that have one of their own, by their outlines."""
     kept_of: Mapping[str, float] = field(default_factory=dict)
     """The same share as `known_kept` for each shape with a negation."""
     weights: str | None = None
@@ -101,9 +101,10 @@ class Calibration:
 
 @lru_cache(maxsize=1024)
 def outlines(shape: Shape, union: UnionForm, cap: int) -> tuple[str, ...]:
-    """How the regions are made that queries of a shape are ranked by, in the order of the regions.
+    """The outline of each region that queries of a shape are ranked by, in order.
 
-    The order of operands is left out: it changes no score.
+    An outline says what a region is made of; the order of operands, which changes no score, is left
+    out.
     """
     return tuple(outline(shape_of(branch)) for branch in branches_of(shape, union, cap))
 
@@ -117,7 +118,7 @@ def region_sizes(model: QueryModel, region: Region) -> FloatArray:
 
 
 def joined(regions: tuple[str, ...]) -> str:
-    """What queries are known by that are ranked by these regions, in whatever order."""
+    """One key for all queries that are ranked by such regions, in whatever order."""
     return " | ".join(sorted(regions))
 
 
@@ -168,7 +169,7 @@ def calibration_of(run: Run, which: Which = "best") -> Calibration | None:
 
 
 def _as_second_format(content: dict[str, Any]) -> dict[str, Any]:
-    """What a file of the first format says, which had one curve for the scores of all shapes."""
+    """A file of the first format, with one curve for the scores of all shapes, in the second."""
     predicted = {
         "curve": value_of(content, "predicted", dict),
         "relative": value_of(content, "relative", bool),

@@ -81,7 +81,7 @@ def expected_calibration_error(probabilities: FloatArray, hits: FloatArray) -> f
 
 
 def surprise(probabilities: FloatArray, hits: FloatArray) -> FloatArray:
-    """[n] in nats, at what was found true or false."""
+    """[n] the surprise, in nats, at what was found to be true or false."""
     likely = np.clip(probabilities, 1e-4, 1 - 1e-4)
     return -np.where(hits > 0, np.log(likely), np.log1p(-likely))
 

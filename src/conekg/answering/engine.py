@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import torch
@@ -34,7 +34,7 @@ from conekg.model.kernels.few_rows import lay_out_for_few_rows
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.tree import Query
 from conekg.training.loop import pick_device
-from conekg.training.run import Run, open_run
+from conekg.training.run import Run, Which, open_run
 
 
 class Answerer:
@@ -71,7 +71,7 @@ class Answerer:
         cls,
         folder: str | Path | Run,
         *,
-        which: Literal["best", "last"] = "best",
+        which: Which = "best",
         device: str = "auto",
         max_branches: int = DEFAULT_BRANCH_CAP,
     ) -> Answerer:
@@ -159,7 +159,7 @@ class Answerer:
     def judge(
         self, question: Question | Understood, entity_ids: Sequence[int]
     ) -> tuple[RankedAnswer, ...]:
-        """What would be said of the given entities, in their order, each with its rank among all.
+        """The given entities as answers, in their order, each with its rank among all.
 
         The question's `top_k`, `only` and `exclude` play no part.
         """
@@ -266,7 +266,7 @@ class Answerer:
         return self.index.background(embedded.region)
 
     def _outlines(self, item: Understood) -> tuple[str, ...]:
-        """Of the regions that a question is ranked by."""
+        """The outlines of the regions that a question is ranked by."""
         return outlines(item.ranked_by.grounded.shape, item.question.union, self.max_branches)
 
     def _missing(self, item: Understood, sizes: NDArray[np.float64]) -> _Estimate | None:
@@ -442,7 +442,7 @@ class _Draft:
     ranking: Ranking
     inside: list[bool] | None
     usual: NDArray[np.float64]
-    """What an arbitrary entity scores where each entity has its score from."""
+    """For each entity, what an arbitrary one scores in the region that its score is from."""
     missing: _Estimate | None
     """How many answers the facts do not give."""
 

@@ -93,7 +93,7 @@ _PartWords: TypeAlias = dict[int, Words]
 
 
 def _words_of_parts(query: Query, vocabulary: Vocabulary) -> _PartWords:
-    """All at once: each part is a part of others, and of many witnesses."""
+    """The words of every part, by one walk: parts hold others, and many witnesses share them."""
     texts, readings = render_parts(query, vocabulary), read_parts(query, vocabulary)
     parts = zip(subtrees(query), texts, readings, strict=True)
     return {id(node): Words(text, reading) for node, text, reading in parts}

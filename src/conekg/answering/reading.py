@@ -35,7 +35,7 @@ def read_query(query: Query, vocabulary: Vocabulary) -> str:
 
 
 def read_parts(query: Query, vocabulary: Vocabulary) -> list[str]:
-    """What `read_query` gives of every node, in the order of `subtrees`, by a single walk.
+    """The words that `read_query` has for every node, in the order of `subtrees`, by one walk.
 
     For queries that are simple and have their negations pushed inward, as `explain` takes them.
     """

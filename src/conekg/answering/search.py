@@ -67,6 +67,6 @@ def choose_search(
 
 def all_points(model: QueryModel) -> Tensor:
     """[num_entities, width] every entity as a point, without gradients."""
-    ids = torch.arange(model.num_entities, device=next(model.parameters()).device)
+    ids = torch.arange(model.num_entities, device=model.device)
     with torch.inference_mode():
         return torch.cat([model.points(part) for part in ids.split(1 << 16)])

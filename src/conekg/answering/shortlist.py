@@ -70,7 +70,7 @@ class HarmonicShortlist:
     def __init__(self, model: Cone) -> None:
         self.center_weight = model.config.center_weight
         self.num_entities = model.num_entities
-        device = model.entity.device
+        device = model.device
         self.features = torch.empty(
             model.num_entities, 2 * model.dim, dtype=torch.float32, device=device
         )
@@ -102,7 +102,7 @@ def measure_recall(model: Cone, shortlist: HarmonicShortlist) -> float:
     Measured on one-hop queries spread over the entities and relations of the model.
     """
     queries, count = 16, min(10, model.num_entities)
-    device = model.entity.device
+    device = model.device
     heads = torch.linspace(0, model.num_entities - 1, queries, device=device).long()
     relations = torch.linspace(0, model.num_relations - 1, queries, device=device).long()
     with torch.inference_mode():

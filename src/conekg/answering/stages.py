@@ -125,9 +125,9 @@ def _recipe_to_change(
     events: FitEvents,
 ) -> Recipe:
     """The recipe of that name; without one, that of a size which graph and machine allow."""
-    num_edges = len(graph.edges("train"))
     if recipe is not None:
         return _told_recipe(graph, model, recipe, events)
+    num_edges = len(graph.edges("train"))
     edges = f"{num_edges:,} training edges"
     if num_edges <= SMALL_GRAPH_EDGES:
         name, why = "small", f"the graph has only {edges}"
@@ -273,8 +273,8 @@ def evaluate_run(
 ) -> tuple[Report, Report]:
     """The run's model on its test queries, and the frequency baseline; kept in the folder.
 
-    With them is kept on which structures the model is below the baseline. On a CPU not more
-    than `REPORTED_QUERIES` of a shape are ranked.
+    The file also says on which structures the model is below the baseline. On a CPU at most
+    `REPORTED_QUERIES` of a shape are ranked.
     """
     events, device = events or FitEvents(), device or pick_device()
     queries, num_entities = run.queries("test"), run.graph.num_entities

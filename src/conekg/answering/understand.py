@@ -106,7 +106,7 @@ def understand_part(
 def _checked_form(
     asked: Grounded, shorter: Grounded, union: UnionForm, model: QueryModel, cap: int
 ) -> RankedBy:
-    """What a model that can answer a query ranks it by: the shorter form where it has that."""
+    """What a model ranks a query by: the shorter form, if the model has the operators of that."""
     form = shorter
     if missing_operators(model, shorter.shape, union, cap):
         # What is left may be the set of all entities, which not all models can embed.
@@ -116,7 +116,7 @@ def _checked_form(
 
 
 def settled(query: Query, asked: Grounded) -> Grounded:
-    """A query as `settle` leaves it, by its shape and ids; `asked` is the query by its own.
+    """The shape and ids of a query once it is settled; `asked` are those of the query as it is.
 
     Branches are counted and embedded of this form: what is said twice is not asked twice.
     """

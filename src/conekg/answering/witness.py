@@ -146,7 +146,6 @@ class WitnessSearch:
         self._index = index
         self._adjacency = adjacency
         self._query = query
-        self._device = next(model.parameters()).device
         self._known: dict[Query, IntArray] = {}
         nodes = _scored_nodes(query)
         self._place: dict[Query, int] = {node: place for place, node in enumerate(nodes)}
@@ -285,7 +284,7 @@ class WitnessSearch:
         return np.concatenate(scores)
 
     def _project(self, ids: LongArray, relation_id: int) -> Region:
-        relations = torch.full((len(ids),), relation_id, device=self._device)
+        relations = torch.full((len(ids),), relation_id, device=self._model.device)
         return self._model.project(self._model.anchor(self._tensor(ids)), relations)
 
     def _rows(self, query: Query) -> tuple[int, ...]:
@@ -295,7 +294,7 @@ class WitnessSearch:
         return tuple(part[list(rows)] for part in self._embedded.region)
 
     def _tensor(self, ids: LongArray) -> torch.Tensor:
-        return torch.as_tensor(ids, device=self._device)
+        return torch.as_tensor(ids, device=self._model.device)
 
 
 def _scored_nodes(query: Query) -> list[Query]:

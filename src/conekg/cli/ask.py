@@ -19,6 +19,7 @@ from conekg.cli.console import (
     print_text,
     say,
 )
+from conekg.cli.options import CheckpointOption, DeviceOption, RunArgument, UnionOption
 from conekg.cli.training_report import why_no_probabilities
 from conekg.cli.wrong_way import wrong_way_notes
 from conekg.errors import ConeKGError, ConfigError, DataError
@@ -37,7 +38,7 @@ _BATCH = 64
 
 
 def ask(
-    run: Annotated[Path, typer.Argument(help="A run folder from `conekg fit` or `train`.")],
+    run: RunArgument,
     question: Annotated[
         str | None, typer.Argument(help="The question: a path, a first-order formula or SPARQL.")
     ] = None,
@@ -62,12 +63,7 @@ def ask(
             "facts; test, all.",
         ),
     ] = "train",
-    union: Annotated[
-        Literal["dnf", "demorgan"],
-        typer.Option(
-            "--union", help="Unions as the best of their branches, or by De Morgan's law."
-        ),
-    ] = "dnf",
+    union: UnionOption = "dnf",
     keep_contradicted: Annotated[
         bool,
         typer.Option("--keep-contradicted", help="Also rank entities that known facts rule out."),
@@ -81,10 +77,8 @@ def ask(
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print CSV in UTF-8: a header, then a row per answer.")
     ] = False,
-    checkpoint: Annotated[
-        Literal["best", "last"], typer.Option("--checkpoint", help="Which checkpoint to use.")
-    ] = "best",
-    device: Annotated[str, typer.Option("--device", help="cpu, cuda or auto.")] = "auto",
+    checkpoint: CheckpointOption = "best",
+    device: DeviceOption = "auto",
 ) -> None:
     """Ask a trained run a question: ranked answers, known or predicted, with probabilities.
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
-import typer
-
-from conekg.cli.console import JsonOption, print_json
-from conekg.cli.evaluate import RunArgument
+from conekg.cli.console import print_json
+from conekg.cli.options import CheckpointOption, JsonOption, RunArgument
 from conekg.cli.training_report import tell_calibration, told_events
 from conekg.query.shape import STRUCTURES
 
@@ -17,9 +15,7 @@ if TYPE_CHECKING:
 
 def calibrate(
     run: RunArgument,
-    which: Annotated[
-        Literal["best", "last"], typer.Option("--checkpoint", help="Which checkpoint to use.")
-    ] = "best",
+    which: CheckpointOption = "best",
     as_json: JsonOption = False,
 ) -> None:
     """Fit a run's probabilities and numbers of answers on its validation queries.

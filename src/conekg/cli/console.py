@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, Protocol
+from typing import Any, Protocol
 
 import typer
 from rich.console import Console
@@ -39,8 +39,6 @@ PLAIN_INTERVAL_S = 10.0
 
 _WIDEST = 10_000
 """Characters a line of a table may have."""
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
 
 def messages() -> Console:

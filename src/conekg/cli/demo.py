@@ -12,7 +12,8 @@ from typing import Annotated
 
 import typer
 
-from conekg.cli.console import JsonOption, print_json, print_text, say
+from conekg.cli.console import print_json, print_text, say
+from conekg.cli.options import JsonOption
 from conekg.errors import ConfigError
 from conekg.graph.geography import load_geography
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from conekg.cli.console import JsonOption, print_json, print_text, print_whole, progress
+from conekg.cli.console import print_json, print_text, print_whole, progress
+from conekg.cli.options import CheckpointOption, JsonOption, RunArgument, UnionOption
 from conekg.cli.output_file import check_files, write_file
 from conekg.cli.rank_csv import rank_csv
 from conekg.errors import ConfigError, DataError
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from conekg.sampling.query_set import QueryBlock
-
-RunArgument = Annotated[Path, typer.Argument(help="A run folder from `conekg fit` or `train`.")]
 
 
 def evaluate(
@@ -35,17 +34,12 @@ def evaluate(
         Literal["train", "valid", "test"] | None,
         typer.Option(help="Which queries of the set; by default test.", show_default=False),
     ] = None,
-    which: Annotated[
-        Literal["best", "last"], typer.Option("--checkpoint", help="Which checkpoint to use.")
-    ] = "best",
+    which: CheckpointOption = "best",
     ties: Annotated[
         Literal["mean", "optimistic", "pessimistic"],
         typer.Option(help="Which rank a hard answer has among equal scores."),
     ] = "mean",
-    union: Annotated[
-        Literal["dnf", "demorgan"],
-        typer.Option(help="Unions as the best of their branches, or by De Morgan's law."),
-    ] = "dnf",
+    union: UnionOption = "dnf",
     max_queries: Annotated[
         int | None, typer.Option(min=1, help="Rank at most this many queries per structure.")
     ] = None,

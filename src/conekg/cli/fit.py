@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from conekg.cli.console import print_whole, say, warn
-from conekg.cli.train import ConfigOption, MaxMinutesOption, ModelOption, OutOption, SetOption
+from conekg.cli.options import ConfigOption, MaxMinutesOption, ModelOption, OutOption, SetOption
 from conekg.cli.training_report import (
     in_shell,
     interruption_told,

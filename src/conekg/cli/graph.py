@@ -10,13 +10,13 @@ import numpy as np
 import typer
 
 from conekg.cli.console import (
-    JsonOption,
     listed,
     print_json,
     print_table,
     print_text,
     say,
 )
+from conekg.cli.options import JsonOption
 from conekg.cli.output_file import refuse_part_of_run
 from conekg.cli.told_graph import open_told, read_told
 from conekg.errors import ConfigError

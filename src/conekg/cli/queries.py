@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from conekg.cli.console import JsonOption, print_json, print_table, say
+from conekg.cli.console import print_json, print_table, say
+from conekg.cli.options import JsonOption
 from conekg.cli.output_file import refuse_part_of_run
 from conekg.cli.told_graph import open_told
 from conekg.graph.knowledge_graph import Split

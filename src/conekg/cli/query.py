@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from conekg.cli.console import JsonOption, print_json, print_text
+from conekg.cli.console import print_json, print_text
+from conekg.cli.options import JsonOption
 from conekg.cli.output_file import check_files, write_file
 from conekg.cli.told_graph import open_told
 from conekg.errors import QueryError, QueryTooLargeError

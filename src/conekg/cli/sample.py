@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from conekg.cli.console import JsonOption, print_json, print_table, progress, say, warn
+from conekg.cli.console import print_json, print_table, progress, say, warn
+from conekg.cli.options import JsonOption
 from conekg.cli.output_file import refuse_part_of_run
 from conekg.cli.told_graph import open_told
 from conekg.errors import ConfigError

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from conekg.cli.console import say, warn
+from conekg.cli.options import CheckpointOption, DeviceOption
 from conekg.cli.training_report import why_no_probabilities
 from conekg.errors import ConeKGError, ConfigError
 
@@ -23,10 +24,8 @@ def serve(
         str, typer.Option(help="Address to listen on; by default only this machine can reach it.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 8000,
-    checkpoint: Annotated[
-        Literal["best", "last"], typer.Option(help="Which checkpoint to use.")
-    ] = "best",
-    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    checkpoint: CheckpointOption = "best",
+    device: DeviceOption = "auto",
     api_key: Annotated[
         str | None,
         typer.Option(

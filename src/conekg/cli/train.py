@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conekg.cli.console import say
+from conekg.cli.options import ConfigOption, MaxMinutesOption, ModelOption, OutOption, SetOption
 from conekg.cli.paper_tables import print_main_tables
 from conekg.cli.training_report import in_shell, interruption_told, tell_outcome, told_events
 from conekg.errors import ConfigError
@@ -17,37 +18,6 @@ if TYPE_CHECKING:
     from conekg.graph.knowledge_graph import KnowledgeGraph, Split
     from conekg.sampling.query_set import QuerySet
     from conekg.training.recipe import TrainingRecipe
-
-ModelOption = Annotated[
-    str | None,
-    typer.Option("--model", "-m", help="cone (the default), gqe, box, beta or emql."),
-]
-OutOption = Annotated[Path, typer.Option("--out", "-o", help="The run folder to write.")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Change one value of the recipe, such as training.steps=1000 or model.dim=200. "
-        "May be repeated; comes after --config.",
-    ),
-]
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        help="A TOML file of changes to the recipe, or a run's recipe.toml to use as it is.",
-    ),
-]
-MaxMinutesOption = Annotated[
-    float | None,
-    typer.Option(
-        "--max-minutes", min=0.0, help="Save and stop after this many minutes; see --resume."
-    ),
-]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Continue the run in --out from its last checkpoint.")
-]
 
 
 def train(
@@ -78,7 +48,9 @@ def train(
             "By default sampled from the graph."
         ),
     ] = None,
-    resume: ResumeOption = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run in --out from its last checkpoint.")
+    ] = False,
     max_minutes: MaxMinutesOption = None,
     tables: Annotated[
         bool,

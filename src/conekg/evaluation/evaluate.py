@@ -80,8 +80,8 @@ class ModelScorer:
 
     @property
     def device(self) -> torch.device:
-        """Where the model's parameters are."""
-        return next(self._model.parameters()).device
+        """Where the model is."""
+        return self._model.device
 
     @property
     def union(self) -> UnionForm:

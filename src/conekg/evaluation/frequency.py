@@ -50,7 +50,7 @@ class FrequencyScorer:
 
     @property
     def union(self) -> UnionForm:
-        """As the best of their operands."""
+        """How it takes unions: as the best of their operands."""
         return "dnf"
 
     def why_not(self, shape: Shape) -> str | None:

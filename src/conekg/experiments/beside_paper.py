@@ -59,7 +59,7 @@ def release_note(
 
 
 def graph_note(paper: Published, graph: KnowledgeGraph) -> tuple[str, ...]:
-    """That the paper has no numbers for a graph, or that they are of another of its name."""
+    """A note where the paper has no numbers for a graph, or has them for another of its name."""
     if not paper.rows:
         there = ", ".join(paper.data_sets)
         return (f"The paper has no numbers for the graph {graph.name!r} here, only for {there}.",)
@@ -75,7 +75,7 @@ def graph_note(paper: Published, graph: KnowledgeGraph) -> tuple[str, ...]:
 def origin_note(
     run: Run, queries: QuerySet, paper: Published, taken_by: str = GIVEN_HERE
 ) -> tuple[str, ...]:
-    """That a run's queries are not the paper's, where its numbers stand beside."""
+    """A note where the paper's numbers stand beside those of a run on other queries."""
     notes = list[str]()
     if paper.rows and queries.split != "test":
         notes.append(

@@ -94,7 +94,7 @@ def counts_note(counts: Mapping[str, int], what: str = "Queries measured") -> tu
 
 
 def no_queries_note(run: Run, split: Split, names: Sequence[str]) -> tuple[str, ...]:
-    """Which structures a run has no queries of, where there are some: they are not measured."""
+    """A note of the structures that a run has no queries of, which are not measured."""
     there = {block.shape.name for block in run.queries(split) if len(block)}
     absent = ", ".join(name for name in names if name not in there)
     return (f"{title_of(run)} has no {split} queries of {absent}.",) if absent else ()
@@ -103,7 +103,7 @@ def no_queries_note(run: Run, split: Split, names: Sequence[str]) -> tuple[str, 
 def other_queries_note(
     runs: Sequence[Run], names: Sequence[str], split: Split, remedy: str = ""
 ) -> tuple[str, ...]:
-    """That runs are measured on queries of their own that differ, where they do.
+    """A note where runs are measured on queries of their own that differ.
 
     `conekg train` samples queries by the seed of the training, so that runs of several seeds
     have the same ones only if they were given them.

@@ -75,7 +75,7 @@ def _beside_error_bar(measured: RunRow, paper: Published, deviation: dict[str, f
 def is_within(
     ours: Mapping[str, Cell], theirs: Mapping[str, float], deviation: Mapping[str, float]
 ) -> dict[str, bool]:
-    """By column, whether ours is as near to theirs as another seed of theirs would be."""
+    """Whether ours is as near to theirs as another seed of theirs would be, by column."""
     return {
         column: abs(apart) <= deviation[column] + ROUNDING
         for column, apart in difference(ours, theirs).items()

@@ -127,7 +127,7 @@ class Curve:
 
     @property
     def dim(self) -> int:
-        """Of how many dimensions the shares are."""
+        """The number of dimensions that the shares are of."""
         return len(self.precision) - 1
 
     def at(self, least: int) -> dict[str, float]:
@@ -212,7 +212,7 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
 def measure(
     model: QueryModel, run: Run, options: Options, structures: Sequence[str]
 ) -> dict[Split, Curve]:
-    """By split, the curve over the structures that the model can answer, if there are any."""
+    """The curve of each split, over the structures that the model can answer, if there are any."""
     curves = dict[Split, Curve]()
     for split in _SPLITS:
         if not run.has_queries(split):
@@ -231,7 +231,7 @@ def measure(
 def tally_block(model: QueryModel, graph: KnowledgeGraph, split: Split, block: QueryBlock) -> Tally:
     """What every threshold takes for answers, over the queries of one structure."""
     branches = len(union_free_branches(block.shape.template))
-    budget = _CELLS_AT_ONCE.get(model.entity.device.type, _CELLS_AT_ONCE["cpu"])
+    budget = _CELLS_AT_ONCE.get(model.device.type, _CELLS_AT_ONCE["cpu"])
     rows_at_once = max(1, budget // (branches * graph.num_entities))
     precision, recall, takers, taken, both = np.zeros((5, model.dim + 1))
     true = 0.0

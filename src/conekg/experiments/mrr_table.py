@@ -185,7 +185,7 @@ def asked_notes(report: Report, structures: Sequence[str]) -> list[str]:
 def same_queries_note(
     runs: Sequence[Run], options: Options, structures: Sequence[str]
 ) -> tuple[str, ...]:
-    """That runs of one table are ranked on different queries, where they are."""
+    """A note where runs of one table are ranked on different queries."""
     if options.queries is not None:
         return ()
     remedy = " --queries ranks all runs on the same ones."

@@ -191,7 +191,7 @@ class UniformSource:
         self, operator: str, count: int, generator: torch.Generator
     ) -> Iterator[tuple[Region, Region]]:
         """Pairs in batches; the first inside the second where the operator is a projection."""
-        device = self._model.entity.device
+        device = self._model.device
         for rows in _batch_sizes(count, self._model.dim):
             second = draw_uniform(rows, self._model.dim, generator, self._widest)
             if operator == "projection":
@@ -245,7 +245,7 @@ class LinkSource:
         return notes
 
     def _links(self, heads: IntArray, relations: IntArray) -> Region:
-        device = self._model.entity.device
+        device = self._model.device
         anchor = self._model.anchor(torch.from_numpy(heads.astype(np.int64)).to(device))
         return self._model.project(anchor, torch.from_numpy(relations.astype(np.int64)).to(device))
 
@@ -269,7 +269,7 @@ _MEASURES: dict[str, Callable[[QueryModel, Region, Region, torch.Generator], Ove
 
 
 def _arc(region: Region) -> Arc:
-    """In float64: lengths are sums and differences of near-equal angles."""
+    """The arcs of a region, in float64: lengths are differences of near-equal angles."""
     return region[0].double(), region[1].double()
 
 

@@ -17,10 +17,6 @@ from conekg.training.loop import pick_device
 from conekg.training.run import Which
 
 
-def _silent(done: int, total: int) -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Options:
     """How an experiment is done; the defaults are the paper's sizes."""
@@ -42,5 +38,5 @@ class Options:
     out: Path | None = None
     """The folder that files are written to."""
     device: torch.device = field(default_factory=pick_device)
-    progress: Callable[[int, int], None] = _silent
+    progress: Callable[[int, int], None] = lambda done, total: None
     """Hears how many units of work are done, of how many."""

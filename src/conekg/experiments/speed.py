@@ -83,7 +83,7 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
 
 
 def equal_recipes(run: Run, width: int) -> dict[str, Recipe]:
-    """By model, the recipe for entity tables `width` wide and batches of one size.
+    """The recipe of each model for entity tables `width` wide and batches of one size.
 
     Batches are as large as the run's, or larger where a model's pool has more shapes than that.
     """
@@ -112,7 +112,7 @@ def equal_recipes(run: Run, width: int) -> dict[str, Recipe]:
 
 
 def new_updater(run: Run, recipe: Recipe, model: QueryModel, options: Options) -> Updater:
-    """What training of the model on the run's queries would use on the device."""
+    """The updater that training the model on the run's queries would use on the device."""
     data = load_training_data(run.graph, run.queries("train"), recipe.training, options.device)
     return make_updater(model, data, recipe.training, options.device)
 

@@ -121,7 +121,7 @@ def apertures_and_spreads(
 
 def spread(model: Cone, answers: Ragged) -> Tensor:
     """[rows] the largest squared distance of a row's entities to their semantic average."""
-    device = model.entity.device
+    device = model.device
     x = torch.zeros(len(answers), model.dim, device=device)
     y = torch.zeros_like(x)
     for rows, axis in _pieces(model, answers):
@@ -137,7 +137,7 @@ def spread(model: Cone, answers: Ragged) -> Tensor:
 
 def _pieces(model: Cone, answers: Ragged) -> Iterator[tuple[Tensor, Tensor]]:
     """The answers' rows and axes, so many at a time that they fit."""
-    device, size = model.entity.device, max(1, _ANGLES_AT_ONCE // model.dim)
+    device, size = model.device, max(1, _ANGLES_AT_ONCE // model.dim)
     rows = np.repeat(np.arange(len(answers)), answers.lengths)
     for start in range(0, len(rows), size):
         ids = torch.from_numpy(answers.values[start : start + size].astype(np.int64)).to(device)

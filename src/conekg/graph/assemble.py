@@ -28,6 +28,7 @@ from conekg.graph.knowledge_graph import (
 from conekg.graph.mirrored import mirrored_note
 from conekg.graph.rdf import local_part
 from conekg.graph.split import HoldOut, split_triples
+from conekg.graph.text_array import first_repeated
 from conekg.graph.triples import TripleTable
 from conekg.graph.vocabulary import NameTable, Vocabulary
 
@@ -154,7 +155,7 @@ def _number(column: pa.DictionaryArray, names: pa.Array) -> tuple[IntArray, pa.A
 
 
 def _distinct(triples: IntArray) -> tuple[IntArray, int]:
-    """The triples without repetitions, in the order of their first mention, and how many fell."""
+    """The triples without repetitions, by first mention, and how many were dropped."""
     key = edge_keys(triples, int(triples[:, [0, 2]].max(initial=0)) + 1)
     order = np.argsort(key, kind="stable")
     ordered = key[order]
@@ -239,7 +240,7 @@ def _labels_for(names: pa.Array, labels: Mapping[str, str]) -> pa.Array | None:
 
 
 def _labels_of(tables: Iterable[TripleTable]) -> dict[str, str]:
-    """The labels that tables have for a name, the first that is more than the end of its IRI."""
+    """Labels by name; of several, the first that is more than the end of the name's IRI."""
     labels: dict[str, str] = {}
     for table in tables:
         for name, label in table.labels.items():
@@ -249,7 +250,7 @@ def _labels_of(tables: Iterable[TripleTable]) -> dict[str, str]:
 
 
 def _merged(labels: Labels, more: Mapping[str, str]) -> Labels:
-    """Labels of a file beside those given, which win."""
+    """The given labels, and for names that have none the labels that the files bring."""
     if not more:
         return labels
     return Labels({**more, **labels.entities}, {**more, **labels.relations})
@@ -272,7 +273,8 @@ def _name_notes(vocabulary: Vocabulary, labels: Labels) -> list[str]:
         if twins := len(composed) - len(composed.unique()):
             notes.append(
                 f"{twins:,} {table.kind} names read as another one does, such as "
-                f"{_twin(composed)!r}, with accents as signs of their own: they are other names"
+                f"{first_repeated(composed)!r}, with accents as signs of their own: they are other "
+                "names"
             )
         decimal = _decimal_twins(table.names)
         if len(decimal):
@@ -291,19 +293,12 @@ def _name_notes(vocabulary: Vocabulary, labels: Labels) -> list[str]:
 
 
 def _decimal_twins(names: pa.Array) -> pa.Array:
-    """The whole numbers written `12.0`, as a column with gaps is, of which `12` is a name too."""
+    """Names such as `12.0` beside which `12` is one too; columns with gaps are written so."""
     decimal = names.filter(pc.match_substring_regex(names, r"^-?[0-9]+\.0$"))
     if not len(decimal):  # looking names up takes a second a million
         return decimal
     whole = pc.utf8_slice_codeunits(decimal, 0, -2)
     return decimal.filter(pc.is_in(whole, value_set=names))
-
-
-def _twin(names: pa.Array) -> str:
-    """The first name that is there again."""
-    counts = pc.value_counts(names)
-    twice = counts.filter(pc.greater(counts.field("counts"), 1))
-    return str(twice.field("values")[0].as_py())
 
 
 def _mirrored_note(path: Path, parts: Mapping[Split, IntArray], numbering: _Numbering) -> list[str]:

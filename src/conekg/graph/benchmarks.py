@@ -1,10 +1,10 @@
-"""Public benchmarks by name: where they come from, and how to be sure that it is them.
+"""Public benchmarks by name: where they come from, and how to know that they are genuine.
 
 A graph is fetched once and kept as a store in a cache folder. The release of BetaE is
 checked twice: the archive by the MD5 sum that others' loaders of it carry, and each triple
 file by a SHA-256 sum of our own. WN18RR-QA is fetched at one commit of its authors'
-repository, which is a checksum in itself. The size of each is compared with what is stated
-of it, also where a graph is only called like one.
+repository, which is a checksum in itself. The size of a graph is compared with the size that
+its release states, also where a graph is only called like a benchmark.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Benchmark:
     archive: str
     """Where the official archive is."""
     checksum: str | None = None
-    """Of the archive, where it is made once and for all."""
+    """The archive's checksum, where the archive never changes."""
     sha256: Mapping[str, str] = field(default_factory=dict)
     """Checksums of its triple files, where the release is known to the byte."""
 
@@ -159,7 +159,7 @@ def open_benchmark(
     store = cache_folder() / name
     if not is_store(store):
         with _held_cache(progress):
-            if not is_store(store):  # nor did who held the cache before put it there
+            if not is_store(store):  # whoever held the cache may have put it there
                 _download(name, benchmark, store, progress)
     return load_graph(store)
 

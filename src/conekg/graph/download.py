@@ -72,26 +72,29 @@ def _continue(url: str, part: Path, progress: Progress | None) -> None:
     """Append what `part` lacks; start over when the server has another file by now."""
     have = part.stat().st_size if part.exists() else 0
     known = _validator_file(part)
-    headers = {"User-Agent": "conekg"}
+    wanted = {}
     if have and known.exists():
-        headers |= {"Range": f"bytes={have}-", "If-Range": known.read_text(encoding="ascii")}
-    request = urllib.request.Request(url, headers=headers)
+        wanted = {"Range": f"bytes={have}-", "If-Range": known.read_text(encoding="ascii")}
     try:
-        response = urllib.request.urlopen(request, timeout=_TIMEOUT_S)
+        response = _request(url, wanted)
     except urllib.error.HTTPError as error:
         if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise
         error.close()
         _forget(part)  # what we have is longer than what there is
-        response = urllib.request.urlopen(
-            urllib.request.Request(url, headers={"User-Agent": "conekg"}), timeout=_TIMEOUT_S
-        )
+        response = _request(url, {})
     with response:
         if response.status != http.HTTPStatus.PARTIAL_CONTENT:
             _forget(part)
             have = 0
         _remember(part, response)
         _append(response, part, have, progress, url)
+
+
+def _request(url: str, headers: dict[str, str]) -> Any:
+    """The server's response, still to be read."""
+    request = urllib.request.Request(url, headers={"User-Agent": "conekg", **headers})
+    return urllib.request.urlopen(request, timeout=_TIMEOUT_S)
 
 
 def _append(response: Any, part: Path, have: int, progress: Progress | None, url: str) -> None:

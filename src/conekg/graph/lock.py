@@ -28,8 +28,9 @@ _PAUSE_S = 0.2
 def locked(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold `path` for as long as the block lasts.
 
-    Where another process holds it, that is a BlockingIOError, or one waits and calls `waiting`
-    now and then. Where the file system or the operating system has no such locks, nothing is held.
+    Raises BlockingIOError where another process holds it; given `waiting`, waits for that
+    process instead and calls `waiting` now and then. Where the file system or the operating
+    system has no such locks, nothing is held.
     """
     if fcntl is None:
         yield

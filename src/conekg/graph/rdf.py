@@ -48,7 +48,7 @@ _BASE = "file:///"
 """What relative IRIs count from: without a file's name, so that files of one graph agree."""
 
 _DRAWN = re.compile("_:[a-f][0-9a-f]{23,31}")
-"""What the parser calls a node without a name, such as Turtle's `[ ... ]`: at random, each time."""
+"""What the parser calls nodes without a name, such as Turtle's `[ ... ]`: drawn anew each time."""
 
 
 @dataclass

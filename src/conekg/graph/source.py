@@ -1,7 +1,7 @@
 """The one entry point to all graphs: a name, a store, a benchmark folder, three files or one.
 
-What a source is follows from what it looks like; every look is described in one place
-here, and anything else is an error that lists what is accepted.
+What a source is follows from what it looks like. All accepted forms are told apart here, and
+anything else is an error that lists them.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _check_kind(source: object) -> None:
 
 
 def _namesake(name: str, what: str) -> tuple[str, ...]:
-    """A note where a file or folder is called as a graph that is known by its name."""
+    """A note where a file or folder has the name of a graph that is known by name."""
     if not Path(name).exists():
         return ()
     return (f"{name!r} is {what}; what is called so here is './{name}'",)

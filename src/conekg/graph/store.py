@@ -62,14 +62,14 @@ def save_graph(graph: KnowledgeGraph, folder: str | Path) -> Path:
         private = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
     except OSError as error:
         raise StoreError(f"cannot be written: {error.strerror}", path=str(folder)) from error
-    # In a folder of its own, the draft can be made as any folder is: open to whom the user says.
+    # `mkdtemp` makes a folder for its owner alone; one made inside it has the usual permissions.
     draft = private / "store"
     try:
         draft.mkdir()
         _write(graph, draft)
         _move_into_place(draft, place)
     except OSError as error:
-        # NumPy tells of a full disk by numbers of items alone.
+        # Of a full disk NumPy says only how many items were written, without `strerror`.
         reason = error.strerror or f"{error}; the disk may be full"
         raise StoreError(f"cannot be written: {reason}", path=str(folder)) from error
     finally:

@@ -1,4 +1,4 @@
-"""Texts as flat arrays: Arrow strings seen as one run of bytes with offsets, without a copy."""
+"""Texts as Arrow arrays: made, compared, and seen as one run of bytes with offsets."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 
@@ -16,6 +17,17 @@ def as_texts(values: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> pa.Ar
     if isinstance(values, pa.Array):
         return values if values.type == pa.large_string() else values.cast(pa.large_string())
     return pa.array(values, type=pa.large_string())
+
+
+def first_repeated(texts: pa.Array) -> str:
+    """The first text that occurs again, of texts of which one does.
+
+    >>> first_repeated(as_texts(["a", "b", "c", "b"]))
+    'b'
+    """
+    counts = pc.value_counts(texts)
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1))
+    return str(repeated.field("values")[0].as_py())
 
 
 def flat_bytes(texts: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:

@@ -149,7 +149,7 @@ def _read_text(path: Path, delimiter: str) -> TripleTable:
         raise _fault(path, delimiter, layout, "it has an empty field")
     if delimiter == "," and (watch.suspicious or any(map(_may_be_misquoted, table.values()))):
         for _ in fields_of(path, delimiter, layout.width, layout.places):
-            pass  # fails at a line that is
+            pass  # raises at the first line that is misquoted
     return _checked(
         TripleTable(
             path,
@@ -313,7 +313,7 @@ def _read_parquet(path: Path) -> TripleTable:
 
 
 def _as_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values as text; numbers that others hold as whole ones read the same as there.
+    """The values as text; floats that are all whole read as whole numbers do.
 
     A column of ids some of which are missing is one of floats, and what is missing may be NaN.
     """
@@ -328,7 +328,8 @@ def _as_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _parquet_columns(path: Path, schema: pa.Schema) -> list[str]:
     """The columns that hold heads, relations and tails: by name, or the only three."""
     by_lower = {name.lower(): name for name in schema.names}
-    for header in (*HEADERS, *product(*_HEADER_WORDS)):  # mixtures last: a column may be another's
+    # Mixtures last: beside a whole header, further columns may be called by words of another.
+    for header in (*HEADERS, *product(*_HEADER_WORDS)):
         if all(name in by_lower for name in header):
             return [by_lower[name] for name in header]
     if len(schema.names) == len(COLUMNS) and not _is_misplaced(schema.names):

@@ -9,6 +9,7 @@ Python object per name. Relation ids come in pairs: 2k is the k-th named relatio
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,13 +23,13 @@ from numpy.typing import NDArray
 
 from conekg.errors import ConfigError, DataError, UnknownNameError
 from conekg.graph.spelling import nearest
-from conekg.graph.text_array import as_texts
+from conekg.graph.text_array import as_texts, first_repeated
 
 PLURALS = {"entity": "entities", "relation": "relations"}
 """What the command line calls many of a kind."""
 RECENT_NAMES = 1 << 16
-"""Names whose ids are remembered at most, and ids whose names are: a look-up costs ten to a
-hundred times as much."""
+"""The most names whose ids are remembered, and the most ids whose names are: looking one up takes
+ten to a hundred times as long."""
 
 _in_a_hurry = ContextVar("_in_a_hurry", default=False)
 
@@ -60,9 +61,9 @@ class NameIndex:
         return range(start, stop)
 
     def accented_like(self, text: str, *, prefix: bool = False) -> list[int]:
-        """The entries that contain `text`, or start with it, once their accents are taken off.
+        """The entries with accents that contain `text`, or start with it, without their accents.
 
-        None where `text`, already in lower case, has accents itself: then these are meant.
+        `text` is in lower case already. If it has accents, nothing is found: these are meant.
         """
         if _without_accents(pa.array([text]))[0].as_py() != text:
             return []
@@ -82,14 +83,8 @@ class NameIndex:
 
     def _first(self, text: bytes) -> int:
         """The first entry that is not smaller than `text`."""
-        low, high = 0, len(self.texts)
-        while low < high:
-            middle = (low + high) // 2
-            if self.texts[middle].as_buffer().to_pybytes() < text:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        entries = range(len(self.texts))
+        return bisect_left(entries, text, key=lambda at: self.texts[at].as_buffer().to_pybytes())
 
 
 class NameTable:
@@ -177,10 +172,9 @@ class NameTable:
         return found
 
     def remember_names(self) -> None:
-        """Have every name and its id at hand, of a table that is not too large for that.
+        """Keep every name and its id in memory, unless the table is too large for that.
 
-        For who will be asked for many of them: the first look-up of a name takes far longer
-        than the next ones.
+        For servers: the first look-up of a name takes far longer than the next ones.
         """
         if len(self) < RECENT_NAMES:
             names = self._names.to_pylist()
@@ -336,8 +330,7 @@ class NameTable:
         if self._names.null_count or pc.any(pc.equal(self._names, "")).as_py():
             raise DataError(f"empty {self.kind} name; every name needs one character at least")
         if pc.count_distinct(self._names).as_py() != len(self._names):
-            counts = pc.value_counts(self._names)
-            twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"].as_py()
+            twice = first_repeated(self._names)
             raise DataError(f"{self.kind} name {twice!r} occurs twice; names must be unique")
 
 
@@ -385,7 +378,7 @@ def directed(text: str, relation_id: int) -> str:
 
 
 def check_vocabulary(vocabulary: object) -> None:
-    """Raise ConfigError where something else is given for the names of a graph, such as it."""
+    """Raise ConfigError unless this is a vocabulary; a graph is easily given in its place."""
     if not isinstance(vocabulary, Vocabulary):
         raise ConfigError(
             f"names are looked up in a {type(vocabulary).__name__}; it must be a graph's "
@@ -408,14 +401,14 @@ def _meaningful(labels: pa.Array, names: pa.Array) -> pa.Array | None:
 def _spellings(text: str) -> tuple[str, ...]:
     """A text as it is, composed and decomposed, each once: é as one sign, or as e and an accent.
 
-    They read the same, and what wrote a file and what a question is typed with may differ in it.
+    They read the same, but a file may have one of them and a question typed by hand another.
     """
     composed, decomposed = unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)
     return tuple(dict.fromkeys((text, composed, decomposed)))
 
 
 def _without_accents(texts: pa.Array) -> pa.Array:
-    """The texts without the marks on their letters: those that are a sign of their own stay."""
+    """The texts without accents; letters with no accent to take off, such as ø, stay."""
     decomposed = pc.utf8_normalize(texts, "NFD")
     return pc.replace_substring_regex(decomposed, r"\p{Mn}", "")
 

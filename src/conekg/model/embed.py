@@ -40,8 +40,8 @@ def embed(
 
     `anchors[g]` [count, anchor slots] and `relations[g]` [count, relation slots] hold the
     ids of group g. Rows come group by group and, within a group, branch by branch:
-    a group of n queries with k branches takes k·n consecutive rows. `anchor` takes the
-    place of `model.anchor`, once a batch, for who wants the anchors' gradients apart.
+    a group of n queries with k branches takes k·n consecutive rows. `anchor`, if given, is called
+    once a batch in place of `model.anchor`, so that a caller can have the anchors' gradients apart.
     """
     pieces: dict[Rows, Region] = {}
     wholes: list[Region] = []
@@ -97,9 +97,8 @@ def embed_shape(
 ) -> tuple[Plan, Region]:
     """The plan and the regions of queries of one shape, from their ids, on the model's device."""
     plan = plan_shapes([(shape, len(anchors))], union)
-    device = next(model.parameters()).device
     entity_ids, relation_ids = (
-        torch.from_numpy(ids.astype(np.int64)).to(device) for ids in (anchors, relations)
+        torch.from_numpy(ids.astype(np.int64)).to(model.device) for ids in (anchors, relations)
     )
     return plan, embed(model, plan, [entity_ids], [relation_ids])
 
@@ -121,7 +120,7 @@ def best_over_branches(plan: Plan, logits: Tensor) -> Tensor:
 
 
 def _side_by_side(plan: Plan) -> Iterator[list[int]]:
-    """The numbers of the steps in order; intersections that do not build on each other together."""
+    """The numbers of the steps in order; intersections that do not need each other are together."""
     together: list[int] = []
     for number, step in enumerate(plan.steps):
         taken = step.operands if isinstance(step, IntersectStep) else None

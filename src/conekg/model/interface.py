@@ -41,7 +41,7 @@ _MEASURING = (
     "logits_of_all",
     "scoring_features",
 )
-"""What kernels for a kind of model do in its place; not all kinds have all of these."""
+"""Methods whose work kernels do in place of the model; not every kind of model has them all."""
 
 
 class QueryModel(nn.Module, ABC):
@@ -76,6 +76,11 @@ class QueryModel(nn.Module, ABC):
     entity: nn.Parameter
     """[num_entities, width] the entities' weights, which `points` and `anchor` map to the space."""
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are; queries are embedded and scored there."""
+        return self.entity.device
+
     def anchor(self, entity_ids: Tensor) -> Region:
         """The regions that hold one entity each; `entity_ids` [rows]."""
         return self.anchor_of_weights(embedding(entity_ids, self.entity))
@@ -91,7 +96,7 @@ class QueryModel(nn.Module, ABC):
     def project(self, region: Region, relation_ids: Tensor) -> Region:
         """The regions one relation away; `relation_ids` [rows].
 
-        Who projects otherwise changes `project_by_weights`, which plans are run by.
+        A model that projects differently overrides `project_by_weights`, which plans call.
         """
         return self.project_by_weights(region, self.relation_weights(relation_ids))
 
@@ -119,8 +124,8 @@ class QueryModel(nn.Module, ABC):
     def points(self, entity_ids: Tensor) -> Tensor:
         """[*entity_ids.shape, width] the entities as points, in the model's own coordinates.
 
-        Look rows up by `embedding`: an index has its gradient added up by whichever thread comes
-        first, and a run could not be repeated bit for bit.
+        Look rows up by `embedding` and not by an index, whose gradient threads add up in any order:
+        a run could not be repeated bit for bit.
         """
 
     @abstractmethod
@@ -142,8 +147,8 @@ class QueryModel(nn.Module, ABC):
     def spoilt_weights(self) -> str | None:
         """The name of a parameter that holds NaN or infinity, if any: a diverged training's.
 
-        Kernels need not carry NaN through: a minimum may take the other number, and the entity be
-        near everything.
+        Distances need not show NaN: a kernel's minimum may take the other number, which puts the
+        entity near everything.
         """
         for name, weights in self.named_parameters():
             if weights.numel() and not all(end.isfinite() for end in weights.aminmax()):
@@ -158,7 +163,8 @@ class QueryModel(nn.Module, ABC):
     def logits(self, region: Region, entity_ids: Tensor) -> Tensor:
         """[rows, candidates] γ − scale · distance: positive for likely answers.
 
-        What is trained by. Who scores otherwise changes `logits_of_all` alike, which is ranked by.
+        Training uses these. A model that scores differently overrides `logits_of_all` as well, by
+        which entities are ranked.
         """
         return self.gamma - self.distance_scale * self.distance(region, entity_ids)
 
@@ -208,7 +214,7 @@ Kind = TypeVar("Kind", bound=QueryModel)
 
 
 def measures_as(model: QueryModel, kind: type[Kind]) -> TypeGuard[Kind]:
-    """Whether kernels for `kind` are right for a model: it is one, with the distances of that kind.
+    """Whether kernels for `kind` are right for a model: it is of that kind, distances included.
 
     A model may be derived from another to change its operators, or to change its distance.
     """

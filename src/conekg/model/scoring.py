@@ -111,15 +111,11 @@ class CompiledTable(ScoringTable):
     def distances(self, region: Region) -> Tensor:
         """[rows, num_entities] from each region to every entity."""
         first, second = region[0].detach().numpy(), region[-1].detach().numpy()
-        table, weight, threads = self._table, self._measure.center_weight, torch.get_num_threads()
-        match self._measure.geometry:
-            case Geometry.CONE:
-                result = scoring.score_cones(table, first, second, weight, threads)
-            case Geometry.BOX:
-                result = scoring.score_boxes(table, first, second, weight, threads)
-            case _:
-                result = scoring.score_points(table, first, threads)
-        return torch.from_numpy(result)
+        geometry, weight = int(self._measure.geometry), self._measure.center_weight
+        threads = torch.get_num_threads()
+        return torch.from_numpy(
+            scoring.score(geometry, self._table, first, second, weight, threads)
+        )
 
 
 class DeviceTable(ScoringTable):

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from itertools import count
 
-from conekg.graph.vocabulary import Vocabulary
 from conekg.query.formula_tree import (
     Conjunction,
     Disjunction,
@@ -42,18 +41,17 @@ from conekg.query.tree import Query
 _AFTER_EXISTS = "after the variables of 'exists' stands a dot: exists y. ..."
 
 
-def read_formula(stream: TokenStream, vocabulary: Vocabulary) -> Query:
+def read_formula(stream: TokenStream) -> Query:
     """The tree of the formula that a stream holds."""
-    target, body = _FormulaReader(stream, vocabulary).read()
+    target, body = _FormulaReader(stream).read()
     return TreeBuilder(stream.text, stream.max_depth).build(target, body)
 
 
 class _FormulaReader:
     """Recursive descent over the grammar above, one method a rule."""
 
-    def __init__(self, stream: TokenStream, vocabulary: Vocabulary) -> None:
+    def __init__(self, stream: TokenStream) -> None:
         self._stream = stream
-        self._vocabulary = vocabulary
         self._scope: dict[str, Variable] = {}
         self._used: set[Variable] = set()
         self._serial = count()
@@ -211,7 +209,7 @@ class _FormulaReader:
     def _relation_atom(self) -> Formula:
         stream = self._stream
         start = stream.next.span[0]
-        relation_id = stream.take_relation(self._vocabulary)
+        relation_id = stream.take_relation()
         stream.expect("(", "'(' after the relation")
         head = self._term()
         stream.expect(",", "',' between the two terms of a relation")
@@ -242,6 +240,6 @@ class _FormulaReader:
                 # A letter that is no entity was to be a variable; names begin with any of them.
                 missing = f"introduce a variable with 'exists {token.text}.'"
                 remedy = missing if len(token.text) == 1 else None
-                return stream.look_up("entity", self._vocabulary, stream.take(), remedy)
+                return stream.look_up("entity", stream.take(), remedy)
             case _:
                 raise stream.surprise("a variable or an entity")

@@ -85,16 +85,14 @@ def parse_query(
         raise ConfigError(
             f"max_depth is {max_depth}; at most {DEPTH_LIMIT} is supported", key="max_depth"
         )
+    check_text(text, max_length)
     if _SPARQL.match(text):
-        query = parse_sparql(text, vocabulary, max_length=max_length, max_depth=max_depth)
+        query = parse_sparql(text, vocabulary, max_depth=max_depth)
     else:
-        check_text(text, max_length)
         _refuse_sentence(text, vocabulary)
-        stream = TokenStream(text, max_length=max_length, max_depth=max_depth, names=vocabulary)
-        if stream.next.kind == "variable":
-            query = read_formula(stream, vocabulary)
-        else:
-            query = _PathReader(stream, vocabulary).read()
+        stream = TokenStream(text, vocabulary, max_depth=max_depth)
+        is_formula = stream.next.kind == "variable"
+        query = read_formula(stream) if is_formula else _PathReader(stream).read()
     check_depth(depth(query), max_depth)
     return query
 
@@ -148,9 +146,8 @@ def _refuse_sentence(text: str, vocabulary: Vocabulary) -> None:
 class _PathReader:
     """Recursive descent over the grammar above, one method a rule."""
 
-    def __init__(self, stream: TokenStream, vocabulary: Vocabulary) -> None:
+    def __init__(self, stream: TokenStream) -> None:
         self._stream = stream
-        self._vocabulary = vocabulary
 
     def read(self) -> Query:
         query = self._union()
@@ -183,7 +180,7 @@ class _PathReader:
         while self._stream.accept("."):
             steps += 1
             check_depth(steps, self._stream.max_depth)  # before a path of thousands is looked up
-            query = Project(query, self._stream.take_relation(self._vocabulary))
+            query = Project(query, self._stream.take_relation())
         return query
 
     def _start(self) -> Query:
@@ -192,8 +189,7 @@ class _PathReader:
             case "name" | "quoted":
                 token = stream.take()
                 self._refuse_atom(token)
-                remedy = _as_formula(token.text)
-                return Anchor(stream.look_up("entity", self._vocabulary, token, remedy))
+                return Anchor(stream.look_up("entity", token, _as_formula(token.text)))
             case "*":
                 stream.take()
                 return Universe()
@@ -213,7 +209,7 @@ class _PathReader:
         if token.text == "exists":
             begins = following.kind in ("name", "variable")
         else:
-            begins = following.kind == "(" and self._vocabulary.relations.knows(token.text)
+            begins = following.kind == "(" and self._stream.is_relation(token)
         if begins:
             raise self._stream.error(
                 "a formula begins with the variable to find",

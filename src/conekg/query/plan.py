@@ -97,7 +97,7 @@ class Plan:
     groups: tuple[Group, ...]
     steps: tuple[Step, ...]
     outputs: tuple[tuple[Rows, ...], ...]
-    """One tuple a step: what it puts out, cut wherever something that takes it begins or ends."""
+    """One tuple a step: its output, cut wherever what a later step takes begins or ends."""
     roots: tuple[tuple[Rows, ...], ...]
     """One tuple a group, one entry a branch, each of `count` rows."""
 
@@ -125,10 +125,7 @@ def branches_of(shape: Shape, union: UnionForm, cap: int) -> tuple[Query, ...]:
 @lru_cache(maxsize=512)
 def _plan_shapes(shapes: tuple[tuple[Shape, int], ...], union: UnionForm, cap: int) -> Plan:
     trees = [_tree_of_shape(shape, union, cap) for shape, _ in shapes]
-    return _plan(trees, [count for _, count in shapes])
-
-
-def _plan(trees: Sequence[_Tree], counts: Sequence[int]) -> Plan:
+    counts = [count for _, count in shapes]
     nodes, roots = _all_nodes(trees)
     batches = _in_order_of_use(_batches(nodes), nodes, roots)
     sizes = [counts[node.group] for node in nodes]
@@ -228,7 +225,7 @@ def _tree_of_shape(shape: Shape, union: UnionForm, cap: int) -> _Tree:
     depths: list[int] = []
 
     def number(query: Query, below: tuple[int, ...]) -> int:
-        """Of a node, by its own and its operands' numbers: whole trees are never compared."""
+        """The number of a node, by its id and its operands' numbers: trees are never compared."""
         own = query.entity_id if isinstance(query, Anchor) else None
         own = query.relation_id if isinstance(query, Project) else own
         found = numbers.setdefault((type(query), own, below), len(numbers))

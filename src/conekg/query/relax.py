@@ -1,4 +1,4 @@
-"""Relaxing: a query with more answers, and the query for what it has more.
+"""Relaxing: a query with more answers than another, and the query for those additional ones.
 
 Unlike the rules of `rewrite`, these change what is asked for. Training uses them to find
 entities that a query's negations alone rule out.

@@ -48,7 +48,7 @@ def render_query(query: Query, vocabulary: Vocabulary, *, labels: bool = False) 
 
 
 def render_parts(query: Query, vocabulary: Vocabulary) -> list[str]:
-    """What `render_query` gives of every node, in the order of `subtrees`, by a single walk."""
+    """The texts that `render_query` has for every node, in the order of `subtrees`, by one walk."""
     return [part.text for part in fold_each(query, _path_writer(vocabulary, labels=False))]
 
 

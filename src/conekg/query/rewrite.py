@@ -81,7 +81,7 @@ def flatten(query: Query) -> Query:
 def deduplicate(query: Query) -> Query:
     """Operands that occur twice in one intersection or union kept once, the first time.
 
-    `b & a` is `a & b` once more: what is kept stays in order, yet order tells nothing apart.
+    `b & a` repeats `a & b`. The operands that are kept stay in their order.
     """
     # Parts that are the same but for the order of operands share a number.
     numbers: dict[tuple[object, ...], int] = {}
@@ -240,7 +240,7 @@ def union_free_branches(
 def capped(query: Query, union: UnionForm, cap: int) -> Query:
     """The query, by De Morgan's law where its form of unions would take more than `cap` branches.
 
-    For parts that are no one's question, which must not be refused for how they are written.
+    For parts of a question, which nobody asked as they are and which must not be refused for it.
 
     >>> a, b, c, d = map(Anchor, range(4))
     >>> capped((~a | ~b) & (~c | ~d), "dnf", 3) == ~(a & b) & ~(c & d)

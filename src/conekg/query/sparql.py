@@ -18,7 +18,7 @@ from conekg.errors import ConeKGError, QueryTooLargeError
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.formula_tree import Exists, TreeBuilder
 from conekg.query.sparql_source import SparqlSource
-from conekg.query.tokens import check_depth, check_text
+from conekg.query.tokens import check_depth
 from conekg.query.tree import Query
 
 SAFE_NESTING = 16
@@ -41,9 +41,8 @@ _MODIFIERS = (
 _UPDATE = re.compile(r"(\s|\#[^\n]*\n)*(?P<verb>INSERT|DELETE)\b", re.IGNORECASE)
 
 
-def parse_sparql(text: str, vocabulary: Vocabulary, *, max_length: int, max_depth: int) -> Query:
+def parse_sparql(text: str, vocabulary: Vocabulary, *, max_depth: int) -> Query:
     """The tree of a SPARQL query that selects one variable."""
-    check_text(text, max_length)
     source = SparqlSource(text)
     check_depth(source.nesting(), max_depth)
     prologue, select = _read(source)
@@ -111,12 +110,12 @@ def _read(source: SparqlSource) -> tuple[Any, Any]:
 
 @cache
 def _grammar() -> Any:
-    """rdflib's grammar of queries, in which triples are read one after the other.
+    """rdflib's grammar of queries with two changes.
 
-    There each is nested in the one before, so that Python's stack ends after some eighty. And
-    there some sixty functions are tried before a name or a variable is; nothing is both, so that
-    they can as well come last. It is changed in a copy of the module, for the grammar belongs to
-    all who use rdflib.
+    In the original each triple is nested in the one before, so that some eighty of them overflow
+    Python's stack; here they are read one after the other. And the original tries some sixty
+    functions before a name or a variable; nothing is both, so that here functions come last. The
+    changes are made to a copy of the module, as the grammar belongs to all who use rdflib.
     """
     from pyparsing import Optional, Suppress, ZeroOrMore, rest_of_line
 

@@ -107,9 +107,8 @@ def as_written(name: str) -> str:
     return name if is_bare_name(name) else quote(name)
 
 
-def tokenize(text: str, max_length: int) -> list[Token]:
+def tokenize(text: str) -> list[Token]:
     """The tokens of a query, the last one marking its end."""
-    check_text(text, max_length)
     tokens: list[Token] = []
     place = 0
     while True:
@@ -206,18 +205,18 @@ def _read_quoted(text: str, start: int) -> Token:
 
 
 class TokenStream:
-    """Tokens read from left to right, with a bound on how deep their reader may nest."""
+    """Tokens read from left to right, with a bound on how deep their reader may nest.
 
-    def __init__(
-        self, text: str, *, max_length: int, max_depth: int, names: Vocabulary | None = None
-    ) -> None:
-        """`names` are looked at for what to write where a token cannot stand."""
+    `vocabulary` has the names that tokens are looked up in.
+    """
+
+    def __init__(self, text: str, vocabulary: Vocabulary, *, max_depth: int) -> None:
         self.text = text
-        self._names = names
-        self._tokens = tokenize(text, max_length)
+        self.max_depth = max_depth
+        self._vocabulary = vocabulary
+        self._tokens = tokenize(text)
         self._place = 0
         self._depth = 0
-        self.max_depth = max_depth
 
     @property
     def next(self) -> Token:
@@ -262,17 +261,17 @@ class TokenStream:
         before = self._tokens[self._place - 1] if self._place else None
         if before is None or before.kind != "name":
             return None
-        if self._names is not None and (name := self._name_from(before, self._names)):
+        if name := self._name_from(before):
             return f"this name needs quotes: {quote(name)}"
         if self.next.kind == "name":
-            if self._names is not None and self._names.relations.knows(self.next.text):
+            if self.is_relation(self.next):
                 return f"a relation is followed by '.': {before.text}.{self.next.text}"
             words, _ = self._words_from(self._place - 1)
             return f"a name with spaces needs quotes: {quote(words)}"
         return None
 
     def _words_from(self, place: int) -> tuple[str, Span]:
-        """The names that stand in a row from the token at `place` on, as one, and where."""
+        """The names in a row from the token at `place` on, as one, and where they stand."""
         last = place
         while self._tokens[last + 1].kind == "name":
             last += 1
@@ -292,20 +291,24 @@ class TokenStream:
         """Note that the reader is back one level up."""
         self._depth -= 1
 
-    def look_up(
-        self, kind: NameKind, vocabulary: Vocabulary, token: Token, remedy: str | None = None
-    ) -> int:
+    def is_relation(self, token: Token) -> bool:
+        """Whether the token's text is the name of a relation."""
+        return self._vocabulary.relations.knows(token.text)
+
+    def look_up(self, kind: NameKind, token: Token, remedy: str | None = None) -> int:
         """The id of the name a token holds; an unknown name is reported where it stands.
 
         `remedy` says what to write instead where nothing has that name and it is not in quotes.
         """
         if token.kind == "quoted":
-            return look_up(kind, vocabulary, token.text, self.text, lambda: token.span)
+            return look_up(kind, self._vocabulary, token.text, self.text, lambda: token.span)
         remedy = _INSTEAD.get(token.text.lower(), remedy)
         try:
-            return look_up(kind, vocabulary, token.text, self.text, lambda: token.span, remedy)
+            return look_up(
+                kind, self._vocabulary, token.text, self.text, lambda: token.span, remedy
+            )
         except UnknownNameError as error:
-            if name := self._name_from(token, vocabulary):
+            if name := self._name_from(token):
                 raise UnknownNameError(
                     error.kind,
                     error.name,
@@ -314,17 +317,16 @@ class TokenStream:
                     hint=f"this name needs quotes: {quote(name)}",
                 ) from None
             if remedy is None and error.bare_message is None:
-                self._refuse_words_like_a_name(kind, vocabulary, token)
+                self._refuse_words_like_a_name(kind, token)
             raise
 
-    def _refuse_words_like_a_name(
-        self, kind: NameKind, vocabulary: Vocabulary, token: Token
-    ) -> None:
-        """Refuse a row of words that are a misspelt name without its quotes, as one name."""
+    def _refuse_words_like_a_name(self, kind: NameKind, token: Token) -> None:
+        """Refuse a row of words as one misspelt name, if a name of several words is close."""
         words, span = self._words_from(self._tokens.index(token))
         if span == token.span or _INSTEAD.keys() & words.lower().split():
             return
-        table = vocabulary.entities if kind == "entity" else vocabulary.relations
+        names = self._vocabulary
+        table = names.entities if kind == "entity" else names.relations
         try:
             table.id_of(words)
         except UnknownNameError as error:
@@ -338,23 +340,24 @@ class TokenStream:
                     hint=error.extra_hint,
                 ) from None
 
-    def _name_from(self, token: Token, vocabulary: Vocabulary) -> str | None:
-        """The longest name that begins with a token, where a sign or a space has ended it."""
+    def _name_from(self, token: Token) -> str | None:
+        """The longest name that begins where a token does and goes on beyond it."""
         start, first = token.span
         last = min(len(self.text), start + _LONGEST_UNQUOTED)
+        entities, relations = self._vocabulary.entities, self._vocabulary.relations
         for stop in range(last, first, -1):
             ends = stop == len(self.text) or not is_bare_character(self.text[stop])
             name = self.text[start:stop]
-            if ends and (vocabulary.entities.knows(name) or vocabulary.relations.knows(name)):
+            if ends and (entities.knows(name) or relations.knows(name)):
                 return name
         return None
 
-    def take_relation(self, vocabulary: Vocabulary) -> int:
+    def take_relation(self) -> int:
         """The id of the relation that comes next, consumed, with the `^` of an inverse."""
         inverse = self.accept("^") is not None
         if self.next.kind not in ("name", "quoted"):
             raise self.surprise("a relation")
-        return 2 * self.look_up("relation", vocabulary, self.take()) + inverse
+        return 2 * self.look_up("relation", self.take()) + inverse
 
 
 def look_up(

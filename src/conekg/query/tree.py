@@ -178,7 +178,7 @@ def children(query: Query) -> tuple[Query, ...]:
 
 
 def not_a_query(part: object) -> QueryError:
-    """The complaint about what stands in a tree and is none."""
+    """The error for something that stands in a tree and is no node."""
     return QueryError(
         f"{part!r} in a query is no part of a tree",
         hint="operands are trees: Anchor(id) for an entity, or what parse_query makes of a text",
@@ -211,7 +211,7 @@ def fold(query: Query, visit: Callable[[Query, tuple[Result, ...]], Result]) -> 
 
 
 def fold_each(query: Query, visit: Callable[[Query, tuple[Result, ...]], Result]) -> list[Result]:
-    """What `fold` returns of every node, in the order of `subtrees`."""
+    """What `fold` makes of every node, in the order of `subtrees`."""
     found: list[Result] = []
 
     def keep(node: Query, below: tuple[Result, ...]) -> Result:
@@ -228,7 +228,7 @@ Descent: TypeAlias = Generator["Descent[Any]", Any, Result]
 
 
 def descend(walk: Descent[Result]) -> Result:
-    """What a walk from the root down returns, where `fold`, from the leaves up, does not serve.
+    """What a walk from the root down returns, for walks that `fold` cannot make from the leaves up.
 
     As iterative as `fold` is.
 

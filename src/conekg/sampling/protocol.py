@@ -28,8 +28,8 @@ LINK = STRUCTURES["1p"]
 """The one shape that is enumerated and not sampled: every link of the split is a query."""
 
 MOST_TRAINING_QUERIES = 600_000
-"""Of a shape, where the count is derived. A query of two hops has hundreds of answers: as many
-queries as a graph of millions of links has would not fit into memory."""
+"""The most of a shape, where the count is derived. A query of two hops has hundreds of answers:
+as many queries as a graph of millions of links has would not fit into memory."""
 
 
 PathEnd = Literal["answer", "anchor"]
@@ -50,7 +50,7 @@ _NUMBERS = (
     "relation_tries",
     "patience",
 )
-"""What of a protocol is a number of things; none of them can be zero."""
+"""The fields of a protocol that are numbers of things; none of them can be zero."""
 
 
 def is_number_of_things(value: object) -> bool:
@@ -199,7 +199,7 @@ PRESETS: dict[str, SamplingProtocol] = {
 def preset_of(graph: KnowledgeGraph) -> tuple[SamplingProtocol, str | None]:
     """The preset that a graph is sampled by where none is named.
 
-    Beside it stands why, where the graph is called like a benchmark whose preset it does not get.
+    Also, where the graph is called like a benchmark but does not get its preset, why not.
     """
     own = release_of(graph)
     if own in PRESETS:

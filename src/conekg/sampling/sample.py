@@ -154,11 +154,19 @@ class _Collected:
     def __init__(self, shape: Shape, wanted: int) -> None:
         self.shape = shape
         self.wanted = wanted
-        self.found = 0
-        self.attempts = 0
         self._outcomes: Counter[int] = Counter()
         self._seen: set[bytes] = set()
         self._blocks: list[QueryBlock] = []
+
+    @property
+    def found(self) -> int:
+        """How many queries there are."""
+        return len(self._seen)
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts it took to find them."""
+        return self._outcomes.total()
 
     def add(self, piece: Piece) -> None:
         """Take a piece, up to the attempt that completes the count."""
@@ -173,11 +181,9 @@ class _Collected:
                 continue
             self._seen.add(name)
             kept.append(row)
-            if self.found + len(kept) == self.wanted:
+            if self.found == self.wanted:
                 outcomes = outcomes[: attempt + 1]
                 break
-        self.found += len(kept)
-        self.attempts += len(outcomes)
         self._outcomes.update(dict(enumerate(np.bincount(outcomes).tolist())))
         self._blocks.append(piece.accepted.take(np.array(kept, dtype=np.int64)))
 

@@ -103,7 +103,7 @@ def is_json(content_type: str) -> bool:
 
 
 def _of_body(detail: ErrorDetails) -> dict[str, Any]:
-    """What does not fit, as the framework tells it; a text that cannot be read is not repeated."""
+    """A fault of a body in the framework's form, without a text that cannot be read."""
     told = {**detail, "loc": ("body", *detail["loc"])}
     if detail["type"] == "json_invalid":
         del told["input"]

@@ -163,7 +163,7 @@ def connections_of(limits: Limits) -> type[Connection]:
 
 
 def too_large(limits: Limits) -> HeadTooLargeError:
-    """That the line and the headers of a request are beyond the limit."""
+    """The error for a request whose line and headers are beyond the limit."""
     return HeadTooLargeError(
         f"the address and the headers of the request exceed {limits.head_bytes} bytes",
         hint="send long texts in the body, and no more headers than the request needs",
@@ -171,7 +171,7 @@ def too_large(limits: Limits) -> HeadTooLargeError:
 
 
 def unreadable() -> ConeKGError:
-    """That what a client sent is no request."""
+    """The error for what is no request."""
     return ConeKGError(
         "what arrived cannot be read as an HTTP/1.1 request",
         hint="check its method, its address, its lengths and its line ends; "

@@ -37,8 +37,8 @@ class Hosts:
 def hosts_of(host: str, address: str, allowed: frozenset[str]) -> Hosts | None:
     """The hosts of a server started for `host`, which is bound to `address`; None allows all.
 
-    Who listens for others is reached by names that it cannot know, so that only those who name
-    some have them checked.
+    A server that others can reach may have names that it cannot know: they are checked only where
+    some were given.
     """
     if not allowed and not is_loopback(address):
         return None

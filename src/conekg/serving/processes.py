@@ -121,7 +121,7 @@ class _Family:
             process.join()
 
     def check_end(self) -> None:
-        """That the end was wanted; a ConeKGError if a process ended by itself."""
+        """Raise ConeKGError if a process ended by itself, though none was told to stop."""
         if not self._is_told_to_stop:
             codes = ", ".join(str(process.exitcode) for process in self._processes)
             raise ConeKGError(

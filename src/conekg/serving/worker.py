@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Literal
 
 from fastapi import FastAPI
 
@@ -25,7 +24,7 @@ from conekg.serving.http import create_app
 from conekg.serving.limits import Limits
 from conekg.serving.server import Server, make_server
 from conekg.serving.share import Share
-from conekg.training.run import Run, open_run
+from conekg.training.run import Run, Which, open_run
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Settings:
     """What a server is started with."""
 
     run: Path
-    checkpoint: Literal["best", "last"]
+    checkpoint: Which
     device: str
     limits: Limits
     api_key: str | None

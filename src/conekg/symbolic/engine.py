@@ -42,7 +42,7 @@ def answer(adjacency: Adjacency, query: Query) -> IntArray:
 
 
 def _row(kind: str, ids: Sequence[int]) -> LongArray:
-    """[1, ids] to be checked; what is not whole is refused, which an array would cut to fit."""
+    """[1, ids] one row; ids that are not whole are refused, ones beyond 64 bits stay too large."""
     check_whole(kind, ids)
     bounds = np.iinfo(np.int64)
     held = [max(bounds.min, min(int(value), bounds.max)) for value in ids]

@@ -107,7 +107,7 @@ def load_parameters(folder: Path) -> dict[str, Tensor]:
 
 
 def checkpoint_name(folder: Path) -> str:
-    """What tells the parameters of a checkpoint from all others: their file's name."""
+    """The name of the parameters' file, which tells them from those of all other checkpoints."""
     return _read_manifest(folder).parameters.name
 
 
@@ -129,9 +129,9 @@ def has_checkpoint(folder: Path) -> bool:
 
 
 def cannot_read(path: Path, error: OSError, if_gone: str | None = None) -> CheckpointError:
-    """What to raise for a file that the system does not give: only of one that is gone, a remedy.
+    """The error for a file that cannot be read; `if_gone` is the hint where there is none.
 
-    Any other refusal, such as of a permission, is no sign of damage.
+    Any other failure, such as of a permission, is no sign of damage.
     """
     hint = if_gone if isinstance(error, FileNotFoundError) else None
     return CheckpointError(f"cannot read {path}: {error.strerror}", hint=hint)
@@ -147,9 +147,9 @@ def _write_tensors(folder: Path, kind: str, step: int, tensors: dict[str, Tensor
 
 
 def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors in memory of their own: a file has no word for weights that a model uses twice.
+    """The tensors, each in memory of its own: a file cannot say that two names share weights.
 
-    They are in it as often as they have a name, and loading them puts the same into one place.
+    Such weights are in it once for each name, and loading them puts the same into one place.
     """
     apart, taken = {}, set[int]()
     for name, tensor in tensors.items():

@@ -41,7 +41,7 @@ class ReducedWeights:
     """
 
     def __init__(self, model: nn.Module, dtype: torch.dtype) -> None:
-        """Of all linear layers within `model`; relation and entity tables stay as they are."""
+        """Copies all linear layers within `model`; relation and entity tables stay as they are."""
         self._weights: dict[str, nn.Parameter] = {
             f"{prefix}.{name}": parameter
             for prefix, layer in model.named_modules()

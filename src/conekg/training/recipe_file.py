@@ -34,7 +34,7 @@ _OF_THE_SHARED_LOSS = (
     "query_times",
     "compile_operators",
 )
-"""What only models without a loss of their own take notice of, beside the pools."""
+"""Settings that, like the pools, only models without a loss of their own use."""
 _OF_THE_DROPS = ("drop_factor", "fresh_moments")
 """What says how a drop of the learning rate is done."""
 _CAME_LATER = frozenset(
@@ -143,7 +143,7 @@ def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable
 
 
 def _whole_recipe(like: Recipe, table: Mapping[str, Any]) -> Recipe:
-    """The recipe that a table is all of; ConfigError where it lacks a key of the model's recipes.
+    """The recipe that a table holds whole; ConfigError where it lacks a key of the model's recipes.
 
     Nothing is merged in, as what a recipe leaves unset has no key in its table. What an earlier
     version had no key for has its default, with which the recipe is the one it was.
@@ -200,7 +200,7 @@ def _pool_by_names(pool: Pool) -> Pool:
 
 
 def _chosen_in(changes: Mapping[str, Any]) -> list[str]:
-    """The keys of `training` that a table was written to change."""
+    """The keys of `training` that a table sets."""
     training = changes.get("training")
     return list(training) if isinstance(training, Mapping) else []
 

@@ -76,7 +76,7 @@ def find_recipe(name: str, model: str, graph_name: str = "") -> Recipe:
 def recipe_of(graph: KnowledgeGraph, name: str, model: str) -> tuple[Recipe, str | None]:
     """The recipe called `name` for a model on a graph, which must be what it is called.
 
-    Also, where it is not that of the graph's name, why.
+    Also, where the graph is not what it is called, and so gets another recipe, why.
     """
     own = release_of(graph)
     is_called_so = name in _BY_GRAPH and data_set_of(graph.name) is not None

@@ -37,7 +37,7 @@ def test_cones(size: tuple[int, int, int], seed: int, threads: int) -> None:
     angles = uniform(seed, -math.pi, math.pi, entities, dim)
     axis = uniform(seed + 1, -math.pi, math.pi, rows, dim)
     half = uniform(seed + 2, 0, math.pi, rows, dim)
-    ours = scoring.score_cones(scoring.cone_table(angles), axis, half, 0.02, threads)
+    ours = scoring.score(CONE, scoring.cone_table(angles), axis, half, 0.02, threads)
     exact = (part.astype(np.float64) for part in (angles, axis, half))
     assert_close(ours, scoring.score_cones_plainly(*exact, 0.02), dim)
 
@@ -49,7 +49,7 @@ def test_cones(size: tuple[int, int, int], seed: int, threads: int) -> None:
 def test_cones_at_the_edges(rows: int, entity: float, axis: float, half: float) -> None:
     angles = np.full((3, 2), entity, dtype=np.float32)
     parts = [np.full((rows, 2), value, dtype=np.float32) for value in (axis, half)]
-    ours = scoring.score_cones(scoring.cone_table(angles), *parts, 0.1, 1)
+    ours = scoring.score(CONE, scoring.cone_table(angles), *parts, 0.1, 1)
     plain = scoring.score_cones_plainly(
         *(part.astype(np.float64) for part in (angles, *parts)), 0.1
     )
@@ -62,7 +62,7 @@ def test_boxes(size: tuple[int, int, int], seed: int, threads: int) -> None:
     table = uniform(seed, -1, 1, entities, dim)
     center = uniform(seed + 1, -1, 1, rows, dim)
     offset = uniform(seed + 2, -0.2, 1, rows, dim)  # offsets may turn negative
-    ours = scoring.score_boxes(table, center, offset, 0.02, threads)
+    ours = scoring.score(BOX, table, center, offset, 0.02, threads)
     exact = (part.astype(np.float64) for part in (table, center, offset))
     assert_close(ours, scoring.score_boxes_plainly(*exact, 0.02), dim)
 
@@ -71,7 +71,7 @@ def test_boxes(size: tuple[int, int, int], seed: int, threads: int) -> None:
 def test_points(size: tuple[int, int, int], seed: int, threads: int) -> None:
     rows, entities, dim = size
     table, point = uniform(seed, -1, 1, entities, dim), uniform(seed + 1, -1, 1, rows, dim)
-    ours = scoring.score_points(table, point, threads)
+    ours = scoring.score(POINT, table, point, -point, 0.02, threads)
     exact = (part.astype(np.float64) for part in (table, point))
     assert_close(ours, scoring.score_points_plainly(*exact), dim)
 
@@ -80,17 +80,14 @@ def test_more_rows_than_fit_the_cache_at_once() -> None:
     rows = 2 * scoring.ROWS_AT_ONCE + 3
     angles, axis = uniform(0, -3, 3, 6, 9), uniform(1, -3, 3, rows, 9)
     half = uniform(2, 0, 3, rows, 9)
-    ours = scoring.score_cones(scoring.cone_table(angles), axis, half, 0.02, 2)
+    ours = scoring.score(CONE, scoring.cone_table(angles), axis, half, 0.02, 2)
     assert_close(ours, scoring.score_cones_plainly(angles, axis, half, 0.02), 9)
 
 
 def score(geometry: int, points: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Distances in any geometry, from angles or coordinates."""
-    if geometry == CONE:
-        return scoring.score_cones(scoring.cone_table(points), first, second, 0.02, 1)
-    if geometry == BOX:
-        return scoring.score_boxes(points, first, second, 0.02, 1)
-    return scoring.score_points(points, first, 1)
+    table = scoring.cone_table(points) if geometry == CONE else points
+    return scoring.score(geometry, table, first, second, 0.02, 1)
 
 
 @pytest.mark.parametrize("geometry", [CONE, BOX, POINT])
@@ -123,7 +120,8 @@ def test_several_callers_may_score_at_once() -> None:
     axis, half = uniform(1, -3, 3, 12, 64), uniform(2, 0, 3, 12, 64)
 
     def score(row: int) -> np.ndarray:
-        return scoring.score_cones(table, axis[row : row + 1], half[row : row + 1], 0.02, 2)[0]
+        region = axis[row : row + 1], half[row : row + 1]
+        return scoring.score(CONE, table, *region, 0.02, 2)[0]
 
     expected = [score(row) for row in range(12)]
     with ThreadPoolExecutor(4) as callers:
@@ -135,5 +133,5 @@ def test_several_callers_may_score_at_once() -> None:
 def test_regions_need_not_be_contiguous() -> None:
     table = uniform(0, -1, 1, 5, 8)
     wide = uniform(1, -1, 1, 3, 16)
-    ours = scoring.score_points(table, wide[:, ::2], 1)
+    ours = scoring.score(POINT, table, wide[:, ::2], wide[:, ::2], 0.0, 1)
     assert_close(ours, scoring.score_points_plainly(table, wide[:, ::2]), 8)

@@ -72,6 +72,7 @@ def test_a_center_weight_of_zero_counts_the_outside_alone() -> None:
     axis = generator.uniform(-np.pi, np.pi, (2, DIM)).astype(np.float32)
     half = generator.uniform(0, np.pi, (2, DIM)).astype(np.float32)
     for rows in (1, 2):
-        ours = scoring.score_cones(scoring.cone_table(points), axis[:rows], half[:rows], 0.0, 1)
+        table = scoring.cone_table(points)
+        ours = scoring.score(CONE, table, axis[:rows], half[:rows], 0.0, 1)
         plain = scoring.score_cones_plainly(points, axis[:rows], half[:rows], 0.0)
         np.testing.assert_allclose(ours, plain, rtol=1e-5)

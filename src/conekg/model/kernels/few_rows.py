@@ -19,11 +19,11 @@ from numba.extending import intrinsic
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from conekg.graph.adjacency import LongArray
 from conekg.model.kernels.processor import (
     LINE,
     LINE_BYTES,
     FloatArray,
-    IntArray,
     compiled,
     emit_fetch,
     has_feature,
@@ -150,7 +150,7 @@ def multiply(
 
 
 @compiled
-def _tiles(rows: FloatArray) -> tuple[FloatArray, IntArray]:
+def _tiles(rows: FloatArray) -> tuple[FloatArray, LongArray]:
     """The rows in tiles [inputs, height] one after the other, and how many each tile has.
 
     Rows of a tile lie side by side: what one weight meets is one stretch of memory.
@@ -172,7 +172,7 @@ def _tiles(rows: FloatArray) -> tuple[FloatArray, IntArray]:
 @compiled
 def _multiply(
     tiles: FloatArray,
-    heights: IntArray,
+    heights: LongArray,
     panels: FloatArray,
     start: FloatArray,
     out: FloatArray,
@@ -213,7 +213,7 @@ def _multiply(
 
 
 @inlined
-def _tile_heights(count: int) -> IntArray:
+def _tile_heights(count: int) -> LongArray:
     """Even numbers of at most 12 that add up to `count` or one more, as equal as can be."""
     pairs = (count + 1) // 2
     tiles = (pairs + 5) // 6

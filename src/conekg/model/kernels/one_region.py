@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from conekg.model.kernels.processor import FloatArray, IntArray, fused, inlined
+from conekg.graph.adjacency import LongArray
+from conekg.model.kernels.processor import FloatArray, fused, inlined
 from conekg.model.kernels.tile import BOX, CONE, TILE, box_term, fetch_tile
 
 Parts: TypeAlias = tuple[FloatArray, ...]
@@ -27,8 +28,8 @@ _ZERO, _ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
 def add_one_region(
     geometry: int,
     table: FloatArray,
-    ids: IntArray,
-    ahead: IntArray,
+    ids: LongArray,
+    ahead: LongArray,
     region: FloatArray,
     low: int,
     high: int,
@@ -102,8 +103,8 @@ def _adding(parts_of: Callable[..., Parts], term: Callable[..., np.float32]) -> 
     @inlined
     def add(
         table: FloatArray,
-        ids: IntArray,
-        ahead: IntArray,
+        ids: LongArray,
+        ahead: LongArray,
         region: FloatArray,
         low: int,
         high: int,

@@ -15,7 +15,6 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float32]
-IntArray: TypeAlias = NDArray[np.int64]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -1,6 +1,6 @@
 """Distances from regions to every entity on a CPU, compiled by numba.
 
-One function a geometry, each with its plain reference beside it. Trigonometry happens
+One function for all geometries, with a plain reference of each beside it. Trigonometry happens
 once a table and once a region, never in the inner loop, which is `tile`'s. Kernels release
 the interpreter lock and are spread over plain threads, so that several callers may score
 at once.
@@ -21,7 +21,6 @@ from conekg.model.kernels.processor import FloatArray, compiled, on_cache_lines,
 from conekg.model.kernels.tile import (
     BOX,
     CONE,
-    POINT,
     TILE,
     add_tile,
     fetch_tile,
@@ -84,24 +83,49 @@ def pack_one_cone(region: FloatArray) -> FloatArray:
     return doubled
 
 
-def score_cones(
+def pack_regions(
+    geometry: int, first: FloatArray, second: FloatArray, center_weight: float
+) -> tuple[FloatArray, float]:
+    """[rows, parts, dim] what the kernels want of regions, and the weight to go with it.
+
+    `first` and `second` [rows, dim] are axis and half aperture, or centre and offset; of a point
+    the second is ignored.
+    """
+    if geometry == CONE:
+        return pack_cones(first, second, center_weight)
+    if geometry == BOX:
+        return np.stack([first, second], axis=1), center_weight
+    return first[:, None], 0.0
+
+
+def score(
+    geometry: int,
     table: FloatArray,
-    axis: FloatArray,
-    half_aperture: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
     center_weight: float,
     threads: int,
 ) -> FloatArray:
-    """[rows, num_entities] ConE's distance; `table` from `cone_table`, regions [rows, dim]."""
-    region, weight = pack_cones(axis, half_aperture, center_weight)
-    if len(region) == 1:
+    """[rows, num_entities] the distances from regions, as `pack_regions` takes them.
+
+    `table` [num_entities, dim] holds the entities' points, those of cones by `cone_table`.
+    """
+    region, weight = pack_regions(geometry, first, second, center_weight)
+    rows, num_entities = len(region), len(table)
+    out = np.zeros((rows, num_entities), dtype=np.float32)
+    if rows == 0 or num_entities == 0:
+        return out
+    if geometry == CONE and rows == 1:
         region = pack_one_cone(region)
-    return over_threads(CONE, table, region, weight, threads)
+    arguments = (geometry, table, on_cache_lines(region), np.float32(weight), out)
+    in_ranges(_score_one if rows == 1 else _score_all, num_entities, threads, *arguments)
+    return out
 
 
 def score_cones_plainly(
     angles: FloatArray, axis: FloatArray, half_aperture: FloatArray, center_weight: float
 ) -> FloatArray:
-    """What `score_cones` computes, from entity angles, in one expression."""
+    """What `score` computes of cones, from entity angles, in one expression."""
     half_difference = (angles[None] - axis[:, None]) / 2
     x, y = np.abs(np.sin(half_difference)), np.abs(np.cos(half_difference))
     sine = np.abs(np.sin(half_aperture / 2))[:, None]
@@ -111,18 +135,10 @@ def score_cones_plainly(
     return result
 
 
-def score_boxes(
-    table: FloatArray, center: FloatArray, offset: FloatArray, center_weight: float, threads: int
-) -> FloatArray:
-    """[rows, num_entities] Query2Box's distance from points [num_entities, dim]."""
-    region = np.stack([center, offset], axis=1)
-    return over_threads(BOX, table, region, center_weight, threads)
-
-
 def score_boxes_plainly(
     table: FloatArray, center: FloatArray, offset: FloatArray, center_weight: float
 ) -> FloatArray:
-    """What `score_boxes` computes, in one expression."""
+    """What `score` computes of boxes, in one expression."""
     difference = np.abs(table[None] - center[:, None])
     outside = np.maximum(0, difference - offset[:, None])
     inside = np.abs(np.minimum(difference, offset[:, None]))
@@ -130,32 +146,10 @@ def score_boxes_plainly(
     return result
 
 
-def score_points(table: FloatArray, point: FloatArray, threads: int) -> FloatArray:
-    """[rows, num_entities] the L1 distance from points [num_entities, dim]."""
-    return over_threads(POINT, table, point[:, None], 0.0, threads)
-
-
 def score_points_plainly(table: FloatArray, point: FloatArray) -> FloatArray:
-    """What `score_points` computes, in one expression."""
+    """What `score` computes of points, in one expression."""
     result: FloatArray = np.abs(table[None] - point[:, None]).sum(axis=-1)
     return result
-
-
-def over_threads(
-    geometry: int,
-    table: FloatArray,
-    region: FloatArray,
-    weight: float,
-    threads: int,
-) -> FloatArray:
-    """[rows, num_entities] the distances from packed regions, one range of entities a thread."""
-    rows, num_entities = len(region), len(table)
-    out = np.zeros((rows, num_entities), dtype=np.float32)
-    if rows == 0 or num_entities == 0:
-        return out
-    arguments = (geometry, table, on_cache_lines(region), np.float32(weight), out)
-    in_ranges(_score_one if rows == 1 else _score_all, num_entities, threads, *arguments)
-    return out
 
 
 def in_ranges(

@@ -12,8 +12,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from conekg.graph.adjacency import LongArray
 from conekg.model.geometry import Geometry
-from conekg.model.kernels.processor import LINE, FloatArray, IntArray, fetch, fused, inlined
+from conekg.model.kernels.processor import LINE, FloatArray, fetch, fused, inlined
 
 EightFloats: TypeAlias = tuple[
     np.float32, np.float32, np.float32, np.float32, np.float32, np.float32, np.float32, np.float32
@@ -28,7 +29,7 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 
 
 @inlined
-def fetch_tile(table: FloatArray, ids: IntArray, low: int, high: int) -> None:
+def fetch_tile(table: FloatArray, ids: LongArray, low: int, high: int) -> None:
     """Ask the memory for some dimensions of entities that are wanted next.
 
     Work and waiting overlap then. The processor fetches ahead by itself only within a page
@@ -49,7 +50,7 @@ def make_buffer(width: int) -> FloatArray:
 
 
 @inlined
-def next_tile(entity: int, stop: int, ids: IntArray) -> None:
+def next_tile(entity: int, stop: int, ids: LongArray) -> None:
     """Fill `ids` [8] with the entities from `entity` on; the last before `stop` is repeated."""
     for i in range(TILE):
         ids[i] = min(entity + i, stop - 1)
@@ -59,7 +60,7 @@ def next_tile(entity: int, stop: int, ids: IntArray) -> None:
 def load_tile(
     geometry: int,
     table: FloatArray,
-    ids: IntArray,
+    ids: LongArray,
     low: int,
     high: int,
     first: FloatArray,
@@ -101,7 +102,7 @@ def add_tile(
     low: int,
     high: int,
     weight: np.float32,
-    rows: IntArray,
+    rows: LongArray,
     sums: FloatArray,
 ) -> None:
     """Add to `sums` [rows, 8] what some dimensions of a loaded tile are away from packed regions.
