@@ -194,6 +194,8 @@ def test_nothing_to_calibrate_with() -> None:
     assert block.shape == STRUCTURES["2in"]
     with pytest.raises(QueryError, match="can calibrate 'gqe'"):
         fit_calibration(model, graph, QuerySet("valid", (block,)))
+    with pytest.raises(QueryError, match="there are no valid queries to calibrate 'gqe' on"):
+        fit_calibration(model, graph, QuerySet("valid", ()))
 
 
 def test_scores_are_taken_above_the_background_where_that_tells_more(

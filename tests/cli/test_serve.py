@@ -188,6 +188,11 @@ def hears_interrupts(process_id: int) -> bool:
     return bool(int(found[1], 16) >> (signal.SIGINT - 1) & 1)
 
 
+def knows_its_work(process_id: int) -> bool:
+    """Whether a worker has been told all by its parent: it loads our code to understand that."""
+    return "numpy" in Path(f"/proc/{process_id}/maps").read_text()
+
+
 def is_gone(process_id: int) -> bool:
     status = Path(f"/proc/{process_id}/status")
     return not status.exists() or "State:\tZ" in status.read_text()
@@ -268,6 +273,8 @@ class TestSeveralProcesses:
         monkeypatch.setenv("TMPDIR", str(tmp_path))
         with started(run_folder, "--processes", "2") as process:
             wait_until(lambda: len(workers_of(process)) == 2)
+            workers = workers_of(process)
+            wait_until(lambda: all(map(knows_its_work, workers)))
             process.kill()
             assert process.stderr is not None
             told = process.stderr.read()  # to the end: until the workers have closed theirs

@@ -15,10 +15,13 @@ from typer.testing import CliRunner
 from conekg.answering import fit, stages
 from conekg.answering.calibration import Calibration, CountCurve, ScoreCurve, joined, outlines
 from conekg.answering.curves import Curve
+from conekg.cli.fit import tell_split
 from conekg.cli.main import app
 from conekg.cli.output_file import _RUN_FILES, _RUN_FOLDERS
 from conekg.cli.training_report import told_events
+from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from conekg.graph.store import save_graph
+from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.shape import STRUCTURES, shape_of
 from conekg.query.tree import Anchor
 from conekg.sampling.protocol import PRESETS
@@ -67,6 +70,17 @@ def run(graph, tmp_path_factory):
     assert f"{below[0]} (" in result.stderr
     assert "`--set training.steps=8` or `--recipe medium`" in result.stderr
     return folder
+
+
+@pytest.mark.parametrize(("held_out", "warned"), [(0, False), (19, True), (20, False)])
+def test_what_was_measured_on_few_facts_is_not_to_be_relied_on(held_out, warned, capsys):
+    vocabulary = Vocabulary(NameTable("entity", ["a", "b"]), NameTable("relation", ["r"]))
+    edges = with_inverses(np.array([[0, 0, 1]] * 40, dtype=np.int32))
+    parts = {"train": edges, "valid": edges, "test": edges[: 2 * held_out]}
+    tell_split(KnowledgeGraph("few", vocabulary, parts))
+    told = capsys.readouterr().err
+    assert f"learnt from 40 facts; 40 validation and {held_out} test facts" in told
+    assert ("so few held-out facts" in told) == warned
 
 
 def test_what_was_sampled_is_told_before_training_begins(graph, tmp_path, monkeypatch):

@@ -97,6 +97,8 @@ def test_an_option_of_a_model_that_may_be_left_out_can_be_unset(monkeypatch):
         ("training.step=7", "training.step", "training.steps"),
         ("training.learning_rat=0.1", "training.learning_rat", "training.learning_rate"),
         ("trainin.steps=7", "trainin", "training"),
+        ("steps=7", "steps", "training.steps"),
+        ("gamma=7", "gamma", "model.gamma"),
         ("model.dims=7", "model.dims", "model.dim"),
     ],
 )

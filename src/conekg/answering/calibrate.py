@@ -90,7 +90,9 @@ def fit_calibration(
         progress(done, total)
     if not samples:
         raise QueryError(
-            f"none of the {len(queries):,} {queries.split} queries can calibrate {model.name!r}",
+            f"none of the {len(queries):,} {queries.split} queries can calibrate {model.name!r}"
+            if len(queries)
+            else f"there are no {queries.split} queries to calibrate {model.name!r} on",
             hint="hold more facts out, or sample validation queries of shapes that the model "
             "supports",
         )

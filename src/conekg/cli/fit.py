@@ -19,6 +19,9 @@ from conekg.cli.training_report import (
 from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 
+_FEW_FACTS = 20
+"""Held-out facts below which a share of them may well be 10 points off."""
+
 
 def fit(
     triples: Annotated[
@@ -76,17 +79,22 @@ def fit(
     if result.calibration is not None:
         tell_calibration(result.calibration)
     if result.outcome.finished:
-        _tell_split(result.run.graph)
+        tell_split(result.run.graph)
         say(f'the run is in {out}; ask it: `conekg ask {in_shell(out)} "..."`')
 
 
-def _tell_split(graph: KnowledgeGraph) -> None:
+def tell_split(graph: KnowledgeGraph) -> None:
     """Say what the model has not seen: of a file of facts, some are always held out."""
     learnt, valid, test = (len(graph.edges(split)) // 2 for split in SPLITS)
     if valid or test:
         say(
             f"learnt from {learnt:,} facts; {valid:,} validation and {test:,} test facts were held "
             "out; `conekg ask --known test` counts these as known too"
+        )
+    if any(0 < held_out < _FEW_FACTS for held_out in (valid, test)):
+        say(
+            "so few held-out facts tell little: neither the metrics nor the probabilities can be "
+            "relied on"
         )
 
 

@@ -64,9 +64,10 @@ def recipe_to_table(recipe: Recipe) -> Table:
 
 def recipe_from_table(table: Mapping[str, Any]) -> Recipe:
     """The recipe that `recipe_to_table` wrote, every key checked."""
-    check_keys(table, ("recipe", "model", "training"), "", "a recipe")
     model = dict(_require_table(table.get("model", {}), "model"))
     name = _require_text(model.pop("name", "cone"), "model.name")
+    _refuse_bare_keys(table, name)
+    check_keys(table, ("recipe", "model", "training"), "", "a recipe")
     training = dict(_require_table(table.get("training", {}), "training"))
     pools = training.pop("pools", None)
     if pools is not None:
@@ -77,6 +78,18 @@ def recipe_from_table(table: Mapping[str, Any]) -> Recipe:
         config=config_from_table(find_model(name).config, model, "model"),
         training=config_from_table(TrainingRecipe, training, "training"),
     )
+
+
+def _refuse_bare_keys(table: Mapping[str, Any], model: str) -> None:
+    """Raise ConfigError at a key of a part of a recipe that stands outside it: `steps`."""
+    for part, kind in (("training", TrainingRecipe), ("model", find_model(model).config)):
+        for field in dataclasses.fields(kind):
+            if field.name in table:
+                raise ConfigError(
+                    f"unknown key {field.name!r}; it belongs to {part}",
+                    key=field.name,
+                    suggestions=(f"{part}.{field.name}",),
+                )
 
 
 def dump_recipe(recipe: Recipe) -> str:
