@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 import small_models
 import strategies
+from conekg.answering import engine
 from conekg.answering.answer import Answer, Only, Question
 from conekg.answering.calibration import (
     FILE_NAMES,
@@ -171,6 +173,16 @@ def test_a_batch_answers_each_as_alone(
             rtol=1e-4,
             atol=1e-4,
         )
+
+
+def test_seconds_are_those_since_the_batch_was_asked(
+    film_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answerer = make(film_graph)
+    clock = SimpleNamespace(perf_counter=iter([10.0, 12.5, 14.0]).__next__)
+    monkeypatch.setattr(engine, "time", clock)
+    parts = answerer.ask_in_parts([Question(Anchor(0).project(0))] * 3, most=2)
+    assert [[answer.seconds for answer in part] for part in parts] == [[2.5, 2.5], [4.0]]
 
 
 def test_nothing_asked_is_nothing_answered(film_graph: KnowledgeGraph) -> None:
