@@ -265,13 +265,14 @@ def test_what_facts_rule_out_is_left_out_unless_asked_for(film_graph: KnowledgeG
 
 def test_members_by_the_majority_rule(random_graph: KnowledgeGraph) -> None:
     answerer = make(random_graph)
-    query = Or((Anchor(0).project(0), Anchor(1).project(2)))
+    query = Or((Anchor(0).project(4), Anchor(7).project(3)))
     judged = answerer.judge(Question(query), range(60))
+    assert {ranked.member for ranked in judged} == {True, False}
     model = answerer.model
     with torch.inference_mode():
         rows = [
             model.project(model.anchor(torch.tensor([e])), torch.tensor([r]))
-            for e, r in ((0, 0), (1, 2))
+            for e, r in ((0, 4), (7, 3))
         ]
         shares = torch.cat([model.inside_fraction_of_all(row) for row in rows])
         logits = torch.cat([model.logits_of_all(row) for row in rows])
@@ -281,6 +282,9 @@ def test_members_by_the_majority_rule(random_graph: KnowledgeGraph) -> None:
         better = (logits.amax(dim=0) > logits[best[entity_id], entity_id]).sum()
         assert abs(ranked.rank - 1 - int(better)) <= 1  # sums in another order may tie
     assert {ranked.rank for ranked in judged} == set(range(1, 61))
+    members = {ranked.entity_id: ranked.member for ranked in judged}
+    for answer in answerer.ask_batch([Question(query, top_k=count) for count in (3, 60, 20)]):
+        assert all(ranked.member == members[ranked.entity_id] for ranked in answer.answers)
     everything = answerer.ask(Universe(), top_k=60)
     assert all(ranked.member for ranked in everything.answers)
     assert make(random_graph, "gqe").ask(Anchor(0).project(0)).answers[0].member is None
