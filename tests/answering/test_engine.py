@@ -219,7 +219,7 @@ def test_scores_and_sizes_mean_what_they_mean_for_the_shape(film_graph: Knowledg
     own = replace(
         CALIBRATION,
         predicted_of={"e.r": link, "e.r | e.r.r": union},
-        count_of={"e.r": links, "e.r.r": paths},
+        count_of={"e.r": links, "e.r.r": paths, "((!e.r) & e.r)": links},
         kept_of={"((!e.r) & e.r)": 0.5},
     )
     answerer = Answerer(film_graph, plain.model, own)
@@ -245,6 +245,8 @@ def test_scores_and_sizes_mean_what_they_mean_for_the_shape(film_graph: Knowledg
     for text, likely in (("a1.won_by & !d2.won_by", 0.5), ("!a1.won_by.directed_by", 0.75)):
         known = answerer.ask(text, only="known").answers
         assert {ranked.probability for ranked in known} == {likely}
+    # Of its two known answers, which rest on a negation, one is likely to stay.
+    assert answerer.ask("a1.won_by & !d2.won_by").estimated_count == pytest.approx(2 * 0.5 + 2)
     both = answerer.ask("a1.won_by & d2.won_by")
     assert both.estimated_count_factor == factor_of_all(both, 1.5, film_graph)
 
@@ -261,6 +263,7 @@ def test_what_facts_rule_out_is_left_out_unless_asked_for(film_graph: KnowledgeG
     assert len(answer.answers) == everything - 2
     kept = answerer.ask("!a1.won_by", top_k=everything, keep_contradicted=True)
     assert {ranked.name for ranked in kept.answers if ranked.contradicted} == winners
+    assert {ranked.name for ranked in kept.answers if ranked.probability == 0} == winners
 
 
 def test_members_by_the_majority_rule(random_graph: KnowledgeGraph) -> None:
