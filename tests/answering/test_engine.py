@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
@@ -498,6 +499,26 @@ def test_a_question_brings_its_own_options(film_graph: KnowledgeGraph) -> None:
             answerer.ask(question, exclude=excluded)
     with pytest.raises(ConfigError, match="a Question has its own options"):
         answerer.ask(question, top_k=2)
+
+
+def test_options_are_those_of_a_question(film_graph: KnowledgeGraph) -> None:
+    answerer = make(film_graph)
+    text = "(a1.won_by | c1.produced) & !c2.produced"
+    options: dict[str, Any] = {
+        "top_k": 3,
+        "only": "known",
+        "exclude": ["f2"],
+        "known_graph": "test",
+        "union": "demorgan",
+        "keep_contradicted": True,
+    }
+    assert {"query", *options} == {field.name for field in fields(Question)}
+    plain = ask(answerer, text).answers
+    for name, value in options.items():
+        (expected,) = answerer.ask_batch([Question(text, **{name: value})])
+        assert expected.answers != plain, name
+        for asking in (answerer.ask, partial(ask, answerer)):
+            assert asking(text, **{name: value}).answers == expected.answers, name
 
 
 def test_a_batch_is_any_number_of_questions(film_graph: KnowledgeGraph) -> None:
