@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 
 import small_models
 import strategies
+from conekg.answering import engine
 from conekg.answering.answer import Answer, Only, Question
 from conekg.answering.calibration import (
     FILE_NAMES,
@@ -173,6 +176,16 @@ def test_a_batch_answers_each_as_alone(
         )
 
 
+def test_seconds_are_those_since_the_batch_was_asked(
+    film_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answerer = make(film_graph)
+    clock = SimpleNamespace(perf_counter=iter([10.0, 12.5, 14.0]).__next__)
+    monkeypatch.setattr(engine, "time", clock)
+    parts = answerer.ask_in_parts([Question(Anchor(0).project(0))] * 3, most=2)
+    assert [[answer.seconds for answer in part] for part in parts] == [[2.5, 2.5], [4.0]]
+
+
 def test_nothing_asked_is_nothing_answered(film_graph: KnowledgeGraph) -> None:
     assert make(film_graph).ask_batch([]) == []
 
@@ -207,7 +220,7 @@ def test_scores_and_sizes_mean_what_they_mean_for_the_shape(film_graph: Knowledg
     own = replace(
         CALIBRATION,
         predicted_of={"e.r": link, "e.r | e.r.r": union},
-        count_of={"e.r": links, "e.r.r": paths},
+        count_of={"e.r": links, "e.r.r": paths, "((!e.r) & e.r)": links},
         kept_of={"((!e.r) & e.r)": 0.5},
     )
     answerer = Answerer(film_graph, plain.model, own)
@@ -233,6 +246,8 @@ def test_scores_and_sizes_mean_what_they_mean_for_the_shape(film_graph: Knowledg
     for text, likely in (("a1.won_by & !d2.won_by", 0.5), ("!a1.won_by.directed_by", 0.75)):
         known = answerer.ask(text, only="known").answers
         assert {ranked.probability for ranked in known} == {likely}
+    # Of its two known answers, which rest on a negation, one is likely to stay.
+    assert answerer.ask("a1.won_by & !d2.won_by").estimated_count == pytest.approx(2 * 0.5 + 2)
     both = answerer.ask("a1.won_by & d2.won_by")
     assert both.estimated_count_factor == factor_of_all(both, 1.5, film_graph)
 
@@ -249,17 +264,19 @@ def test_what_facts_rule_out_is_left_out_unless_asked_for(film_graph: KnowledgeG
     assert len(answer.answers) == everything - 2
     kept = answerer.ask("!a1.won_by", top_k=everything, keep_contradicted=True)
     assert {ranked.name for ranked in kept.answers if ranked.contradicted} == winners
+    assert {ranked.name for ranked in kept.answers if ranked.probability == 0} == winners
 
 
 def test_members_by_the_majority_rule(random_graph: KnowledgeGraph) -> None:
     answerer = make(random_graph)
-    query = Or((Anchor(0).project(0), Anchor(1).project(2)))
+    query = Or((Anchor(0).project(4), Anchor(7).project(3)))
     judged = answerer.judge(Question(query), range(60))
+    assert {ranked.member for ranked in judged} == {True, False}
     model = answerer.model
     with torch.inference_mode():
         rows = [
             model.project(model.anchor(torch.tensor([e])), torch.tensor([r]))
-            for e, r in ((0, 0), (1, 2))
+            for e, r in ((0, 4), (7, 3))
         ]
         shares = torch.cat([model.inside_fraction_of_all(row) for row in rows])
         logits = torch.cat([model.logits_of_all(row) for row in rows])
@@ -269,6 +286,9 @@ def test_members_by_the_majority_rule(random_graph: KnowledgeGraph) -> None:
         better = (logits.amax(dim=0) > logits[best[entity_id], entity_id]).sum()
         assert abs(ranked.rank - 1 - int(better)) <= 1  # sums in another order may tie
     assert {ranked.rank for ranked in judged} == set(range(1, 61))
+    members = {ranked.entity_id: ranked.member for ranked in judged}
+    for answer in answerer.ask_batch([Question(query, top_k=count) for count in (3, 60, 20)]):
+        assert all(ranked.member == members[ranked.entity_id] for ranked in answer.answers)
     everything = answerer.ask(Universe(), top_k=60)
     assert all(ranked.member for ranked in everything.answers)
     assert make(random_graph, "gqe").ask(Anchor(0).project(0)).answers[0].member is None
@@ -479,6 +499,26 @@ def test_a_question_brings_its_own_options(film_graph: KnowledgeGraph) -> None:
             answerer.ask(question, exclude=excluded)
     with pytest.raises(ConfigError, match="a Question has its own options"):
         answerer.ask(question, top_k=2)
+
+
+def test_options_are_those_of_a_question(film_graph: KnowledgeGraph) -> None:
+    answerer = make(film_graph)
+    text = "(a1.won_by | c1.produced) & !c2.produced"
+    options: dict[str, Any] = {
+        "top_k": 3,
+        "only": "known",
+        "exclude": ["f2"],
+        "known_graph": "test",
+        "union": "demorgan",
+        "keep_contradicted": True,
+    }
+    assert {"query", *options} == {field.name for field in fields(Question)}
+    plain = ask(answerer, text).answers
+    for name, value in options.items():
+        (expected,) = answerer.ask_batch([Question(text, **{name: value})])
+        assert expected.answers != plain, name
+        for asking in (answerer.ask, partial(ask, answerer)):
+            assert asking(text, **{name: value}).answers == expected.answers, name
 
 
 def test_a_batch_is_any_number_of_questions(film_graph: KnowledgeGraph) -> None:

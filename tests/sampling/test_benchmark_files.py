@@ -218,6 +218,9 @@ def test_files_that_do_not_fit_are_refused(
         read_queries(tmp_path, "test", random_graph)
 
 
+NO_ANSWERS = r": the answers (to \(.*\) are no set of entity ids|name entity (60|-1);)"
+
+
 @pytest.mark.parametrize("answer", [{60}, {-1}, {"x"}, {1.5}, "12", 5])
 def test_answers_that_are_no_entities_are_refused(
     random_graph: KnowledgeGraph, tmp_path: Path, answer: object
@@ -225,7 +228,7 @@ def test_answers_that_are_no_entities_are_refused(
     for name in ("queries", "easy-answers", "hard-answers"):
         key = ("e", ("r",)) if name == "queries" else (1, (2,))
         broken(tmp_path, f"test-{name}.pkl", {key: {(1, (2,))} if name == "queries" else answer})
-    with pytest.raises(DataError, match="answers"):
+    with pytest.raises(DataError, match=NO_ANSWERS):
         read_queries(tmp_path, "test", random_graph)
 
 
@@ -244,7 +247,7 @@ def test_query2box_answers_that_are_no_entities_are_refused(
     broken(tmp_path, "test_triples_1c.pkl", [((1, (2,), 0), "1-chain")])
     for name in ("test_ans_1c.pkl", "test_ans_1c_hard.pkl"):
         broken(tmp_path, name, {((1, (2,)),): answer if name == file_name else {3}})
-    with pytest.raises(DataError, match="answers"):
+    with pytest.raises(DataError, match=NO_ANSWERS):
         read_queries(tmp_path, "test", random_graph)
 
 

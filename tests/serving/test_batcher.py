@@ -91,6 +91,52 @@ def test_after_a_batch_the_next_is_given_time_to_become_as_large():
     assert len(scattered) > 3
 
 
+class ScriptedLooks:
+    """asyncio, except that sleeping takes no time and things happen at some of the looks."""
+
+    def __init__(self, happens):
+        self.happens = happens
+        self.looks = 0
+
+    def __getattr__(self, name):
+        return getattr(asyncio, name)
+
+    async def sleep(self, _):
+        self.looks += 1
+        assert self.looks < 100
+        self.happens(self.looks)
+
+
+@pytest.mark.parametrize(
+    ("come_at", "closes_at", "size", "looks"),
+    [((), None, 1, 8), ((8, 16), None, 3, 24), ((3, 4), 5, 3, 5), ((1, 2, 3), None, 4, 3)],
+)
+def test_others_are_waited_for_until_a_lull_the_end_or_as_many_as_before(
+    monkeypatch, come_at, closes_at, size, looks
+):
+    async def main():
+        batcher = Batcher(Doubler(), max_batch=8, gather_s=600.0)
+        batcher._last_size = 4
+
+        def happens(look):
+            if look in come_at:
+                batcher._queue.put_nowait(look)
+            batcher._closing = look == closes_at
+
+        scripted = ScriptedLooks(happens)
+        monkeypatch.setattr("conekg.serving.batcher.asyncio", scripted)
+        batcher._queue.put_nowait("first")
+        taken = await batcher._take()
+        return len(taken), scripted.looks
+
+    assert run(main()) == (size, looks)
+
+
+def test_what_was_not_started_takes_no_jobs():
+    with pytest.raises(ServerStoppingError):
+        run(Batcher(Doubler(), max_batch=1).submit(1))
+
+
 def test_a_lone_client_never_waits():
     async def main():
         batcher = Batcher(Doubler(), max_batch=8, gather_s=60.0)

@@ -12,6 +12,8 @@ from conekg.graph.ragged import Ragged
 from conekg.query.shape import STRUCTURES
 from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.training.batches import (
+    BATCHES,
+    DROPOUT,
     BatchSampler,
     generator_at,
     load_training_data,
@@ -237,3 +239,4 @@ def test_randomness_is_a_function_of_the_counters(data):
     counters = [(a, b, c, d) for a in range(3) for b in range(3) for c in range(3) for d in (0, 1)]
     assert len({seed_at(*each) for each in counters}) == len(counters)
     assert draw(3, 5, 1) != draw(3, 5, 2)
+    assert seed_at(3, 5, 1, BATCHES) != seed_at(3, 5, 1, DROPOUT)

@@ -228,6 +228,24 @@ def test_a_run_is_validated_every_so_often_and_at_its_end(tmp_path, every):
     assert measured == ([3, 6, 7] if every else [7])
 
 
+def test_measuring_a_model_changes_nothing_of_its_training(tmp_path):
+    """It is measured without dropout, which it is trained with before and after."""
+    seen = []
+
+    def measure(model):
+        seen.append((model.training, torch.is_grad_enabled()))
+        return {"score": 0.5}
+
+    plain, measured = (
+        tiny_run(tmp_path / name, steps=6, validate_every=2) for name in ("plain", "measured")
+    )
+    assert plain.recipe.config.dropout > 0
+    train(plain, device=CPU)
+    train(measured, device=CPU, validate=measure)
+    assert seen == [(False, False)] * 3
+    assert_equal_bits(parameters(plain), parameters(measured))
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_saves_and_ends_cleanly(tmp_path, number):
     run = tiny_run(tmp_path / "run", steps=10_000, checkpoint_every=10_000)

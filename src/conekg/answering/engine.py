@@ -310,7 +310,7 @@ class Answerer:
         """For each row, whether its ranked entities are inside by majority of dimensions."""
         if not self.model.has_extent:
             return None
-        width = max((len(ranking.entity_ids) for ranking in rankings), default=0)
+        width = max(len(ranking.entity_ids) for ranking in rankings)
         ids = np.zeros((len(rankings), width), dtype=np.int64)  # empty places: any entity will do
         for row, ranking in enumerate(rankings):
             ids[row, : len(ranking.entity_ids)] = ranking.entity_ids

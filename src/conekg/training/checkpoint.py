@@ -258,4 +258,4 @@ def _remove_all_but(folder: Path, names: set[str]) -> None:
         stale = path.suffix in (".safetensors", ".partial")
         if stale and path.name not in names:
             with suppress(OSError):  # it goes with the next one; the new checkpoint is complete
-                path.unlink(missing_ok=True)
+                path.unlink()

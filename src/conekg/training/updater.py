@@ -100,7 +100,6 @@ class EagerUpdater:
 
     def step(self, learning_rate: float) -> None:
         """Run one round of the update cycle."""
-        self._model.train()
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate
         with one_thread() if self._one_thread else nullcontext():
