@@ -99,6 +99,24 @@ def test_what_went_wrong_is_raised_once_whoever_asks_first(
             ask()
 
 
+def test_where_the_best_cannot_be_written_the_last_is_not_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would say that the best of all is there."""
+
+    def refuse_the_best(folder: Path, checkpoint: Checkpoint) -> None:
+        if folder.name == "best":
+            refuse(folder, checkpoint)
+        save_checkpoint(folder, checkpoint)
+
+    monkeypatch.setattr(checkpoint_writer, "save_checkpoint", refuse_the_best)
+    with CheckpointWriter() as writer:
+        writer.save(tmp_path / "best", tmp_path / "last", checkpoint=checkpoint_at(1))
+        with pytest.raises(CheckpointError, match="no room for step 1 in best"):
+            writer.wait()
+    assert not (tmp_path / "last").exists()
+
+
 def test_looking_for_what_went_wrong_waits_for_nothing(tmp_path: Path, gate: Gate) -> None:
     with CheckpointWriter() as writer:
         writer.check()

@@ -153,6 +153,7 @@ def test_a_recipe_that_tells_of_no_pools_has_the_published_ones():
         ("model.name=con", "unknown model"),
         ("model.name=none", "unknown model 'none'"),
         ("model=none", "table"),
+        ("model=box", "table of keys is needed; the model is chosen by --model box"),
         ("training.batch_size=none", "whole number"),
         ("model.name=gqe", "choose the other by --model gqe"),
         ("recipe=small", "name alone; --recipe chooses"),

@@ -6,6 +6,7 @@ wait. Only the copy is made at once; what a checkpoint is on disk is `checkpoint
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -21,12 +22,13 @@ class CheckpointWriter:
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="conekg-checkpoint")
-        self._pending: list[Future[None]] = []
+        self._pending: Future[None] | None = None
 
     def save(self, *folders: Path, checkpoint: Checkpoint) -> None:
-        """Have a copy of a checkpoint written to one folder after the other.
+        """Have a copy of a checkpoint written to one folder after the other, until one fails.
 
-        Waits for those before it, of which it raises what went wrong: one copy is in memory.
+        Waits for the checkpoint before it, and raises what went wrong with that: there is never
+        more than one copy in memory.
         """
         self.wait()
         copy = replace(
@@ -34,17 +36,18 @@ class CheckpointWriter:
             parameters=_copied(checkpoint.parameters),
             optimizer=_copied(checkpoint.optimizer),
         )
-        self._pending = [self._thread.submit(save_checkpoint, each, copy) for each in folders]
+        self._pending = self._thread.submit(_write, folders, copy)
 
     def check(self) -> None:
-        """Raise what went wrong with what is done; waits for nothing."""
-        while self._pending and self._pending[0].done():
-            self._pending.pop(0).result()
+        """Raise what went wrong, if that is known by now; waits for nothing."""
+        if self._pending is not None and self._pending.done():
+            self.wait()
 
     def wait(self) -> None:
         """Return when all is written; raises what went wrong."""
-        while self._pending:
-            self._pending.pop(0).result()
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
 
     def __enter__(self) -> CheckpointWriter:
         return self
@@ -58,6 +61,11 @@ class CheckpointWriter:
         if error is None:
             self.wait()
         self._thread.shutdown()
+
+
+def _write(folders: Sequence[Path], checkpoint: Checkpoint) -> None:
+    for folder in folders:
+        save_checkpoint(folder, checkpoint)
 
 
 def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

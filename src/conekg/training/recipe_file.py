@@ -387,7 +387,9 @@ def _pools(table: Any) -> tuple[Pool, ...]:
 
 def _require_table(value: Any, key: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise ConfigError(f"{key} = {value!r}: a table of keys is needed", key=key)
+        is_name = key == "model" and isinstance(value, str)
+        other = f"; the model is chosen by --model {value}" if is_name else ""
+        raise ConfigError(f"{key} = {value!r}: a table of keys is needed{other}", key=key)
     return value
 
 
