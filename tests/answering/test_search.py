@@ -8,9 +8,8 @@ import torch
 from conekg.answering import search
 from conekg.answering.abandon import ScanSearch
 from conekg.answering.device_search import DeviceSearch
-from conekg.answering.search import all_points, choose_search
+from conekg.answering.search import FullSearch, all_points, choose_search
 from conekg.answering.shortlist import ShortlistSearch
-from conekg.answering.tensor_search import BlockSearch, FullSearch
 from conekg.model.interface import QueryModel
 from conekg.model.scoring import ScoringTable, scoring_table
 from small_models import NUM_ENTITIES, rough_model, small_model
@@ -29,7 +28,7 @@ def chosen(model: QueryModel, shortlist: bool | None = None) -> type:
 @pytest.mark.parametrize("name", SUMS)
 def test_a_sum_over_dimensions_is_abandoned_early(name: str) -> None:
     assert chosen(rough_model(name)) is ScanSearch
-    assert chosen(small_model(name)) is BlockSearch, "at double precision"
+    assert chosen(small_model(name)) is FullSearch, "at double precision"
 
 
 @pytest.mark.parametrize("name", ["beta", "emql"])

@@ -1,8 +1,8 @@
 """What a search for the best entities is, and which of them suits a model.
 
 Several ways lead to the same list: a compiled scan on a CPU and kernels on a GPU abandon
-candidates early, as do tensor operations where neither applies; a distance that is no
-plain sum over dimensions takes a full scan. Very large tables take a shortlist first.
+candidates early, and where neither applies everybody is scored. Very large tables take a
+shortlist first.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from torch import Tensor
 
 from conekg.answering.abandon import ScanSearch
 from conekg.answering.device_search import DeviceSearch
-from conekg.answering.ranking import Ranking
+from conekg.answering.ranking import Ranking, best
 from conekg.answering.shortlist import ShortlistSearch
-from conekg.answering.tensor_search import BlockSearch, FullSearch
 from conekg.graph.adjacency import IntArray
 from conekg.model.cone import Cone
 from conekg.model.geometry import Geometry
@@ -62,7 +61,21 @@ def choose_search(
         return ScanSearch(model, measure, all_points(model))
     if weights.is_cuda and isinstance(scores := table(), DeviceTable):
         return DeviceSearch(model, scores)
-    return BlockSearch(model, all_points(model))
+    return FullSearch(model)
+
+
+class FullSearch:
+    """A search that scores everybody, whatever the model, on any device, at any precision."""
+
+    recall = 1.0
+
+    def __init__(self, model: QueryModel) -> None:
+        self._model = model
+
+    def top(self, region: Region, counts: Sequence[int], skip: Sequence[IntArray]) -> list[Ranking]:
+        """See `Search`."""
+        logits = self._model.logits_of_all(region)
+        return [best(row, count, ids) for row, count, ids in zip(logits, counts, skip, strict=True)]
 
 
 def all_points(model: QueryModel) -> Tensor:
