@@ -34,7 +34,7 @@ def test_rows_move_by_adam_on_the_whole_gradient(kind: int) -> None:
     # Entity 8 occurs nowhere, entity 0 three times in one query and twice as an anchor.
     ids = torch.randint(8, (ROWS, CANDIDATES), generator=generator)
     ids[1, :3] = 0
-    anchors = torch.tensor([0, 5, 0])
+    anchors = torch.tensor([5, 0, 0])
     anchor_grads = torch.randn(3, DIM, generator=generator, dtype=torch.float64)
     coefficients = torch.randn(ROWS, CANDIDATES, generator=generator, dtype=torch.float64)
     (coefficients * plain_distance(kind, table, first, second, ids)).sum().backward()
