@@ -198,17 +198,13 @@ def overview(records: Iterable[Path]) -> str:
 
 
 def experiment_overview(records: Sequence[Path]) -> str:
-    """Every experiment in one line, with the sections that have it."""
+    """Every run that experiments were made with, and which."""
     lines = list[tuple[str, list[str]]]()
-    for name in EXPERIMENTS:
-        having = [
-            link_to(path, RESULTS_PAGE)
-            for path in records
-            if (folder_of(path) / f"{name}.json").is_file()
-        ]
-        if having:
-            lines.append((name, ["<br>".join(having)]))
-    table = markdown_table("experiment", ("recorded for",), lines)
+    for record in records:
+        made = [name for name in EXPERIMENTS if (folder_of(record) / f"{name}.json").is_file()]
+        if made:
+            lines.append((link_to(record, RESULTS_PAGE), [", ".join(made)]))
+    table = markdown_table("run", ("experiments made with it",), lines)
     return f"## All experiments\n\n{table}\n"
 
 
