@@ -74,6 +74,18 @@ def test_settings_change_values_of_every_type():
     assert recipe.config.gamma == 9.0
 
 
+@pytest.mark.parametrize(
+    "setting", ["model={dim=32}", 'model={name="box", dim=32}', "training={steps=5}", "training={}"]
+)
+@pytest.mark.parametrize("model", ["cone", "box"])
+def test_a_setting_of_a_whole_part_is_refused(setting, model):
+    """It would replace the recipe's other values, and its model, by the defaults."""
+    part = setting.partition("=")[0]
+    with pytest.raises(ConfigError, match=f"as in --set {part}.KEY=VALUE") as error:
+        change_recipe(find_recipe("small", model), {}, [setting])
+    assert error.value.key == part
+
+
 def test_an_option_of_a_model_that_may_be_left_out_can_be_unset(monkeypatch):
     @dataclass(frozen=True)
     class Config(GqeConfig):

@@ -147,6 +147,12 @@ def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable
                 f"--set {setting!r} would change the recipe's name alone; --recipe chooses another",
                 key="recipe",
             )
+        if isinstance(value, dict) and keys in (["model"], ["training"]):
+            raise ConfigError(
+                f"--set {setting!r} would replace all of {keys[0]}, not only the keys in it; set "
+                f"one key at a time, as in --set {keys[0]}.KEY=VALUE",
+                key=keys[0],
+            )
         if value == "none" and ".".join(keys) in _may_be_none(recipe.model):
             value = None
         _assign(table, keys, value)
