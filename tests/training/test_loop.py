@@ -579,6 +579,10 @@ def test_an_invalid_number_of_minutes_is_refused(tmp_path, minutes):
             RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"),
             ": DefaultCPUAllocator: can't allocate memory: you tried to",
         ),
+        (
+            RuntimeError("DefaultCPUAllocator: not enough memory: you tried to"),  # on Windows
+            ": DefaultCPUAllocator: not enough memory: you tried to",
+        ),
         (MemoryError("Unable to allocate 2 GiB"), ": Unable to allocate 2 GiB"),
         (MemoryError(), ""),
     ],

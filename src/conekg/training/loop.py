@@ -82,8 +82,8 @@ def _explain_lack_of_memory(purpose: str, hint: str) -> Iterator[None]:
         yield
     except (MemoryError, RuntimeError) as error:
         is_lack = isinstance(error, MemoryError | torch.OutOfMemoryError)
-        # For the CPU's memory torch raises a plain RuntimeError.
-        if not is_lack and "can't allocate memory" not in str(error):
+        # For the CPU's memory torch raises a plain RuntimeError, whose text depends on the system.
+        if not is_lack and "DefaultCPUAllocator" not in str(error):
             raise
         clear_frames(error.__traceback__)
         detail, _, _ = str(error).partition("\n")  # empty if Python itself ran out of memory
