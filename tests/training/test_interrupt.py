@@ -60,6 +60,17 @@ def test_a_process_started_by_nohup_ignores_sighup() -> None:
         assert not stop.requested
 
 
+def test_a_handler_of_the_host_program_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program in C that runs Python may handle a signal itself, which Python shows as None."""
+    real = signal.getsignal
+    monkeypatch.setattr(
+        signal, "getsignal", lambda number: None if number == signal.SIGTERM else real(number)
+    )
+    with StopRequest():
+        assert real(signal.SIGTERM) is signal.SIG_DFL
+        assert real(signal.SIGINT) is not signal.default_int_handler
+
+
 def test_in_another_thread_it_does_nothing() -> None:
     seen: list[object] = []
 

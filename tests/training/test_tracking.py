@@ -1,5 +1,6 @@
 import importlib.util
 import json
+import sys
 
 import pytest
 
@@ -80,6 +81,18 @@ def test_tensorboard_is_optional(tmp_path, monkeypatch):
         tracker.log("train", 1, {"path": 0.5})
     assert not (tmp_path / "tensorboard").exists()
     assert json.loads((tmp_path / "metrics.jsonl").read_text())["path"] == 0.5
+
+
+def test_a_folder_called_tensorboard_is_not_taken_for_the_package(tmp_path, monkeypatch):
+    """As in a run's folder, if Python runs there and TensorBoard is not installed."""
+    (tmp_path / "tensorboard").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "path", [str(tmp_path)])
+        patch.delitem(sys.modules, "tensorboard", raising=False)
+        assert importlib.util.find_spec("tensorboard") is not None
+        with Tracker(tmp_path / "tensorboard") as tracker:
+            tracker.log("train", 1, {"path": 0.5})
+    assert [path.name for path in (tmp_path / "tensorboard").iterdir()] == ["metrics.jsonl"]
 
 
 def test_no_metrics_yet(tmp_path):

@@ -30,7 +30,9 @@ class StopRequest:
     def __enter__(self) -> StopRequest:
         if threading.current_thread() is threading.main_thread():
             for number in stop_signals():
-                self._before[number] = signal.signal(number, self._handle)
+                # None is a handler of a program in C that runs Python, which could not be restored.
+                if signal.getsignal(number) is not None:
+                    self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:

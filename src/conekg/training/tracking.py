@@ -103,7 +103,9 @@ def _keep_until(path: Path, step: int) -> None:
 
 def _open_tensorboard(folder: Path, from_step: int) -> SummaryWriter | None:
     """A writer of TensorBoard events, or None where the package is not installed."""
-    if importlib.util.find_spec("tensorboard") is None:
+    package = importlib.util.find_spec("tensorboard")
+    # A folder of that name, such as that of a run, is found as a package without an origin.
+    if package is None or package.origin is None:
         return None
     from torch.utils.tensorboard import SummaryWriter
 
