@@ -99,7 +99,7 @@ def test_a_set_of_other_integers_comes_back_as_well(query_set: QuerySet, tmp_pat
 
 def test_a_set_has_one_block_a_shape(query_set: QuerySet) -> None:
     one, *others = query_set.blocks
-    with pytest.raises(QueryError, match="2 blocks of shape 2in; a query set has one a shape"):
+    with pytest.raises(QueryError, match="2 blocks of shape 2in; a query set has one per shape"):
         replace(query_set, blocks=(one, *others, one))
     joined = concatenate_blocks(one.shape, [one, one])
     assert len(replace(query_set, blocks=(joined, *others))) == 7 + len(query_set)

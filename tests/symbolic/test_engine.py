@@ -209,5 +209,5 @@ def test_a_batch_needs_one_column_per_slot(random_graph: KnowledgeGraph) -> None
 
 
 def test_a_knowledge_graph_instead_of_an_adjacency_is_refused(random_graph: KnowledgeGraph) -> None:
-    with pytest.raises(ConfigError, match=r"a KnowledgeGraph is searched; .*graph\.adjacency"):
+    with pytest.raises(ConfigError, match=r"adjacency is a KnowledgeGraph; .*graph\.adjacency"):
         answer(random_graph, Project(Anchor(0), 0))  # type: ignore[arg-type]

@@ -46,9 +46,12 @@ class QueryBlock:
     relations: IntArray
     """[queries, shape.num_relations]"""
     easy: Ragged
-    """All answers on the smaller graph, also those that negation makes false on the larger."""
+    """All answers on the smaller graph, even those that negation makes false on the larger one.
+
+    Sorted, as are the hard answers.
+    """
     hard: Ragged
-    """Answers on the larger graph that are not easy."""
+    """The answers on the larger graph that are not easy."""
 
     def __len__(self) -> int:
         return len(self.anchors)
@@ -100,8 +103,8 @@ class QuerySet:
         for shape, times in Counter(block.shape for block in self.blocks).items():
             if times > 1:
                 raise QueryError(
-                    f"{times} blocks of shape {shape.name}; a query set has one a shape, into "
-                    "which concatenate_blocks joins them"
+                    f"{times} blocks of shape {shape.name}; a query set has one per shape; "
+                    "join them with concatenate_blocks"
                 )
 
     def __len__(self) -> int:

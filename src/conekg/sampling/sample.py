@@ -81,7 +81,7 @@ def sample_query_set(
     """
     if count is not None and not is_number_of_things(count):
         raise ConfigError(
-            f"count is {count!r}; it must be a whole number, 1 query a shape or more", key="count"
+            f"count is {count!r}; it must be a whole number, 1 query per shape or more", key="count"
         )
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise ConfigError(f"seed is {seed!r}; it must be a whole number, 0 or more", key="seed")

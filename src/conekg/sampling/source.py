@@ -32,7 +32,8 @@ def open_queries(
             )
         if recompute:
             raise ConfigError(
-                f"{own} has its answers; only those of a benchmark folder can be recomputed",
+                f"{own} already has its answers; only those of a benchmark folder can be "
+                "recomputed",
                 key="recompute",
             )
         return query_set

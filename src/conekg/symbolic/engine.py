@@ -128,8 +128,8 @@ def check_queries(
     """
     if not isinstance(adjacency, Adjacency):
         raise ConfigError(
-            f"a {type(adjacency).__name__} is searched; it must be one of the nested graphs, as "
-            "graph.adjacency('train') gives it",
+            f"adjacency is a {type(adjacency).__name__}; it must be the adjacency of one of the "
+            "nested graphs, such as graph.adjacency('train')",
             key="adjacency",
         )
     assert anchors.shape == (len(anchors), shape.num_anchors), "one column per entity slot"

@@ -162,8 +162,8 @@ def check_trainable(shape: Shape) -> None:
     if len(union_free_branches(shape.template)) > 1:
         # A batch has one region per query, but a union has one per union-free branch.
         raise ConfigError(
-            f"the recipe trains on {shape.name}, a union; models learn from shapes without one, "
-            "which unions are put together from when they are asked",
+            f"the recipe trains on {shape.name}, a union; models are trained only on shapes "
+            "without unions, and answer a union by its union-free branches",
             key="training.pools",
         )
 

@@ -207,13 +207,13 @@ def pick_device(name: str = "auto") -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         count = torch.cuda.device_count()
         raise ConfigError(
-            f"device {name!r} was asked for, but torch finds {count} GPUs; leave it to auto",
+            f"device {name!r} was asked for, but torch finds {count} GPUs; use auto",
             key="device",
         )
     if device.index:  # the Triton kernels would be launched on the first GPU
         raise ConfigError(
-            f"device {name!r} is not the first GPU; make it so by CUDA_VISIBLE_DEVICES="
-            f"{device.index} and leave the choice to auto",
+            f"device {name!r} is not the first GPU; set CUDA_VISIBLE_DEVICES={device.index} to "
+            "make it the first, and use auto",
             key="device",
         )
     return device
@@ -306,8 +306,8 @@ def _validate(run: Run, model: QueryModel, validate: Validate, step: int) -> dic
     """What the caller measures; a lack of memory names the setting that helps."""
     with _explain_lack_of_memory(
         f"validate after step {step}",
-        "what was trained is saved; continue with --resume when there is more, or with a lower "
-        f"validate_queries in {run.folder / 'recipe.toml'}",
+        "the training so far is saved; continue with --resume when there is more memory, or with "
+        f"a lower validate_queries in {run.folder / 'recipe.toml'}",
     ):
         model.eval()
         with torch.no_grad():

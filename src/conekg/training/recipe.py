@@ -43,12 +43,12 @@ class Pool:
         where = f"training.pools.{self.name}"
         if self.name in RESERVED:
             raise ConfigError(
-                f"{where}: the metrics of a run have another use for {self.name!r}; call the pool "
-                "something else",
+                f"{where}: the metrics of a run have another use for {self.name!r}; give the pool "
+                "another name",
                 key=where,
             )
         if not self.shares:
-            raise ConfigError(f"{where} is empty: a pool has one shape at least", key=where)
+            raise ConfigError(f"{where} is empty: a pool has at least one shape", key=where)
         for shape, share in self.shares:
             if not (share > 0 and math.isfinite(share)):
                 key = f"{where}.{shape}"

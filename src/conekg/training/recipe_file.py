@@ -185,9 +185,10 @@ def _whole_recipe(like: Recipe, table: Mapping[str, Any]) -> Recipe:
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise ConfigError(
-            f"recipe = {table['recipe']!r}: a configuration that names its recipe is taken as a "
-            f"whole, and this one lacks {', '.join(missing[:3])}{more}; leave out `recipe` to "
-            "change only what it has (--recipe chooses what is changed), or add what it lacks",
+            f"recipe = {table['recipe']!r}: a configuration that names its recipe must be a whole "
+            f"recipe, and this one lacks {', '.join(missing[:3])}{more}; leave out `recipe` to "
+            "change only the keys it has (--recipe chooses the recipe to change), or add the "
+            "missing keys",
             key=missing[0],
         )
     return _with_shape_names(recipe_from_table(table))
