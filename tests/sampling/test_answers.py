@@ -27,7 +27,7 @@ def easy_and_hard_of(graph: KnowledgeGraph, split: Split, query: Query) -> tuple
 
 
 @given(graphs_with_queries())
-def test_easy_and_hard_by_the_oracle(case: tuple[KnowledgeGraph, Query]) -> None:
+def test_easy_and_hard_answers_equal_the_oracles(case: tuple[KnowledgeGraph, Query]) -> None:
     graph, query = case
     answers = []
     known: list[tuple[int, int, int]] = []
@@ -57,7 +57,7 @@ def as_ragged(rows: list[set[int]]) -> Ragged:
     return Ragged(offsets, np.array([x for row in rows for x in sorted(row)], dtype=np.int32))
 
 
-def test_an_answer_that_negation_takes_back_stays_easy(film_graph: KnowledgeGraph) -> None:
+def test_an_answer_that_negation_makes_false_stays_easy(film_graph: KnowledgeGraph) -> None:
     names = film_graph.vocabulary
     f1, f2 = (names.entities.id_of(name) for name in ("f1", "f2"))
     produced = Anchor(names.entities.id_of("c1")).project(names.relation_id("produced"))

@@ -1,4 +1,4 @@
-"""Attempts one by one: each is drawn again by its number and judged with plain sets."""
+"""Each attempt is drawn again by its number and judged with plain sets."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from oracle import Oracle
 KEY = np.uint64(11)
 TRIES = 40
 SIZE = 250
-"""Attempts a piece."""
+"""Attempts per piece."""
 FIRST = 1000
 MANY_ANSWERS = shape_of(Or((Project(Universe(), 0), Project(Anchor(0), 0))))
 
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempt, "_ATTEMPTS_A_PIECE", SIZE)
+    monkeypatch.setattr(attempt, "_ATTEMPTS_PER_PIECE", SIZE)
 
 
 def drawn(graph: KnowledgeGraph, split: Split, shape: Shape, number: int) -> tuple[int, Query]:
-    """Whether a numbered draw gave a query, and which."""
+    """The outcome of a numbered draw, and its query."""
     adjacency = graph.adjacency(split)
     program = compile_grounding(shape)
     nodes = np.empty((program.num_nodes, 2), dtype=np.int32)
@@ -90,7 +90,7 @@ Found = tuple[Query, list[int], list[int]]
 def expected(
     graph: KnowledgeGraph, split: Split, shape: Shape, cap: int | None
 ) -> tuple[list[int], list[Found | None]]:
-    """What becomes of every attempt, and what is found if it is accepted."""
+    """The outcome of every attempt, and the query and answers of each that is accepted."""
     small, full = oracles(graph, split)
     outcomes: list[int] = []
     found: list[Found | None] = []
@@ -109,7 +109,7 @@ def expected(
 def check(
     graph: KnowledgeGraph, split: Split, shape: Shape, cap: int | None, *, distinct: bool
 ) -> set[int]:
-    """Compare two pieces of attempts with what is expected; the outcomes that occurred."""
+    """Compare two pieces of attempts with the expected outcomes; return those that occurred."""
     outcomes, found = expected(graph, split, shape, cap)
     seen: set[Query] = set()
     for place, entry in enumerate(found):
@@ -145,14 +145,14 @@ CASES: list[tuple[Split, Shape, int | None, bool, set[int]]] = [
     ("valid", STRUCTURES["2u"], 3, False, {NO_HARD_ANSWER}),
     ("test", STRUCTURES["pin"], 1, True, {NO_HARD_ANSWER, NO_RETRACTED_ANSWER, OVER_CAP}),
     ("test", STRUCTURES["pni"], None, False, {NO_RETRACTED_ANSWER}),
-    # So many answers that the memory for them has to grow, for hard ones and for easy ones.
+    # So many answers that the buffers of the hard and of the easy ones have to grow.
     ("train", MANY_ANSWERS, None, False, set()),
     ("test", MANY_ANSWERS, None, False, set()),
 ]
 
 
 @pytest.mark.parametrize(("split", "shape", "cap", "distinct", "rejected"), CASES)
-def test_every_attempt_ends_as_plain_sets_say(
+def test_every_attempt_has_the_outcome_that_plain_sets_give(
     random_graph: KnowledgeGraph,
     split: Split,
     shape: Shape,
@@ -164,7 +164,7 @@ def test_every_attempt_ends_as_plain_sets_say(
     assert {ACCEPTED, *rejected} <= outcomes
 
 
-def test_queries_are_walked_back_from_all_that_the_larger_graph_holds(
+def test_walks_start_from_every_entity_of_the_larger_graph(
     random_graph: KnowledgeGraph,
 ) -> None:
     edges = {split: random_graph.edges(split) for split in SPLITS}
@@ -176,7 +176,7 @@ def test_queries_are_walked_back_from_all_that_the_larger_graph_holds(
     assert ACCEPTED in check(graph, "valid", STRUCTURES["2p"], None, distinct=False)
 
 
-def test_a_graph_without_facts_has_nothing_to_walk_back_from(film_graph: KnowledgeGraph) -> None:
+def test_a_graph_without_edges_gives_no_attempts(film_graph: KnowledgeGraph) -> None:
     none = np.zeros((0, 3), dtype=np.int32)
     empty = KnowledgeGraph("empty", film_graph.vocabulary, dict.fromkeys(SPLITS, none))
     shape = STRUCTURES["2p"]
@@ -184,7 +184,7 @@ def test_a_graph_without_facts_has_nothing_to_walk_back_from(film_graph: Knowled
     assert next(pieces, None) is None
 
 
-def test_answers_that_are_too_many_are_told_only_where_nothing_else_is_wrong(
+def test_the_cap_is_the_last_reason_to_reject(
     random_graph: KnowledgeGraph,
 ) -> None:
     outcomes = [
@@ -206,7 +206,7 @@ def test_answers_that_are_too_many_are_told_only_where_nothing_else_is_wrong(
     assert ACCEPTED in outcomes[0]
 
 
-def test_workers_at_once_have_memory_of_their_own(
+def test_workers_at_once_do_not_share_memory(
     random_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both_at_work = Barrier(2)

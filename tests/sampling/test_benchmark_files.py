@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one(
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
-def test_betae_has_no_place_for_the_set_of_all_or_an_entity_alone(
+def test_betae_files_cannot_hold_the_universe_or_a_bare_entity(
     random_graph: KnowledgeGraph, tmp_path: Path
 ) -> None:
     link = Anchor(0).project(0)
@@ -166,7 +166,7 @@ def test_betae_has_no_place_for_the_set_of_all_or_an_entity_alone(
         assert not list(tmp_path.iterdir())
 
 
-def test_query2box_has_no_place_for_negation(random_graph: KnowledgeGraph, tmp_path: Path) -> None:
+def test_query2box_files_cannot_hold_negation(random_graph: KnowledgeGraph, tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="no place for queries of shape 2in"):
         write_query2box(tmp_path, sampled(random_graph, "test", ("2p", "2in")))
     assert list(tmp_path.iterdir()) == []
@@ -222,7 +222,7 @@ NO_ANSWERS = r": the answers (to \(.*\) are no set of entity ids|name entity (60
 
 
 @pytest.mark.parametrize("answer", [{60}, {-1}, {"x"}, {1.5}, "12", 5])
-def test_answers_that_are_no_entities_are_refused(
+def test_answers_that_are_not_entity_ids_are_refused(
     random_graph: KnowledgeGraph, tmp_path: Path, answer: object
 ) -> None:
     for name in ("queries", "easy-answers", "hard-answers"):
@@ -241,7 +241,7 @@ def test_answers_in_a_list_count_once_each(random_graph: KnowledgeGraph, tmp_pat
 
 @pytest.mark.parametrize("answer", [{60}, {"x"}, 5])
 @pytest.mark.parametrize("file_name", ["test_ans_1c.pkl", "test_ans_1c_hard.pkl"])
-def test_query2box_answers_that_are_no_entities_are_refused(
+def test_query2box_answers_that_are_not_entity_ids_are_refused(
     random_graph: KnowledgeGraph, tmp_path: Path, file_name: str, answer: object
 ) -> None:
     broken(tmp_path, "test_triples_1c.pkl", [((1, (2,), 0), "1-chain")])
@@ -276,7 +276,7 @@ def test_query2box_queries_that_do_not_fit_are_refused(
 def test_two_structures_of_one_shape_are_one_block(
     random_graph: KnowledgeGraph, tmp_path: Path
 ) -> None:
-    """What is read can be kept: a set has one block a shape."""
+    """A query set has one block per shape, so the set that was read can be saved."""
     flat, nested = ("e", ("r", "r")), (("e", ("r",)), ("r",))
     broken(tmp_path, "test-queries.pkl", {flat: {(1, (2, 3))}, nested: {((4, (0,)), (1,))}})
     found = read_queries(tmp_path, "test", random_graph, recompute=True)
@@ -298,7 +298,9 @@ def test_a_query2box_folder_without_links_holds_queries(
     assert content(found["valid"]) == content(query_set)
 
 
-def test_what_is_no_folder_holds_no_queries(random_graph: KnowledgeGraph, tmp_path: Path) -> None:
+def test_a_missing_folder_or_a_file_is_refused(
+    random_graph: KnowledgeGraph, tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match="no such folder"):
         open_all_queries(tmp_path / "nowhere", random_graph)
     (tmp_path / "file").write_text("")
@@ -329,7 +331,7 @@ def test_recomputed_official_answers_have_the_published_sizes(
     folder = benchmark_data / "NELL"
     query_set = read_queries(folder, "test", open_graph(folder), recompute=True)
     assert len(query_set) == 77_021
-    # As the table of the reference has it, to two digits.
+    # The mean numbers of hard answers that are published, to two digits.
     means = {block.shape.name: round(float(block.hard.lengths.mean()), 2) for block in query_set}
     assert means == {
         "1p": 1.59, "2p": 14.86, "3p": 17.52, "2i": 5.71, "3i": 6.01, "ip": 17.41, "pi": 11.85,
@@ -345,7 +347,7 @@ def test_recomputed_official_answers_have_the_published_sizes(
     }
 
 
-def test_a_de_morgan_form_without_its_union_has_a_set_of_its_own(
+def test_a_de_morgan_form_can_be_written_without_its_union(
     random_graph: KnowledgeGraph, tmp_path: Path
 ) -> None:
     query_set = sampled(random_graph, "test", ("2u",))

@@ -45,7 +45,7 @@ def draw(
     scratch: int = 0,
     compiled=compile_grounding,
 ):
-    """The outcome of one draw, and the ids it filled in; `scratch` is what its memory held."""
+    """The outcome of one draw, and its ids; `scratch` is the initial value of its memory."""
     tries = 40
     program = compiled(shape)
     nodes = np.full((program.num_nodes, 2), scratch, dtype=np.int32)
@@ -85,7 +85,9 @@ def test_negated_branches_too_start_from_the_target(graph: KnowledgeGraph, numbe
         assert target in reached.tolist()
 
 
-def test_no_walk_turns_straight_back_but_branches_forget(random_graph: KnowledgeGraph) -> None:
+def test_a_walk_never_takes_the_inverse_of_its_last_relation_except_after_a_branching(
+    random_graph: KnowledgeGraph,
+) -> None:
     turned_after_branching = False
     for number in range(400):
         outcome, _, relations = draw(random_graph, STRUCTURES["3p"], number % 60, number)
@@ -99,7 +101,7 @@ def test_no_walk_turns_straight_back_but_branches_forget(random_graph: Knowledge
     assert turned_after_branching
 
 
-def test_no_walk_turns_straight_back_through_a_negation(random_graph: KnowledgeGraph) -> None:
+def test_a_negation_does_not_let_a_walk_take_the_inverse(random_graph: KnowledgeGraph) -> None:
     shape = shape_of(Project(Not(Project(Anchor(0), 0)), 0))
     grounded = 0
     for number in range(400):
@@ -116,13 +118,13 @@ def test_a_walk_with_nowhere_to_go_is_a_dead_end(film_graph: KnowledgeGraph) -> 
     outcomes = {
         draw(film_graph, STRUCTURES["2p"], entities.id_of("d2"), number)[0] for number in range(50)
     }
-    # d2 is reached from f2 alone, and f2 from c1: the way back to d2 is refused. Into c1 lead
-    # only the inverse of produced, which would turn back.
+    # Only f2 leads to d2 and, besides d2 itself, only c1 leads to f2. The one relation that leads
+    # into c1 is the inverse of `produced`, which the walk may not take back.
     assert outcomes == {GROUNDED}
     assert draw(film_graph, STRUCTURES["3p"], entities.id_of("d2"), 0)[0] == DEAD_END
 
 
-def test_nothing_leads_back_from_an_entity_without_edges(film_graph: KnowledgeGraph) -> None:
+def test_an_entity_without_edges_is_a_dead_end(film_graph: KnowledgeGraph) -> None:
     only = {"train": film_graph.edges("train")[-2:]}
     none = np.zeros((0, 3), dtype=np.int32)
     graph = KnowledgeGraph("one", film_graph.vocabulary, {"valid": none, "test": none} | only)
@@ -132,7 +134,7 @@ def test_nothing_leads_back_from_an_entity_without_edges(film_graph: KnowledgeGr
         assert outcome == (GROUNDED if target in targets else DEAD_END)
 
 
-def test_a_draw_does_not_depend_on_what_its_memory_held(random_graph: KnowledgeGraph) -> None:
+def test_a_draw_does_not_depend_on_the_contents_of_its_memory(random_graph: KnowledgeGraph) -> None:
     for number in range(50):
         draws = [
             draw(random_graph, STRUCTURES["ip"], number, number, scratch) for scratch in range(10)
@@ -148,7 +150,7 @@ def draw_forwards(graph: KnowledgeGraph, shape: Shape, start: int, number: int, 
 
 
 def walks_from(graph: KnowledgeGraph, start: int, hops: int) -> dict[tuple[int, ...], float]:
-    """How likely each sequence of relations is, walked by plain sets; what is missing is dead."""
+    """The probability of each sequence of relations; the rest to 1 is that of a dead end."""
     leaving: dict[int, dict[int, list[int]]] = {}
     for head, relation, tail in set(map(tuple, graph.edges("train").tolist())):
         leaving.setdefault(head, {}).setdefault(relation, []).append(tail)
@@ -171,7 +173,7 @@ def walks_from(graph: KnowledgeGraph, start: int, hops: int) -> dict[tuple[int, 
 
 
 @pytest.mark.parametrize("name", ["1p", "2p", "3p"])
-def test_a_path_walked_forwards_is_as_likely_as_plain_sets_say(
+def test_paths_walked_forwards_have_the_expected_probabilities(
     film_graph: KnowledgeGraph, name: str
 ) -> None:
     shape, draws = STRUCTURES[name], 1500
@@ -226,7 +228,7 @@ def test_equal_branches_are_twins_and_different_shapes_never(film_graph: Knowled
 @pytest.mark.parametrize("name", STRUCTURES)
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_twins_are_equal_operands(name: str, place: int) -> None:
-    """Two branches of one structure, equal but for one id at most, beside what is no path."""
+    """Two operands of one structure, which differ in one id at most, beside a negated path."""
     operands = [STRUCTURES[name].template] * 2
     operands.insert(place, Not(STRUCTURES["2p"].template))
     shape = shape_of(And(tuple(operands)))
@@ -285,7 +287,7 @@ def test_random_numbers_are_those_of_splitmix() -> None:
     state = np.array([1234567], dtype=np.uint64)
     found = [random_below(state, 2**32) for _ in SPLITMIX_OF_1234567]
     assert found == [number >> 32 for number in SPLITMIX_OF_1234567]
-    # Where a numbered draw begins is mixed twice; with this key the second is the first again.
+    # `random_state` mixes twice; with this key its result is SplitMix64's first number.
     first, golden = SPLITMIX_OF_1234567[0], 0x9E3779B97F4A7C15
     key = np.uint64(first ^ (1234567 + golden) % 2**64)
     assert int(random_state(key, 1234567)) == first

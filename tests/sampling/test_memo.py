@@ -1,4 +1,4 @@
-"""The memory of judged queries: what it says is true, and what it forgets changes nothing."""
+"""The memo of judged queries is never wrong, and what it forgets does not change the sample."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def arrays(query: tuple[tuple[int, int], tuple[int, int]]) -> tuple[np.ndarray, 
 
 
 @given(st.lists(st.tuples(queries, st.integers(1, 7)), max_size=40), st.sampled_from([1, 2, 16]))
-def test_a_slot_holds_the_last_query_that_fell_into_it(judged, slots):
+def test_a_slot_holds_the_last_query_that_was_hashed_to_it(judged, slots):
     memo = make_memo(SHAPE, slots)
     model: dict[int, tuple[object, int]] = {}
     for query, outcome in judged:
@@ -41,18 +41,18 @@ def test_queries_spread_over_the_slots():
     memo = make_memo(STRUCTURES["1p"], 1024)
     rows = np.arange(1024, dtype=np.int32)
     used = {recall(memo, rows[i : i + 1], rows[:1])[0] for i in range(1024)}
-    assert len(used) > 550, "as many as falling at random would fill: 1 − 1/e of them"
+    assert len(used) > 550, "random slots would use 1 − 1/e of them, about 647"
 
 
 def sampled(graph: KnowledgeGraph, workers: int) -> SampledSet:
-    """So many queries that nearly all there are have to be found, most of them again and again."""
+    """A sample of nearly all queries of each shape, so that most attempts repeat an earlier one."""
     plain = SamplingProtocol("plain", cap=9, train_cap=9, train_negation_cap=9, patience=20_000)
     shapes = [STRUCTURES[name] for name in ("2p", "2i", "2in")]
     return sample_query_set(graph, "train", plain, 3, shapes=shapes, count=1500, workers=workers)
 
 
 @pytest.mark.parametrize("slots", [1, 64])
-def test_what_is_forgotten_is_judged_again(
+def test_forgotten_queries_are_judged_again(
     random_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch, slots: int
 ) -> None:
     whole = sampled(random_graph, 1)
@@ -64,10 +64,10 @@ def test_what_is_forgotten_is_judged_again(
             assert np.array_equal(block.anchors, same.anchors)
             assert np.array_equal(block.hard.values, same.hard.values)
     duplicates = [report.rejected.get("duplicate", 0) for report in whole.reports]
-    assert min(duplicates) > 100, "there was something to remember"
+    assert min(duplicates) > 100, "the memo was used"
 
 
-def test_repeats_are_left_in_where_they_are_wanted(random_graph: KnowledgeGraph) -> None:
+def test_duplicates_are_rejected_only_if_distinct(random_graph: KnowledgeGraph) -> None:
     counts = {}
     for distinct in (False, True):
         pieces = attempt.attempts(

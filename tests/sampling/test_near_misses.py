@@ -1,4 +1,4 @@
-"""Near misses against the definition: all but the negations hold, and the query does not."""
+"""Near misses by their definition: they answer the query without its negations, but not with."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_near_misses_answer_the_query_without_its_negations_and_not_the_query(
 
 
 @given(most=st.integers(1, 12), seed=st.integers(0, 5), name=st.sampled_from(NEGATION_STRUCTURES))
-def test_a_few_of_each_query_are_kept(
+def test_at_most_the_given_number_of_each_query_is_kept(
     random_graph: KnowledgeGraph, most: int, seed: int, name: str
 ) -> None:
     shape, rng = STRUCTURES[name], np.random.default_rng(seed)

@@ -80,7 +80,7 @@ def test_the_smallest_graphs_are_trained_on_one_query_at_least(links: int) -> No
     ["cap", "train_count", "train_negation_count", "evaluation_count", "train_cap",
      "train_negation_cap", "relation_tries", "patience"],
 )  # fmt: skip
-def test_a_number_of_nothing_is_refused_and_not_replaced(key: str) -> None:
+def test_counts_below_one_are_refused(key: str) -> None:
     for value in (0, 2.5, "7"):
         told = (
             f"{key} of the sampling protocol 'small' is {value!r}; it must be a whole number, 1 or"
@@ -111,7 +111,7 @@ def test_paths_are_walked_from_an_answer_where_no_protocol_was_published() -> No
     assert not PRESETS["small"].walks_forwards("train", STRUCTURES["2p"])
 
 
-def test_more_training_queries_are_as_many_of_every_shape() -> None:
+def test_more_training_gives_every_shape_the_same_count() -> None:
     more = PRESETS["nell995"].with_more_training(4)
     assert more.count("train", STRUCTURES["3p"]) == 4 * 107_982
     assert more.count("train", STRUCTURES["inp"]) == 4 * 107_982
@@ -124,7 +124,7 @@ def test_more_training_queries_are_as_many_of_every_shape() -> None:
 def test_derived_counts_are_bounded(
     random_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A graph of millions of links would otherwise be wanted to fill the memory with answers."""
+    """Otherwise the answers on a graph of millions of links would not fit into memory."""
     links = len(random_graph.adjacency("train").pair_heads)
     monkeypatch.setattr(protocol, "MOST_TRAINING_QUERIES", links // 2)
     resolved = PRESETS["small"].for_graph(random_graph)

@@ -67,11 +67,11 @@ def assert_same(left: QuerySet, right: QuerySet) -> None:
             assert np.array_equal(first, second)
 
 
-@pytest.mark.parametrize("rows_a_batch", [2, 65_536])
+@pytest.mark.parametrize("rows_per_batch", [2, 65_536])
 def test_a_set_comes_back_as_it_was_saved(
-    query_set: QuerySet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_a_batch: int
+    query_set: QuerySet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_per_batch: int
 ) -> None:
-    monkeypatch.setattr(module, "_ROWS_A_BATCH", rows_a_batch)
+    monkeypatch.setattr(module, "_ROWS_PER_BATCH", rows_per_batch)
     path = tmp_path / "deep" / "queries.arrow"
     save_query_set(path, query_set)
     assert_same(load_query_set(path), query_set)
@@ -99,7 +99,7 @@ def test_a_set_of_other_integers_comes_back_as_well(query_set: QuerySet, tmp_pat
 
 def test_a_set_has_one_block_a_shape(query_set: QuerySet) -> None:
     one, *others = query_set.blocks
-    with pytest.raises(QueryError, match="2 blocks of shape 2in; a query set has one a shape"):
+    with pytest.raises(QueryError, match="2 blocks of shape 2in; a query set has one per shape"):
         replace(query_set, blocks=(one, *others, one))
     joined = concatenate_blocks(one.shape, [one, one])
     assert len(replace(query_set, blocks=(joined, *others))) == 7 + len(query_set)
@@ -146,7 +146,7 @@ def test_no_flipped_byte_goes_unseen(query_set: QuerySet, tmp_path: Path) -> Non
     assert seen > 10
 
 
-def test_what_is_no_query_set_is_refused(tmp_path: Path) -> None:
+def test_other_files_and_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no such file"):
         load_query_set(tmp_path / "missing.arrow")
     text = tmp_path / "text.arrow"
@@ -182,7 +182,7 @@ def test_what_is_no_query_set_is_refused(tmp_path: Path) -> None:
         ({"paths_from": 7}, "has 7 for 'paths_from'"),
         ({"digest": None}, "has None for 'digest'"),
         ({"digest": "0"}, "does not match its digest"),
-        # A shape of as many slots: nothing but the digest tells that it is another.
+        # Another shape with the same number of slots: only the digest shows the difference.
         (
             {"shapes": [["2in", "e r e r |2"], [UNNAMED.name, "* e r ! &2"], ["3p", "e r r r"]]},
             "does not match its digest",
@@ -202,7 +202,7 @@ def test_metadata_that_does_not_fit_is_refused(
     assert caught.value.hint
 
 
-def test_the_release_is_kept_and_unknown_in_files_of_earlier_versions(
+def test_the_release_is_saved_and_is_none_in_files_of_earlier_versions(
     query_set: QuerySet, tmp_path: Path
 ) -> None:
     path = tmp_path / "queries.arrow"
@@ -216,14 +216,14 @@ def test_the_release_is_kept_and_unknown_in_files_of_earlier_versions(
 
 
 def content_of(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    """The rows of a file, and what its metadata says."""
+    """The rows and the metadata of a file."""
     with pa.ipc.open_file(pa.BufferReader(path.read_bytes())) as reader:
         table = reader.read_all()
     return table, json.loads(table.schema.metadata[b"conekg.query_set"])
 
 
 def rewrite(path: Path, table: pa.Table, metadata: str) -> None:
-    """The file of other rows, or with other metadata."""
+    """Replace the rows and the metadata of a file."""
     table = table.replace_schema_metadata({"conekg.query_set": metadata})
     with pa.ipc.new_file(str(path), table.schema) as writer:
         writer.write_table(table)
@@ -233,7 +233,7 @@ def test_damaged_metadata_is_refused(query_set: QuerySet, tmp_path: Path) -> Non
     path = tmp_path / "queries.arrow"
     save_query_set(path, query_set)
     table, facts = content_of(path)
-    needed = facts.keys() - {"release", "paths_from"}  # which files of earlier versions lack
+    needed = facts.keys() - {"release", "paths_from"}  # files of earlier versions lack these
     texts = [json.dumps({k: v for k, v in facts.items() if k != key}) for key in needed]
     texts += ["", "{", "[1]", "7", "null", json.dumps(facts)[:-9], "[" * 100_000]
     for text in texts:
@@ -244,7 +244,7 @@ def test_damaged_metadata_is_refused(query_set: QuerySet, tmp_path: Path) -> Non
     assert_same(load_query_set(path), query_set)
 
 
-def test_columns_that_do_not_fit_are_refused(query_set: QuerySet, tmp_path: Path) -> None:
+def test_missing_columns_and_other_types_are_refused(query_set: QuerySet, tmp_path: Path) -> None:
     path = tmp_path / "queries.arrow"
     save_query_set(path, query_set)
     table, facts = content_of(path)
@@ -337,7 +337,7 @@ def test_too_many_queries_are_thinned_evenly(at_most: int, rows: list[int]) -> N
 
 
 @pytest.mark.parametrize("at_most", [None, 10, 11])
-def test_no_more_queries_than_there_are(at_most: int | None) -> None:
+def test_a_block_that_is_short_enough_is_not_thinned(at_most: int | None) -> None:
     block = block_of(STRUCTURES["2p"], 10)
     assert block.evenly_spaced(at_most) is block
 

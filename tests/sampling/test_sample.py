@@ -1,4 +1,4 @@
-"""Sampling and its attempts: every rule of the protocol, restated with plain sets."""
+"""Every rule of the sampling protocol, restated with plain sets."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_every_sampled_query_keeps_every_rule(random_graph: KnowledgeGraph, spli
 
 
 @pytest.mark.parametrize("split", ["valid", "test"])
-def test_negations_that_can_retract_no_answer_are_not_asked_to(
+def test_shapes_that_can_retract_no_answer_need_no_retracted_answer(
     random_graph: KnowledgeGraph, split: Split
 ) -> None:
     other_than = shape_of(And((Project(Anchor(0), 0), Not(Anchor(1)))))
@@ -125,7 +125,7 @@ def test_the_cap_is_on_hard_and_on_retracted_answers(random_graph: KnowledgeGrap
             assert len(answers - known) == len(known - answers) == 1
 
 
-def test_training_has_caps_of_its_own_one_without_negation_and_one_with(
+def test_training_queries_without_and_with_negation_have_caps_of_their_own(
     random_graph: KnowledgeGraph,
 ) -> None:
     protocol = replace(PLAIN, cap=2, train_cap=None, train_negation_cap=5)
@@ -240,13 +240,13 @@ def test_a_choice_of_links_is_seeded(random_graph: KnowledgeGraph) -> None:
     assert not same(sample(0), sample(1))
 
 
-def test_of_all_links_none_is_missing(film_graph: KnowledgeGraph) -> None:
+def test_a_set_of_all_links_has_no_shortfall(film_graph: KnowledgeGraph) -> None:
     (report,) = sample_query_set(film_graph, "train", PLAIN, 0, shapes=[STRUCTURES["1p"]]).reports
     assert report.wanted is None
     assert report.shortfall == 0
 
 
-def test_a_shape_is_asked_for_once(film_graph: KnowledgeGraph) -> None:
+def test_a_shape_that_is_asked_for_twice_is_refused(film_graph: KnowledgeGraph) -> None:
     shapes = [STRUCTURES[name] for name in ("1p", "2p", "2p")]
     with pytest.raises(ConfigError, match=r"^shape 2p is asked for 2 times$") as caught:
         sample_query_set(film_graph, "train", PLAIN, 0, shapes=shapes, count=1)
@@ -282,7 +282,7 @@ def test_a_graph_without_edges_gives_no_queries(film_graph: KnowledgeGraph) -> N
     assert [report.found for report in sampled.reports] == [0] * len(sampled.reports)
 
 
-def test_nothing_is_searched_for_where_nothing_is_held_out(random_graph: KnowledgeGraph) -> None:
+def test_a_split_without_held_out_edges_takes_no_attempts(random_graph: KnowledgeGraph) -> None:
     edges = {split: random_graph.edges(split) for split in SPLITS}
     edges["valid"] = np.empty((0, 3), np.int32)
     graph = KnowledgeGraph("unsplit", random_graph.vocabulary, edges)
@@ -331,7 +331,7 @@ def test_a_seed_that_is_no_whole_number_is_refused(random_graph: KnowledgeGraph,
         sample_query_set(random_graph, "train", PLAIN, seed, shapes=[STRUCTURES["1p"]], count=1)
 
 
-def test_a_seed_of_numpy_does_as_well(random_graph: KnowledgeGraph, tmp_path: Path) -> None:
+def test_a_seed_may_be_a_numpy_integer(random_graph: KnowledgeGraph, tmp_path: Path) -> None:
     shapes = [STRUCTURES["2p"]]
     drawn = np.random.default_rng(0).integers(1 << 30)
     sampled = sample_query_set(random_graph, "train", PLAIN, drawn, shapes=shapes, count=5)
@@ -340,7 +340,7 @@ def test_a_seed_of_numpy_does_as_well(random_graph: KnowledgeGraph, tmp_path: Pa
     assert same(load_query_set(tmp_path / "train.arrow"), again.query_set)
 
 
-def test_no_thread_at_all_is_refused(random_graph: KnowledgeGraph) -> None:
+def test_zero_workers_are_refused(random_graph: KnowledgeGraph) -> None:
     with pytest.raises(ConfigError, match="workers is 0; it must be 1 or more"):
         sample_query_set(
             random_graph, "train", PLAIN, 0, shapes=[STRUCTURES["2i"]], count=1, workers=0

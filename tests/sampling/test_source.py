@@ -1,4 +1,4 @@
-"""One door to query sets: whichever form they lie in, the same queries come out."""
+"""Every format of query sets gives the same queries through the one entry point."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def hard_answers(query_set: QuerySet) -> dict[tuple[int, ...], list[int]]:
     return {tuple(row): block.hard[place].tolist() for place, row in enumerate(rows)}
 
 
-def test_a_file_is_of_the_split_it_says(random_graph: KnowledgeGraph, tmp_path: Path) -> None:
+def test_a_file_gives_the_split_in_its_metadata(
+    random_graph: KnowledgeGraph, tmp_path: Path
+) -> None:
     path = tmp_path / "any-name.arrow"
     valid = sampled(random_graph, "valid")
     save_query_set(path, valid)
@@ -79,7 +81,7 @@ def test_the_answers_of_a_release_are_computed_again_on_request(
     assert hard_answers(again) == hard_answers(query_set)
 
 
-def test_own_sets_come_before_those_of_a_release(
+def test_arrow_files_come_before_the_files_of_a_release(
     random_graph: KnowledgeGraph, tmp_path: Path
 ) -> None:
     save_query_set(tmp_path / "test.arrow", sampled(random_graph, "test"))

@@ -55,7 +55,7 @@ def test_batches_of_any_size_cut_the_same_stream(random_graph: KnowledgeGraph) -
 
 
 def test_a_stream_of_paths_starts_where_its_protocol_says(random_graph: KnowledgeGraph) -> None:
-    """From the anchor every entity is as likely, whatever the numbers of answers."""
+    """Walks from the anchor do not favour paths with many answers."""
     open_ended = SamplingProtocol("open", cap=None, patience=5_000)
     streams = {
         end: ShapeStream(
@@ -69,14 +69,18 @@ def test_a_stream_of_paths_starts_where_its_protocol_says(random_graph: Knowledg
 
 @pytest.mark.parametrize("count", [0, -1])
 @pytest.mark.parametrize("name", ["1p", "2p"])
-def test_no_queries_cannot_be_taken(random_graph: KnowledgeGraph, name: str, count: int) -> None:
+def test_fewer_than_one_query_is_refused(
+    random_graph: KnowledgeGraph, name: str, count: int
+) -> None:
     stream = ShapeStream(random_graph, STRUCTURES[name], PROTOCOL, 0)
     with pytest.raises(ConfigError, match=f"{count} queries of shape {name} are asked for"):
         stream.take(count)
     assert stream.position == 0
 
 
-def test_patience_is_for_attempts_that_find_nothing(random_graph: KnowledgeGraph) -> None:
+def test_patience_counts_only_attempts_in_a_row_that_find_nothing(
+    random_graph: KnowledgeGraph,
+) -> None:
     hasty = replace(PROTOCOL, patience=2048)
     stream = ShapeStream(random_graph, STRUCTURES["2i"], hasty, 0)
     assert len(stream.take(6000)) == 6000

@@ -37,7 +37,7 @@ def test_bits_are_counted(bits: int) -> None:
 
 
 @given(words, st.integers(0, 9))
-def test_bits_are_written_in_order_after_what_is_there(bits: int, count: int) -> None:
+def test_bits_are_written_in_order_after_the_existing_entries(bits: int, count: int) -> None:
     out = np.full(count + 64 + SLACK, -1, dtype=np.int32)
     after = write_bits(np.uint64(bits), np.uint64(640), out, np.uint64(count))
     expected = [640 + bit for bit in range(64) if bits >> bit & 1]
@@ -45,7 +45,7 @@ def test_bits_are_written_in_order_after_what_is_there(bits: int, count: int) ->
     assert out[:count].tolist() == [-1] * count
 
 
-# Drawn by a seed: of sets hypothesis prefers those that hold next to nothing.
+# Drawn from a seed, because hypothesis prefers nearly empty sets.
 some_entities = st.builds(
     lambda seed, size: set(np.random.default_rng(seed).choice(200, size, replace=False).tolist()),
     st.integers(0, 2**20),

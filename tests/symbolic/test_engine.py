@@ -24,7 +24,7 @@ def triples(graph: KnowledgeGraph, *splits: str) -> list[tuple[int, int, int]]:
 
 
 def sparse_adjacency(num_entities: int) -> tuple[Adjacency, Oracle]:
-    """Few edges among many entities, where sets are read through the summary of the bitmap."""
+    """Few edges among many entities, so that bitmaps are read through their summary."""
     generator = np.random.default_rng(3)
     edges = generator.integers(0, (num_entities, 4, num_entities), size=(400, 3)).astype(np.int32)
     edges[:200, 0] %= 40
@@ -80,7 +80,7 @@ def test_a_batch_answers_each_row_as_it_is_answered_alone(
 def test_a_long_batch_has_every_row_once_and_in_order(
     random_graph: KnowledgeGraph, count: int
 ) -> None:
-    # Threads take pieces of 512 rows; the last of them is of any length.
+    # Threads take pieces of 512 rows; the last piece may be shorter.
     generator = np.random.default_rng(count)
     anchors = generator.integers(0, 60, (count, 1)).astype(np.int32)
     relations = generator.integers(0, 10, (count, 1)).astype(np.int32)
@@ -109,7 +109,7 @@ def test_answers_do_not_depend_on_the_number_of_threads(
     assert len(one.values) > 0
 
 
-def test_threads_that_work_at_once_have_memory_of_their_own(
+def test_threads_that_work_at_once_do_not_share_memory(
     random_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both_at_work = Barrier(2)
@@ -200,7 +200,7 @@ def test_ids_may_come_from_arrays(random_graph: KnowledgeGraph) -> None:
         assert np.array_equal(answer(adjacency, Not(Project(Anchor(kind(7)), kind(3)))), plain)
 
 
-def test_a_batch_has_a_column_a_slot(random_graph: KnowledgeGraph) -> None:
+def test_a_batch_needs_one_column_per_slot(random_graph: KnowledgeGraph) -> None:
     # Compiled code would read past the end of a row.
     one, two = np.zeros((3, 1), dtype=np.int32), np.zeros((3, 2), dtype=np.int32)
     for anchors, relations in ((one, two), (two, one), (two, two[:2])):
@@ -208,6 +208,6 @@ def test_a_batch_has_a_column_a_slot(random_graph: KnowledgeGraph) -> None:
             answer_batch(random_graph.adjacency("train"), STRUCTURES["2i"], anchors, relations)
 
 
-def test_a_graph_in_place_of_its_edges_is_refused(random_graph: KnowledgeGraph) -> None:
-    with pytest.raises(ConfigError, match=r"a KnowledgeGraph is searched; .*graph\.adjacency"):
+def test_a_knowledge_graph_instead_of_an_adjacency_is_refused(random_graph: KnowledgeGraph) -> None:
+    with pytest.raises(ConfigError, match=r"adjacency is a KnowledgeGraph; .*graph\.adjacency"):
         answer(random_graph, Project(Anchor(0), 0))  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from strategies import queries
 
 
 def assert_clean(work: Workspace) -> None:
-    """Nothing that the next query could take for its own."""
+    """Nothing is left in the workspace that could change the next query's answers."""
     assert not work.words.any()
     assert not work.summary.any()
     assert (work.steps == 1).all()
@@ -30,7 +30,7 @@ def assert_clean(work: Workspace) -> None:
 
 @cache
 def graph_of_every_size(num_entities: int) -> tuple[Adjacency, Oracle]:
-    """Entities 0 to 7 have from no to hundreds of tails, the others one or two, and inverses."""
+    """Entities 0 to 7 have from no to hundreds of tails, the others about two; with inverses."""
     generator = np.random.default_rng(num_entities)
     sizes = [0, 1, 3, 20, 24, 60, 150, num_entities // 2]
     hubs = np.repeat(np.arange(8), sizes)
@@ -38,7 +38,7 @@ def graph_of_every_size(num_entities: int) -> tuple[Adjacency, Oracle]:
     heads = np.concatenate([hubs, others])
     relations = np.repeat([0, 2], [len(hubs), len(others)])
     tails = generator.integers(0, num_entities, len(heads))
-    # Some tails in common, though entities are many.
+    # Make some tails of the hubs coincide, even among many entities.
     tails[: len(hubs)] //= generator.choice([1, num_entities // 80], len(hubs))
     edges = np.stack([heads, relations, tails], axis=1)
     edges = np.concatenate([edges, edges[:, [2, 1, 0]] + [0, 1, 0]]).astype(np.int32)
@@ -46,7 +46,8 @@ def graph_of_every_size(num_entities: int) -> tuple[Adjacency, Oracle]:
 
 
 def assert_answered(adjacency: Adjacency, oracle: Oracle, query: Query) -> None:
-    """A query is answered alone and in a batch, and again in the same memory, left clean."""
+    """The query is answered alone, again in the same workspace, which is left clean, and as a
+    batch."""
     program = compile_shape(shape_of(query))
     work = make_workspace(adjacency.num_entities, program.stack_size)
     anchors, relations = (np.array(ids, dtype=np.int32) for ids in slots_of(query))
@@ -60,7 +61,7 @@ def assert_answered(adjacency: Adjacency, oracle: Oracle, query: Query) -> None:
 
 
 @pytest.mark.parametrize("num_entities", [180, 6_000])
-def test_every_two_sets_combine_as_the_oracle_says(num_entities: int) -> None:
+def test_every_pair_of_sets_combines_as_the_oracle_says(num_entities: int) -> None:
     adjacency, oracle = graph_of_every_size(num_entities)
     hubs = [Project(Anchor(hub), 0) for hub in range(8)]
     most = Project(Universe(), 2)
@@ -75,7 +76,7 @@ def test_every_two_sets_combine_as_the_oracle_says(num_entities: int) -> None:
 @pytest.mark.parametrize("num_entities", [180, 6_000])
 @given(query=queries(8, 4, max_leaves=5))
 def test_sets_of_every_form_combine_as_the_oracle_says(num_entities: int, query: Query) -> None:
-    # Of few entities nearly all sets are bitmaps, of many most are lists, or pairs' own tails.
+    # With few entities nearly all sets are bitmaps, with many most are lists or the tails of pairs.
     assert_answered(*graph_of_every_size(num_entities), query)
 
 
@@ -96,8 +97,8 @@ def test_a_workspace_is_clean_after_every_query() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 3])
-def test_a_buffer_has_room_for_whatever_the_last_query_may_answer(rows: int) -> None:
-    # Compiled code would write past its end unseen.
+def test_the_buffer_has_room_for_any_answers_of_the_last_query(rows: int) -> None:
+    # Compiled code would write past its end without an error.
     adjacency, oracle = graph_of_every_size(180)
     program = compile_shape(STRUCTURES["1p"])
     offsets, buffer = answer_rows(
@@ -114,7 +115,7 @@ def test_a_buffer_has_room_for_whatever_the_last_query_may_answer(rows: int) -> 
 
 @pytest.mark.parametrize("name", ["pni", "pi", "inp"])
 def test_a_batch_answers_as_the_oracle_does(name: str) -> None:
-    # What one query leaves in the memory of a worker would be among the answers of the next.
+    # Bits that one query left in the workspace would appear among the answers of the next.
     generator = np.random.default_rng(1)
     edges = generator.integers(0, (500, 4, 500), size=(3_000, 3)).astype(np.int32)
     adjacency, oracle = build_adjacency(edges, 500, 4), Oracle(edges.tolist(), 500)

@@ -27,7 +27,7 @@ def test_kernels_see_one_type_whether_arrays_are_built_or_memory_mapped(tmp_path
         assert frozen.tolist() == adjacency.tails.tolist()
 
 
-def test_kernels_see_every_array_of_the_graph_under_its_own_name() -> None:
+def test_graph_arrays_have_the_names_of_the_adjacency() -> None:
     adjacency = build_adjacency(EDGES, 4, 2)
     arrays = graph_arrays(adjacency)._asdict()
     assert arrays.pop("num_entities") == 4
@@ -44,7 +44,7 @@ def test_kernels_see_every_array_of_the_graph_under_its_own_name() -> None:
         assert np.array_equal(array, own), name
 
 
-def test_a_workspace_has_a_row_a_set_and_a_spare() -> None:
+def test_a_workspace_has_one_row_per_set_and_a_spare() -> None:
     work = make_workspace(65, 3)
     assert work.rows.shape == (4, 65 + SLACK)
     assert work.stack[:, 0].tolist() == [0, 1, 2, 3]
@@ -55,7 +55,8 @@ def test_a_workspace_has_a_row_a_set_and_a_spare() -> None:
 
 
 def test_there_is_room_for_the_steps_of_a_pair_however_many_entities_there_are() -> None:
-    # Tails are listed where they are fewer than words; without room for as many, none is read.
+    # A pair's tails are read as a list if there are fewer than the bitmap has words: without room
+    # for that many steps, `mark_tails` would never read a pair.
     for num_entities in (1, 64 * 10_000):
         work = make_workspace(num_entities, 1)
         assert len(work.steps) >= work.words.shape[1]
@@ -71,8 +72,8 @@ def add_one(arrays):
     return total
 
 
-def test_borrowed_arrays_are_the_same_arrays_and_are_left_as_counted() -> None:
-    add_one((np.arange(4), 1))  # the compiler holds on to what it was called with
+def test_borrowed_arrays_are_the_same_arrays_with_unchanged_reference_counts() -> None:
+    add_one((np.arange(4), 1))  # the compiler keeps references to its first arguments
     numbers = np.arange(4)
     before = sys.getrefcount(numbers)
     total = add_one((numbers, 1))

@@ -31,7 +31,7 @@ def test_instructions_are_postfix_with_slots() -> None:
     assert not program.instructions.flags.writeable, "every query of the shape shares them"
 
 
-def test_many_operands_are_chained_so_that_two_sets_are_alive() -> None:
+def test_many_operands_are_chained_so_that_the_stack_holds_two_sets() -> None:
     shape = shape_of(And((Anchor(0), Anchor(0), Universe(), Anchor(0))))
     opcodes = compile_shape(shape).instructions[:, 0].tolist()
     assert opcodes == [

@@ -25,7 +25,7 @@ ENTITIES = 700
 
 @njit
 def project(graph, work, heads, complement, relation):
-    """The pairs of some heads, found from their list and from their marks, and their tails."""
+    """The pairs of some heads, found from a list and from a bitmap of them, and their tails."""
     graph, work = borrowed(graph), borrowed(work)
     words, other_words = work.words[0], work.words[1]
     count = select_pairs(graph, words, heads, complement, relation, work.rows[0])
@@ -55,9 +55,9 @@ def project(graph, work, heads, complement, relation):
 
 @pytest.mark.parametrize("is_indexed", [True, False])
 @pytest.mark.parametrize("complement", [True, False])
-@settings(max_examples=8)  # of 30 sizes each: every way is cheapest for some of them
+@settings(max_examples=8)  # of 30 sizes each: every method is the cheapest for some of them
 @given(seed=st.integers(0, 2**20))
-def test_every_way_finds_the_same_tails(is_indexed: bool, complement: bool, seed: int) -> None:
+def test_every_method_finds_the_same_tails(is_indexed: bool, complement: bool, seed: int) -> None:
     generator = np.random.default_rng(seed)
     for num_edges in (0, 5, 60, 3_000, 20_000):
         edges = generator.integers(0, (ENTITIES, 2, ENTITIES), (num_edges, 3)).astype(np.int32)

@@ -18,11 +18,11 @@ from conekg.symbolic.sorted_arrays import (
 )
 
 SIZES = (0, 1, 2, 12, 13, 25, 200, 400, 401)
-"""Of some two sets the longer one is searched, others are merged; 401 is everything."""
+"""For some pairs of these sizes the larger set is searched, others are merged; 401 is all."""
 
 
 def some_set(seed: int, size: int) -> set[int]:
-    """Drawn by a seed: hypothesis itself takes long over hundreds of numbers."""
+    """A random set drawn from a seed: hypothesis itself is slow at drawing hundreds of numbers."""
     return set(np.random.default_rng(seed).choice(401, size, replace=False).tolist())
 
 
@@ -54,7 +54,7 @@ def test_sorted_arrays_combine_as_sets_do(kernel, meaning, seed) -> None:
 
 
 @given(any_set)
-def test_the_others_are_all_that_a_set_has_not(values) -> None:
+def test_list_others_gives_the_complement(values) -> None:
     out = np.empty(401, dtype=np.int32)
     count = list_others(as_array(values), 401, out)
     assert out[:count].tolist() == sorted(set(range(401)) - values)
@@ -69,7 +69,7 @@ def test_searches_find_the_first_place_not_below(values, wanted, start) -> None:
     assert gallop(array, start, wanted) == expected
 
 
-def test_a_buffer_grows_only_when_it_must_and_keeps_what_it_holds() -> None:
+def test_a_buffer_grows_only_when_it_must_and_keeps_its_entries() -> None:
     values = np.arange(4, dtype=np.int32)
     assert grown(values, 2, 2) is values
     longer = grown(values, 3, 9)

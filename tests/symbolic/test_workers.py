@@ -10,7 +10,7 @@ from conekg.symbolic.workers import PerThread, available_cores, map_in_order
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5, None])
-def test_results_come_in_order_whoever_finishes_first(workers: int | None) -> None:
+def test_results_come_in_order_whichever_finishes_first(workers: int | None) -> None:
     def slow_at_first(number: int) -> int:
         time.sleep(0.004 if number % 4 == 0 else 0)
         return number * number
@@ -50,5 +50,5 @@ def test_each_thread_has_a_value_of_its_own() -> None:
     assert values.value == [threading.get_ident()]
 
 
-def test_there_is_a_core_to_work_on() -> None:
+def test_at_least_one_core_is_available() -> None:
     assert available_cores() >= 1

@@ -76,7 +76,7 @@ def test_a_shape_without_queries_is_refused():
     assert usable_shapes(everyone, 3) == {"1p", "2i"}
 
 
-def test_unions_are_refused_as_they_have_no_region_of_their_own():
+def test_unions_are_refused():
     for name in ("2u", "up"):
         with pytest.raises(ConfigError, match=f"{name}, a union"):
             move_to_device(query_set(block("1p", [[0]]), block(name, [[0]])), 6, ("1p", name), CPU)
@@ -162,7 +162,7 @@ def test_the_first_negatives_are_near_misses_where_there_are_some(
     assert 0.3 < seen["2in", 0] / (seen["2in", 0] + seen["2in", 3]) < 0.7
 
 
-def test_near_misses_that_nobody_has_change_nothing(data):
+def test_near_misses_change_nothing_if_no_query_has_any(data):
     near = BatchSampler(data, POOL, 9, 5, "uniform-filtered", near_misses=1.0)
     plain = BatchSampler(data, POOL, 9, 5, "uniform-filtered")
     batches = [each.draw(generator_at(0, 0, 0, CPU)) for each in (near, plain)]
@@ -190,7 +190,7 @@ def test_training_data_has_the_near_misses_that_the_recipe_asks_for():
 
 
 @pytest.mark.parametrize("discount", [0.0, 0.3, 1.0])
-def test_a_drawn_query_counts_by_the_recipes_discount(discount):
+def test_queries_are_weighted_by_the_recipes_discount(discount):
     recipe = TrainingRecipe(steps=1, answer_discount=discount)
     data = load_training_data(tiny_graph(), tiny_queries()["train"], recipe, CPU)
     pool = recipe.pool("path")
@@ -210,7 +210,7 @@ def test_a_drawn_query_counts_by_the_recipes_discount(discount):
     rows=st.lists(st.sets(st.integers(0, 30), max_size=31), min_size=1, max_size=6),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_nth_outside_counts_past_every_value(rows, seed):
+def test_nth_outside_skips_every_value(rows, seed):
     ragged = Ragged.from_rows([sorted(row) for row in rows])
     if not len(ragged.values):
         return

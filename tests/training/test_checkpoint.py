@@ -45,8 +45,8 @@ def test_a_checkpoint_comes_back_and_replaces_the_older(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3  # nothing of the older one is left
 
 
-def test_an_older_file_that_cannot_be_removed_yet_ends_no_training(tmp_path, monkeypatch):
-    """As where another process has it open and the system does not allow that."""
+def test_an_older_file_that_cannot_be_removed_is_no_error(tmp_path, monkeypatch):
+    """For example if another process has it open on a system that forbids removing open files."""
     save_checkpoint(tmp_path, checkpoint(1))
     real = Path.unlink
 
@@ -63,7 +63,7 @@ def test_an_older_file_that_cannot_be_removed_yet_ends_no_training(tmp_path, mon
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_a_checkpoint_of_no_step_in_a_folder_that_is_not_there_yet(tmp_path):
+def test_a_checkpoint_of_step_zero_in_a_new_folder(tmp_path):
     folder = tmp_path / "run" / "last"
     save_checkpoint(folder, checkpoint(0))
     assert_same(load_checkpoint(folder), checkpoint(0))
@@ -105,7 +105,7 @@ def test_a_flipped_bit_is_found(tmp_path):
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b"null", b'{"step": 1}', b"\xff\xfe\xfd", b"[" * 100_000]
 )
-def test_a_damaged_manifest_is_an_error_of_its_own(tmp_path, content):
+def test_a_damaged_manifest_is_refused(tmp_path, content):
     save_checkpoint(tmp_path, checkpoint(1))
     path = tmp_path / "checkpoint.json"
     path.write_bytes(content)
@@ -136,7 +136,7 @@ def test_a_damaged_manifest_is_an_error_of_its_own(tmp_path, content):
         (("files", "parameters", "sha256"), 7),
     ],
 )
-def test_a_manifest_with_a_value_of_another_kind_is_refused(tmp_path, place, value):
+def test_a_manifest_with_a_value_of_the_wrong_type_is_refused(tmp_path, place, value):
     save_checkpoint(tmp_path, checkpoint(1))
     path = tmp_path / "checkpoint.json"
     content = json.loads(path.read_text())
@@ -220,7 +220,7 @@ def test_missing_pieces(tmp_path):
 @pytest.mark.parametrize("read", [load_checkpoint, load_parameters])
 @pytest.mark.parametrize("kind", ["parameters", "optimizer"])
 def test_a_checkpoint_replaced_while_it_is_read_gives_the_newer(tmp_path, monkeypatch, read, kind):
-    """Training goes on while another process evaluates what there is."""
+    """Training continues while another process evaluates the checkpoint."""
     save_checkpoint(tmp_path, checkpoint(1))
     real = module._read_tensors
 
@@ -237,8 +237,8 @@ def test_a_checkpoint_replaced_while_it_is_read_gives_the_newer(tmp_path, monkey
         assert float(found["entity"][0, 0]) == (3.0 if kind == "parameters" else 1.0)
 
 
-def test_a_folder_one_may_not_look_into_is_not_taken_for_an_empty_one(tmp_path, monkeypatch):
-    """Training would begin again, in the place of what is there."""
+def test_a_folder_without_permission_is_not_taken_for_an_empty_one(tmp_path, monkeypatch):
+    """Otherwise training would begin again and overwrite the checkpoint."""
 
     def refusing(path, **_):
         raise PermissionError(13, "Permission denied", str(path))
@@ -250,7 +250,7 @@ def test_a_folder_one_may_not_look_into_is_not_taken_for_an_empty_one(tmp_path, 
 
 
 @pytest.mark.parametrize("name", ["checkpoint.json", "parameters-*.safetensors"])
-def test_what_the_system_does_not_give_is_no_sign_of_damage(tmp_path, name):
+def test_a_file_that_the_system_cannot_read_is_not_called_damaged(tmp_path, name):
     save_checkpoint(tmp_path, checkpoint(1))
     (path,) = tmp_path.glob(name)
     path.unlink()
@@ -270,7 +270,7 @@ def test_a_newer_format_is_refused(tmp_path):
 
 @pytest.mark.parametrize("failing_call", [0, 1, 2])
 def test_a_full_disk_loses_nothing_older(tmp_path, monkeypatch, failing_call):
-    """The disk fills up at the first, second or third file of the new checkpoint."""
+    """The disk becomes full at the first, second or third file of the new checkpoint."""
     save_checkpoint(tmp_path, checkpoint(1))
     calls = iter(range(10))
 
@@ -290,7 +290,7 @@ def test_a_full_disk_loses_nothing_older(tmp_path, monkeypatch, failing_call):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_what_a_killed_process_was_writing_is_removed_by_the_next(tmp_path):
+def test_the_next_checkpoint_removes_the_partial_files_of_a_killed_process(tmp_path):
     save_checkpoint(tmp_path, checkpoint(1))
     (tmp_path / ".parameters-000000002-0badcafe.safetensors.77.partial").write_bytes(b"half")
     (tmp_path / "parameters-000000002-0badcafe.safetensors").write_bytes(b"of no manifest")

@@ -1,4 +1,4 @@
-"""What is written beside training is what it was given, whole, in order, and never in silence."""
+"""Checkpoints are written in the background complete and in order, and errors are raised."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conekg.training.checkpoint_writer import CheckpointWriter
 
 
 class Gate:
-    """Writes checkpoints once it is open, and notes which."""
+    """Writes checkpoints once it is open, and records which."""
 
     def __init__(self) -> None:
         self.is_open = threading.Event()
@@ -44,11 +44,11 @@ def checkpoint_at(step: int) -> Checkpoint:
     return Checkpoint(step, {"w": torch.full((2, 2), float(step))}, {"w:m": torch.ones(3) * step})
 
 
-def test_what_is_written_is_what_it_was_when_it_was_given(tmp_path: Path, gate: Gate) -> None:
+def test_later_changes_of_the_tensors_are_not_written(tmp_path: Path, gate: Gate) -> None:
     given = checkpoint_at(1)
     with CheckpointWriter() as writer:
         writer.save(tmp_path / "best", tmp_path / "last", checkpoint=given)
-        given.parameters["w"].fill_(torch.nan)  # training goes on
+        given.parameters["w"].fill_(torch.nan)  # as training goes on
         given.optimizer["w:m"].zero_()
         assert gate.written == []
         gate.is_open.set()
@@ -60,7 +60,7 @@ def test_what_is_written_is_what_it_was_when_it_was_given(tmp_path: Path, gate: 
         assert torch.equal(found.optimizer["w:m"], torch.ones(3))
 
 
-def test_the_next_waits_for_the_one_before(tmp_path: Path, gate: Gate) -> None:
+def test_a_checkpoint_waits_for_the_one_before(tmp_path: Path, gate: Gate) -> None:
     with CheckpointWriter() as writer:
         writer.save(tmp_path / "last", checkpoint=checkpoint_at(1))
         opener = threading.Timer(0.2, gate.is_open.set)
@@ -74,7 +74,7 @@ def test_the_next_waits_for_the_one_before(tmp_path: Path, gate: Gate) -> None:
     assert load_checkpoint(tmp_path / "last").step == 2
 
 
-def test_what_went_wrong_is_raised_once_whoever_asks_first(
+def test_an_error_is_raised_by_the_next_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint_writer, "save_checkpoint", refuse)
@@ -99,10 +99,10 @@ def test_what_went_wrong_is_raised_once_whoever_asks_first(
             ask()
 
 
-def test_where_the_best_cannot_be_written_the_last_is_not_either(
+def test_if_the_best_cannot_be_written_the_last_is_not_written_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would say that the best of all is there."""
+    """The last checkpoint records the best score, whose weights would be missing."""
 
     def refuse_the_best(folder: Path, checkpoint: Checkpoint) -> None:
         if folder.name == "best":
@@ -117,7 +117,7 @@ def test_where_the_best_cannot_be_written_the_last_is_not_either(
     assert not (tmp_path / "last").exists()
 
 
-def test_looking_for_what_went_wrong_waits_for_nothing(tmp_path: Path, gate: Gate) -> None:
+def test_checking_for_errors_does_not_wait(tmp_path: Path, gate: Gate) -> None:
     with CheckpointWriter() as writer:
         writer.check()
         writer.save(tmp_path / "last", checkpoint=checkpoint_at(1))
@@ -126,7 +126,7 @@ def test_looking_for_what_went_wrong_waits_for_nothing(tmp_path: Path, gate: Gat
         gate.is_open.set()
 
 
-def test_who_fails_meanwhile_is_told_of_that_and_what_was_given_is_written(
+def test_an_error_in_the_block_is_raised_after_the_checkpoint_is_written(
     tmp_path: Path, gate: Gate
 ) -> None:
     def fail() -> None:

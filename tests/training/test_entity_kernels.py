@@ -22,12 +22,12 @@ def test_every_model_has_its_kernels(name: str) -> None:
     assert type(kernels_of(rough_model(name))) is KINDS[name]
 
 
-def test_a_model_without_a_kernel_s_distance_has_none() -> None:
+def test_a_model_with_another_distance_has_no_kernels() -> None:
     assert kernels_of(rough_model("emql")) is None
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_derived_model_has_them_while_distance_and_loss_are_the_same(name: str) -> None:
+def test_a_derived_model_has_kernels_if_it_keeps_distance_and_loss(name: str) -> None:
     kind = type(rough_model(name))
 
     def of(**changes: object) -> object:

@@ -1,4 +1,4 @@
-"""The fused updater against the plain one: the same batch must move every parameter alike.
+"""The fused updater against plain autograd: the same batch must change every parameter equally.
 
 Without a GPU the kernels run under Triton's interpreter (`conftest.py` says so); on one, the
 same tests run the compiled kernels.
@@ -27,7 +27,7 @@ fused = pytest.importorskip("conekg.training.fused")
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 PAST_CAPTURE = 5 if DEVICE.type == "cuda" else 1
-"""So many steps include a replay of the captured graph, where there is one."""
+"""Enough steps to include a replay of the captured graph on a GPU."""
 NUM_ENTITIES, NUM_RELATIONS, DIM = 13, 4, 5
 MODELS = {
     "cone": {"dim": DIM, "hidden": 10, "dropout": 0.0, "gamma": 4.0},
@@ -85,7 +85,7 @@ def prepare(name: str) -> tuple[QueryModel, DeviceData, TrainingRecipe]:
     queries = random_queries(pool.shapes, np.random.default_rng(0))
     data = move_to_device(queries, NUM_ENTITIES, pool.shapes, DEVICE, near_misses, 0.3)
     model = build_model(catalog_name, NUM_ENTITIES, NUM_RELATIONS, MODELS[name], seed=3)
-    with torch.no_grad():  # what starts at zero hides the gradients of what comes before it
+    with torch.no_grad():  # parameters that start at zero would hide gradients before them
         for parameter in model.parameters():
             if not parameter.any():
                 parameter.uniform_(-0.3, 0.3, generator=torch.Generator().manual_seed(3))
@@ -95,7 +95,7 @@ def prepare(name: str) -> tuple[QueryModel, DeviceData, TrainingRecipe]:
 def draw_next(
     updater: "fused.FusedUpdater", recipe: TrainingRecipe, pool: str = "path", ahead: int = 0
 ) -> Batch:
-    """The batch that the updater will use after `ahead` updates more."""
+    """The batch that the updater will use after `ahead` more updates."""
     plan = updater._plans[pool]
     drawn = fused.draw(
         updater._pools[pool],
@@ -119,7 +119,7 @@ def draw_next(
     )
 
 
-def test_a_packed_query_counts_as_its_block_says() -> None:
+def test_packed_queries_have_the_weights_of_their_block() -> None:
     _, data, recipe = prepare("cone")
     pool = recipe.pool("path")
     packed = fused.pack_pool(data, pool.composition(recipe.batch_size))
@@ -162,7 +162,7 @@ def test_moves_every_parameter_by_the_plain_gradient(
         loss = batch_loss(plain, updater._plans["path"], batch, temperature)
         plain.zero_grad()
         loss.backward()
-        loss = loss.detach()  # nothing of the plain backward pass stays alive on its stream
+        loss = loss.detach()  # nodes of the plain backward pass must not stay alive on its stream
         updater.step(recipe.learning_rate)
         assert updater.take_loss()["path"] == pytest.approx(float(loss), rel=1e-5)
         after = updater.state()
@@ -176,10 +176,10 @@ def test_moves_every_parameter_by_the_plain_gradient(
             torch.testing.assert_close(first, expected, atol=1e-6 * largest, rtol=1e-4, msg=key)
             step = recipe.learning_rate / (1 - 0.9**count) * first
             move = step / ((second / (1 - 0.999**count)).sqrt() + 1e-8)
-            # Detached: a node that outlived this stream would be in the next step's way.
+            # Detached, since a node that stays alive on this stream would break the next step.
             new = model.get_parameter(key).detach().double()
             torch.testing.assert_close(new, old.double() - move, atol=1e-6, rtol=1e-5, msg=key)
-            # A softmax ignores what is added to all its arguments.
+            # A softmax does not depend on a constant that is added to all its arguments.
             assert key == "attention.2.bias" or move.abs().max() > 1e-3, f"{key} did not move"
         before = after
 
@@ -211,11 +211,11 @@ def test_near_misses_are_those_of_the_query_that_was_drawn() -> None:
 
 
 @pytest.mark.parametrize(("idle_weights", "updates"), [("rest", {2, 6}), ("drift", {6})])
-def test_a_cycle_of_pools_is_one_update_after_the_other(
+def test_a_cycle_of_pools_equals_separate_updates(
     idle_weights: IdleWeights, updates: set[int]
 ) -> None:
-    """Each update has the batch of its own number; what a pool has no use for stays as it is, or
-    drifts as by a gradient of zero."""
+    """Each update has the batch of its own number. Weights that a pool does not use rest, or drift
+    as with a gradient of zero."""
     paths, others = Pool("path", (("1p", 1.0), ("2p", 1.0))), Pool("other", (("2i", 1.0),))
     model, _, recipe = prepare("cone")
     plain, _, _ = prepare("cone")
@@ -249,20 +249,20 @@ def test_a_cycle_of_pools_is_one_update_after_the_other(
             assert taken[pool] == pytest.approx(sum(values) / len(values), rel=1e-4)
     state = updater.state()
     counts = {int(state[f"{name}:step"]) for name, _ in plain.named_parameters()}
-    assert counts == updates, "the intersection's own networks are of use once a step"
+    assert counts == updates, "the networks of intersections are used once per step"
     assert torch.cat([each.flatten() > 1e-6 for each in least.values()]).float().mean() > 0.9
     for name, expected in plain.named_parameters():
         moment, actual = adam.state[expected]["exp_avg"], model.get_parameter(name).detach()
         torch.testing.assert_close(state[f"{name}:exp_avg"], moment, atol=2e-6, rtol=1e-3, msg=name)
         if name == "attention.2.bias":
             continue  # a softmax ignores it, so its gradient is rounding, of any size on a GPU
-        clear = least[name] > 1e-6  # smaller ones are rounding, which Adam makes as large as any
+        clear = least[name] > 1e-6  # smaller gradients are rounding errors, which Adam amplifies
         torch.testing.assert_close(
             actual[clear], expected.detach()[clear], atol=1e-4, rtol=1e-3, msg=name
         )
 
 
-def test_only_the_compilers_advice_to_itself_is_left_out() -> None:
+def test_only_the_compilers_warning_about_its_reductions_is_suppressed() -> None:
     with fused._compiling_quietly():
         warnings.warn(
             "\nOnline softmax is disabled on the fly since ...", UserWarning, stacklevel=1
@@ -306,7 +306,7 @@ def test_continues_from_a_plain_run() -> None:
     assert int(updater.state()["steps"]) == 2
 
 
-def test_a_plain_run_continues_from_it() -> None:
+def test_a_plain_run_continues_from_a_fused_one() -> None:
     model, data, recipe = prepare("cone")
     updater = fused.FusedUpdater(model, data, recipe)
     updater.step(1e-2)
@@ -320,7 +320,7 @@ def test_a_plain_run_continues_from_it() -> None:
     assert not torch.equal(after["entity:exp_avg"], state["entity:exp_avg"])
 
 
-def test_a_state_replaces_the_one_before_and_stays_what_it_is() -> None:
+def test_a_loaded_state_replaces_the_old_one_and_is_not_modified() -> None:
     model, data, recipe = prepare("cone")
     updater = fused.FusedUpdater(model, data, recipe)
     untouched = updater.state()
@@ -334,7 +334,7 @@ def test_a_state_replaces_the_one_before_and_stays_what_it_is() -> None:
     assert updater.state().keys() == untouched.keys(), "no moments where there were none"
 
 
-def test_a_model_needs_kernels_and_every_pool_an_anchor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fusing_needs_kernels_and_an_anchor_in_every_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     model, data, recipe = prepare("cone")
     assert fused.can_fuse(model, data, recipe)
     everywhere = {
@@ -359,7 +359,7 @@ def test_fresh_moments_forget_everything() -> None:
 
 
 def run_steps(name: str, recipe_changes: dict[str, object], *, captured: bool) -> QueryModel:
-    """A model after six steps, the last three of them replays of a graph unless told otherwise."""
+    """A model after six steps; with `captured`, the last three are replays of a graph."""
     model, data, recipe = prepare(name)
     updater = fused.FusedUpdater(model, data, replace(recipe, **recipe_changes))
     if not captured:
@@ -383,7 +383,7 @@ COMPILED = {"compile_operators": True, "precision": "bfloat16"}
 def test_a_replayed_graph_moves_as_uncaptured_steps_do(
     name: str, changes: dict[str, object]
 ) -> None:
-    """Steps 4 and on are replays; a fresh updater that never gets there must agree."""
+    """Steps from the fourth on are replays; an updater that never captures must agree."""
     replayed = run_steps(name, changes, captured=True).state_dict()
     for key, value in run_steps(name, changes, captured=False).state_dict().items():
         torch.testing.assert_close(replayed[key], value, msg=key)
@@ -394,11 +394,11 @@ def test_a_replayed_graph_moves_as_uncaptured_steps_do(
 def test_every_step_has_dropout_masks_of_its_own(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, object]
 ) -> None:
-    """Of one batch, and weights that stay, only the masks can tell one gradient from another."""
+    """With a fixed batch and fixed weights, only the masks make two gradients different."""
     monkeypatch.setitem(MODELS, "cone", MODELS["cone"] | {"dropout": 0.3})
 
     def two_gradients() -> list[torch.Tensor]:
-        """Of the entities, by the last two steps; on a GPU both are replays of the graph."""
+        """The entities' gradients in the last two steps, which are replays on a GPU."""
         model, data, recipe = prepare("cone")
         updater = fused.FusedUpdater(model, data, replace(recipe, batch_size=8, **changes))
         found = []
@@ -429,7 +429,7 @@ def test_every_step_has_dropout_masks_of_its_own(
     ],
 )
 def test_products_in_bfloat16_are_those_of_autocast(name: str, compiled: bool) -> None:
-    """Compiled or not, gradients are what autocast's are, to the precision of bfloat16."""
+    """Compiled or not, gradients equal those of autocast to the precision of bfloat16."""
     model, data, recipe = prepare(name)
     plain, _, _ = prepare(name)
     changes = replace(recipe, precision="bfloat16", compile_operators=compiled)
@@ -442,7 +442,7 @@ def test_products_in_bfloat16_are_those_of_autocast(name: str, compiled: bool) -
     for key, parameter in plain.named_parameters():
         assert parameter.grad is not None
         if key == "attention.2.bias":
-            continue  # a softmax ignores it: its gradient is rounding alone
+            continue  # a softmax ignores it, so its gradient is only rounding error
         largest = float(parameter.grad.abs().max())
         gradient = 10.0 * moments[f"{key}:exp_avg"]
         torch.testing.assert_close(
@@ -470,7 +470,7 @@ def test_reduced_precision_learns_as_float32_does(precision: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["cone", "box", "gqe", "beta"])
-def test_kernels_are_for_models_that_measure_as_theirs_do(name):
+def test_kernels_are_only_for_models_with_their_distance(name):
     model, data, recipe = prepare(name)
     kind = type(model)
 

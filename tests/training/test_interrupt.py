@@ -1,4 +1,4 @@
-"""Asked once to stop it is noted, asked twice it interrupts, and afterwards all is as before."""
+"""The first signal sets a flag, the second interrupts, and afterwards the old handlers are back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_first_is_noted_and_the_second_interrupts() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_request_to_end_is_noted_too() -> None:
+def test_sigterm_sets_the_flag_too() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with StopRequest() as stop:
         signal.raise_signal(signal.SIGTERM)
@@ -33,14 +33,14 @@ def test_a_request_to_end_is_noted_too() -> None:
 
 @pytest.fixture
 def own_terminal() -> Iterator[None]:
-    """The end of the terminal is heeded, also where nohup runs these tests."""
+    """SIGHUP has its default handler, even if these tests are run by nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.usefixtures("own_terminal")
-def test_the_end_of_the_terminal_is_noted_however_often_it_is_told() -> None:
+def test_a_second_sighup_does_not_interrupt() -> None:
     with StopRequest() as stop:
         signal.raise_signal(signal.SIGHUP)
         assert stop.requested
@@ -51,13 +51,24 @@ def test_the_end_of_the_terminal_is_noted_however_often_it_is_told() -> None:
 
 
 @pytest.mark.usefixtures("own_terminal")
-def test_what_nohup_started_outlives_its_terminal() -> None:
+def test_a_process_started_by_nohup_ignores_sighup() -> None:
     assert set(stop_signals()) == {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     assert set(stop_signals()) == {signal.SIGINT, signal.SIGTERM}
     with StopRequest() as stop:
         signal.raise_signal(signal.SIGHUP)
         assert not stop.requested
+
+
+def test_a_handler_of_the_host_program_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program in C that runs Python may handle a signal itself, which Python shows as None."""
+    real = signal.getsignal
+    monkeypatch.setattr(
+        signal, "getsignal", lambda number: None if number == signal.SIGTERM else real(number)
+    )
+    with StopRequest():
+        assert real(signal.SIGTERM) is signal.SIG_DFL
+        assert real(signal.SIGINT) is not signal.default_int_handler
 
 
 def test_in_another_thread_it_does_nothing() -> None:

@@ -61,7 +61,7 @@ def assert_equal_bits(one, other):
 
 
 def test_a_killed_run_continues_bit_for_bit(tmp_path):
-    """The process is killed with SIGKILL between two checkpoints, then another one resumes."""
+    """The process is killed by SIGKILL between two checkpoints, then another process resumes."""
     settings = {"steps": 90, "checkpoint_every": 7, "log_every": 5}
     unbroken = tiny_run(tmp_path / "unbroken", **settings)
     train(unbroken, device=CPU)
@@ -93,7 +93,7 @@ def test_every_model_resumes_as_if_never_stopped(tmp_path, model, monkeypatch):
     unbroken = tiny_run(tmp_path / "unbroken", model)
     train(unbroken, device=CPU)
     stopped = tiny_run(tmp_path / "stopped", model)
-    # Out of time after the fifth step: neither a checkpoint nor a drop falls there.
+    # The time is up after the fifth step, where there is neither a checkpoint nor a drop.
     ticks = iter([*[0.0] * 6, *[1e9] * 100])
     with monkeypatch.context() as patch:
         patch.setattr(loop.time, "monotonic", lambda: next(ticks))
@@ -158,7 +158,7 @@ def test_time_before_a_stop_counts(tmp_path):
 @pytest.mark.gpu
 @pytest.mark.parametrize("model", ["box", "beta"])  # for ConE's dropout see test_fused.py
 def test_a_gpu_run_resumes_as_if_never_stopped(tmp_path, model):
-    """Replays of a graph before and after; to rounding, as products may be split otherwise."""
+    """Both parts replay a graph. Equal up to rounding: products may be split differently."""
     device = torch.device("cuda")
     settings = {"steps": 24, "checkpoint_every": 14, "drops_at": ()}
     unbroken = tiny_run(tmp_path / "unbroken", model, **settings)
@@ -228,8 +228,8 @@ def test_a_run_is_validated_every_so_often_and_at_its_end(tmp_path, every):
     assert measured == ([3, 6, 7] if every else [7])
 
 
-def test_measuring_a_model_changes_nothing_of_its_training(tmp_path):
-    """It is measured without dropout, which it is trained with before and after."""
+def test_validating_a_model_does_not_change_its_training(tmp_path):
+    """The model is validated without dropout, and trained with it before and after."""
     seen = []
 
     def measure(model):
@@ -256,7 +256,7 @@ def test_an_interrupt_saves_and_ends_cleanly(tmp_path, number):
             asked.append(progress.step)
             signal.raise_signal(number)
 
-    before = signal.signal(number, signal.SIG_DFL)  # a process in the background may ignore it
+    before = signal.signal(number, signal.SIG_DFL)  # background processes may ignore the signal
     try:
         outcome = train(run, device=CPU, report=interrupt)
         assert signal.getsignal(number) is signal.SIG_DFL
@@ -286,7 +286,7 @@ def test_a_report_that_fails_loses_no_work(tmp_path, ending):
 
 
 def test_a_report_that_fails_at_the_last_step_loses_no_validation(tmp_path):
-    """The run is at its end then: no step is left for which it would be validated again."""
+    """No later step would validate the model again."""
     run = tiny_run(tmp_path / "run", steps=3)
 
     def fail(progress):
@@ -301,7 +301,7 @@ def test_a_report_that_fails_at_the_last_step_loses_no_validation(tmp_path):
 
 
 class Scores:
-    """A validation that finds the next score, or fails where that is an error."""
+    """A validation that returns the next score, or raises it if it is an error."""
 
     def __init__(self, *found):
         self.left = list(found)
@@ -316,8 +316,8 @@ class Scores:
 
 @pytest.mark.parametrize("error", [MemoryError("Unable to allocate 2 GiB"), KeyboardInterrupt()])
 @pytest.mark.parametrize(("failing", "before"), [(5, ()), (12, (0.2, 0.6))])
-def test_a_validation_that_fails_loses_no_step_and_is_made_up_for(tmp_path, error, failing, before):
-    """The twelfth step is the last: no later one would be validated."""
+def test_a_failed_validation_loses_no_step_and_is_repeated(tmp_path, error, failing, before):
+    """Also after the twelfth step, which is the last, so that no later step is validated."""
     settings = {"steps": 12, "validate_every": 5, "checkpoint_every": 100, "log_every": 3}
     unbroken = tiny_run(tmp_path / "unbroken", **settings)
     train(unbroken, device=CPU, validate=Scores(0.2, 0.6, 0.4))
@@ -345,8 +345,8 @@ def test_a_validation_that_fails_loses_no_step_and_is_made_up_for(tmp_path, erro
     assert train(run, device=CPU, validate=Scores()).finished, "nothing is left to be validated"
 
 
-def test_what_a_failed_validation_had_in_memory_is_let_go_before_saving(tmp_path, monkeypatch):
-    """There may be no room for the weights beside it."""
+def test_the_memory_of_a_failed_validation_is_freed_before_saving(tmp_path, monkeypatch):
+    """Otherwise there may be no room for the copy of the weights."""
     run = tiny_run(tmp_path / "run", steps=4)
     held, real = [], checkpoint_writer.save_checkpoint
 
@@ -366,7 +366,7 @@ def test_what_a_failed_validation_had_in_memory_is_let_go_before_saving(tmp_path
 
 
 def test_training_goes_on_while_a_checkpoint_is_written(tmp_path, monkeypatch):
-    """The first is on its way to the disk until the eighth step is done."""
+    """The first checkpoint is not written before the eighth step is done."""
     run = tiny_run(tmp_path / "run", steps=12, checkpoint_every=4, validate_every=4)
     done, real, written = threading.Event(), checkpoint_writer.save_checkpoint, []
 
@@ -394,8 +394,8 @@ def test_training_goes_on_while_a_checkpoint_is_written(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("score", [0.5, MemoryError()])
-def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path, monkeypatch, score):
-    """Also where a failed validation would have been told, with what is saved."""
+def test_a_checkpoint_that_cannot_be_written_is_an_error(tmp_path, monkeypatch, score):
+    """Also if a validation failed: its error would say that the training is saved."""
 
     def refuse(folder, checkpoint):
         raise CheckpointError(f"no room for step {checkpoint.step}")
@@ -426,7 +426,7 @@ def test_the_best_model_by_validation_is_kept(tmp_path):
 
 
 def test_of_equally_good_models_the_later_is_kept(tmp_path):
-    """As on a graph too small to hold queries out: every validation finds nothing to measure."""
+    """As on a graph too small to hold out queries, where every validation measures nothing."""
     run = tiny_run(tmp_path / "run", validate_every=3)
     train(run, device=CPU, validate=lambda model: {"score": 0.0})
     assert load_checkpoint(run.checkpoint_folder("best")).step == 12
@@ -441,10 +441,10 @@ def test_a_finished_run_stays_as_it_is(tmp_path):
     assert_equal_bits(before, parameters(run))
 
 
-def test_seeds_matter_and_are_all_that_matters(tmp_path):
+def test_a_run_depends_on_its_seed_and_on_no_other_random_state(tmp_path):
     runs = [tiny_run(tmp_path / f"{i}", seed=seed) for i, seed in enumerate((1, 1, 2))]
     for run in runs:
-        torch.rand(7)  # what else used torch's random numbers plays no part
+        torch.rand(7)  # other users of torch's random numbers make no difference
         train(run, device=CPU)
     assert_equal_bits(parameters(runs[0]), parameters(runs[1]))
     assert not torch.equal(parameters(runs[0])["entity"], parameters(runs[2])["entity"])
@@ -458,7 +458,7 @@ def test_training_leaves_the_random_state_of_torch_alone(tmp_path):
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_a_loss_that_is_not_finite_stops_and_spares_the_checkpoint(tmp_path, monkeypatch):
+def test_a_loss_that_is_not_finite_stops_the_run_and_leaves_the_checkpoint(tmp_path, monkeypatch):
     run = tiny_run(tmp_path / "run", steps=8)
     real = loop.make_updater
 
@@ -500,7 +500,7 @@ def spoil(monkeypatch, after_step):
 def test_weights_that_are_not_finite_are_neither_measured_nor_saved(
     tmp_path, monkeypatch, validated
 ):
-    """The loss of the last update is still finite: it is that of the weights before."""
+    """The last loss is still finite: it is that of the weights before the last update."""
     run = tiny_run(tmp_path / "run", steps=8)
     seen = []
     validate = (lambda model: seen.append(model) or {"score": 1.0}) if validated else None
@@ -526,7 +526,7 @@ def test_a_checkpoint_of_weights_that_are_not_finite_is_not_continued(tmp_path):
 
 
 def train_with_losses(run, losses, monkeypatch, **options):
-    """Train a run whose reports are the given losses, one after the other."""
+    """Train a run whose updater reports the given losses, one after the other."""
     real, reports = loop.make_updater, iter(losses)
 
     def reporting(*arguments):
@@ -539,7 +539,7 @@ def train_with_losses(run, losses, monkeypatch, **options):
         return train(run, device=CPU, **options)
 
 
-def test_a_resumed_run_remembers_that_it_had_learnt_and_how_long_it_has_not(tmp_path, monkeypatch):
+def test_a_resumed_run_remembers_the_losses_before_the_stop(tmp_path, monkeypatch):
     monkeypatch.setattr(LossWatch, "span", 1)
     run = tiny_run(tmp_path / "run", steps=9, log_every=1, checkpoint_every=1)
     for losses in ([0.3], [0.3], [0.7], [0.7], [0.7], [0.7]):  # stopped after each step
@@ -558,18 +558,18 @@ def test_a_run_is_trained_by_one_process_at_a_time(tmp_path):
         pytest.raises(CheckpointError, match="is already being trained"),
     ):
         train(run, device=CPU)
-    assert train(run, device=CPU).finished, "what is no longer held is free"
+    assert train(run, device=CPU).finished, "the lock was released"
 
 
 @pytest.mark.parametrize("minutes", [-1, float("nan"), "1", True])
-def test_what_is_no_number_of_minutes_is_refused(tmp_path, minutes):
+def test_an_invalid_number_of_minutes_is_refused(tmp_path, minutes):
     run = tiny_run(tmp_path / "run", steps=4)
     with pytest.raises(ConfigError, match="a number of minutes is needed"):
         train(run, device=CPU, max_minutes=minutes)
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "detail"),
     [
         (
             torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nMore of it"),
@@ -579,11 +579,15 @@ def test_what_is_no_number_of_minutes_is_refused(tmp_path, minutes):
             RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"),
             ": DefaultCPUAllocator: can't allocate memory: you tried to",
         ),
+        (
+            RuntimeError("DefaultCPUAllocator: not enough memory: you tried to"),  # on Windows
+            ": DefaultCPUAllocator: not enough memory: you tried to",
+        ),
         (MemoryError("Unable to allocate 2 GiB"), ": Unable to allocate 2 GiB"),
         (MemoryError(), ""),
     ],
 )
-def test_too_little_memory_is_told_with_what_takes_it(tmp_path, monkeypatch, error, said):
+def test_a_lack_of_memory_names_the_settings_that_help(tmp_path, monkeypatch, error, detail):
     run = tiny_run(tmp_path / "run")
 
     def fail(*_):
@@ -592,7 +596,7 @@ def test_too_little_memory_is_told_with_what_takes_it(tmp_path, monkeypatch, err
     monkeypatch.setattr(loop, "make_updater", fail)
     with pytest.raises(ConeKGError) as told:
         train(run, device=CPU)
-    assert told.value.message == f"there is not enough memory to train{said}"
+    assert told.value.message == f"there is not enough memory to train{detail}"
     assert "training.batch_size" in told.value.hint
 
 
@@ -630,7 +634,7 @@ def test_a_damaged_last_checkpoint_leaves_the_best(tmp_path):
 
 
 def pairs(count=12):
-    """Heads with one tail a relation: what every model, a translation too, can learn by heart."""
+    """Heads with one tail per relation, which every model can overfit, even a translation."""
     facts = [(i, relation, (relation + 1) * count + i) for i in range(count) for relation in (0, 1)]
     nothing = np.zeros((0, 3), dtype=np.int32)
     names = [f"e{i}" for i in range(3 * count)]
@@ -656,7 +660,7 @@ OVERFITTING = {
     ("model", "options"), [(model, {}) for model in MODELS] + [("cone", {"projection": "rotation"})]
 )
 def test_every_model_overfits_a_tiny_graph(tmp_path, model, options):
-    """Asked for its own training links, a model that can learn ranks them first."""
+    """A model that can learn ranks the answers to its own training links first."""
     graph = pairs()
     queries = sample_query_set(
         graph, "train", PRESETS["small"], 0, shapes=[STRUCTURES["1p"], STRUCTURES["2p"]], count=24
@@ -682,7 +686,7 @@ def test_every_model_overfits_a_tiny_graph(tmp_path, model, options):
 
 
 @pytest.mark.parametrize("minutes", [-1.0, float("nan")])
-def test_a_time_that_is_none_is_refused_before_any_step(tmp_path, minutes):
+def test_an_invalid_number_of_minutes_is_refused_before_any_step(tmp_path, minutes):
     run = tiny_run(tmp_path / "run")
     with pytest.raises(ConfigError, match="max_minutes = ") as caught:
         train(run, device=CPU, max_minutes=minutes)
@@ -690,9 +694,7 @@ def test_a_time_that_is_none_is_refused_before_any_step(tmp_path, minutes):
     assert not run.checkpoint_folder("last").exists()
 
 
-def test_a_folder_that_takes_no_checkpoint_is_refused_before_any_step(
-    tmp_path, monkeypatch, request
-):
+def test_a_read_only_folder_is_refused_before_any_step(tmp_path, monkeypatch, request):
     run = tiny_run(tmp_path / "run")
     request.getfixturevalue("read_only")
     monkeypatch.setattr(loop, "load_training_data", lambda *_: pytest.fail("this takes a while"))

@@ -1,4 +1,4 @@
-"""What counts as a collapse, at whatever steps losses are reported."""
+"""The definition of a collapse, which does not depend on how often losses are reported."""
 
 import math
 
@@ -11,7 +11,7 @@ NOTHING = 0.69
 
 
 def steps(watch, first, every=50):
-    """A function that shows the watch the next losses, from a step on."""
+    """A function that shows the watch losses, one every so many steps after the first."""
     step = first
 
     def show(*losses):
@@ -23,7 +23,7 @@ def steps(watch, first, every=50):
     return show
 
 
-def test_a_collapse_is_told_from_a_bad_moment_and_from_a_slow_start():
+def test_a_bad_moment_and_a_slow_start_are_no_collapse():
     slow = steps(LossWatch(NOTHING), 0)
     slow(*[0.9, 0.93 * NOTHING, 0.9] * 20)
     barely = steps(LossWatch(NOTHING), 0)
@@ -47,7 +47,7 @@ def test_pools_are_judged_by_their_mean():
         show({"path": 0.6, "other": 0.8})
 
 
-def test_a_report_without_a_loss_says_nothing():
+def test_a_report_without_losses_is_ignored():
     watch = LossWatch(NOTHING)
     steps(watch, 0)(0.3, {}, {})
     for step in range(200, 450, 50):
@@ -58,8 +58,8 @@ def test_a_report_without_a_loss_says_nothing():
 
 
 @pytest.mark.parametrize("every", [1, 7, 50, 500])
-def test_how_often_losses_are_reported_plays_no_part(every):
-    """Batches that pay between 0.55 and 0.8 by chance: nothing was learnt, nothing lost."""
+def test_a_noisy_loss_is_no_collapse_however_often_it_is_reported(every):
+    """Losses vary between 0.55 and 0.8 by chance; nothing was learnt, so nothing collapses."""
     noisy = [0.55, 0.8, 0.75, 0.7, 0.72, 0.71, 0.69, 0.74, 0.7, 0.6]
     means = [
         sum(noisy[(start + k) % 10] for k in range(every)) / every
@@ -77,7 +77,7 @@ def test_a_collapse_is_seen_however_often_losses_are_reported(every):
         show(*[0.7] * math.ceil(400 / every))
 
 
-def test_what_is_not_finite_is_told_at_once():
+def test_a_loss_that_is_not_finite_raises_at_once():
     told = "the loss of pool 'path' is nan at step 1"
     with pytest.raises(TrainingDivergedError, match=told) as caught:
         steps(LossWatch(None), 0, every=1)(math.nan)
@@ -85,5 +85,5 @@ def test_what_is_not_finite_is_told_at_once():
     assert "the last checkpoint is from before this" in str(caught.value.hint)
 
 
-def test_a_loss_of_which_nothing_is_known_does_not_collapse():
+def test_without_an_uninformed_loss_nothing_collapses():
     steps(LossWatch(None), 0)(0.1, *[5.0] * 20)

@@ -1,4 +1,4 @@
-"""Weights in reduced precision: read by products, never by who owns them."""
+"""Weights in reduced precision are used by matrix products only; the originals are trained."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_copies_follow_the_weights_when_renewed() -> None:
     assert (reduced.stand_ins()["0.bias"] == 2.5).all()
 
 
-def test_the_precision_of_products_is_as_before_after_an_error_too() -> None:
+def test_the_precision_of_products_is_restored_even_after_an_error() -> None:
     def fail() -> None:
         with matrix_precision("tf32", torch.device("cuda")):
             raise KeyError(torch.get_float32_matmul_precision())

@@ -19,7 +19,7 @@ def test_compositions_of_the_published_pools():
     assert {counts[name] for name in ("2in", "3in", "inp", "pin", "pni")} == {20, 21}
 
 
-def test_what_is_left_of_a_batch_goes_to_the_largest_remainder():
+def test_the_rest_of_a_batch_goes_to_the_largest_remainder():
     assert Pool("p", (("1p", 1.0), ("2p", 2.0))).composition(4) == {"1p": 1, "2p": 3}
     assert Pool("p", (("1p", 2.0), ("2p", 1.0))).composition(4) == {"1p": 3, "2p": 1}
     assert Pool("p", (("1p", 1.0), ("2p", 1.0))).composition(5) == {"1p": 3, "2p": 2}
@@ -29,7 +29,7 @@ def test_what_is_left_of_a_batch_goes_to_the_largest_remainder():
     shares=st.lists(st.floats(0.001, 1000), min_size=1, max_size=12),
     extra=st.integers(0, 600),
 )
-def test_a_composition_fills_the_batch_and_leaves_no_shape_out(shares, extra):
+def test_a_composition_fills_the_batch_and_has_every_shape(shares, extra):
     pool = Pool("p", tuple((f"s{i}", share) for i, share in enumerate(shares)))
     size = len(shares) + extra
     counts = pool.composition(size)
@@ -89,7 +89,7 @@ def test_values_out_of_range_are_refused_by_name(change, key):
     assert error.value.key == key
 
 
-def test_models_and_recipes_refuse_values_in_the_same_words():
+def test_models_and_recipes_refuse_values_with_the_same_wording():
     with pytest.raises(ConfigError) as error:
         TrainingRecipe(steps=0)
     words = "is not accepted: it must be"
@@ -99,7 +99,7 @@ def test_models_and_recipes_refuse_values_in_the_same_words():
     assert str(error.value) == f"gamma = 0.0 {words} a positive number, a million at most"
 
 
-def test_a_batch_need_not_hold_the_shapes_of_a_pool_that_is_never_drawn():
+def test_a_batch_may_be_smaller_than_a_pool_that_is_not_in_the_cycle():
     assert TrainingRecipe(steps=1, batch_size=3, cycle=("path",)).batch_size == 3
     with pytest.raises(ConfigError, match="less than the 7 shapes of pool 'other'"):
         TrainingRecipe(steps=1, batch_size=3)

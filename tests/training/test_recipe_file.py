@@ -74,6 +74,18 @@ def test_settings_change_values_of_every_type():
     assert recipe.config.gamma == 9.0
 
 
+@pytest.mark.parametrize(
+    "setting", ["model={dim=32}", 'model={name="box", dim=32}', "training={steps=5}", "training={}"]
+)
+@pytest.mark.parametrize("model", ["cone", "box"])
+def test_a_setting_of_a_whole_part_is_refused(setting, model):
+    """It would replace the recipe's other values, and its model, by the defaults."""
+    part = setting.partition("=")[0]
+    with pytest.raises(ConfigError, match=f"as in --set {part}.KEY=VALUE") as error:
+        change_recipe(find_recipe("small", model), {}, [setting])
+    assert error.value.key == part
+
+
 def test_an_option_of_a_model_that_may_be_left_out_can_be_unset(monkeypatch):
     @dataclass(frozen=True)
     class Config(GqeConfig):
@@ -126,12 +138,12 @@ def test_an_unknown_key_is_refused_with_a_suggestion(setting, key, suggestion):
         ),
     ],
 )
-def test_a_table_where_none_belongs_is_refused(changes, told):
+def test_a_table_in_the_wrong_place_is_refused(changes, told):
     with pytest.raises(ConfigError, match=told):
         change_recipe(find_recipe("paper", "cone"), changes, [])
 
 
-def test_a_recipe_that_tells_of_no_pools_has_the_published_ones():
+def test_a_recipe_without_pools_has_the_published_ones():
     recipe = recipe_from_table({"training": {"steps": 3, "learning_rate": 0.01}})
     assert recipe.training.pools == find_recipe("paper", "cone").training.pools
 
@@ -176,7 +188,7 @@ def test_values_of_the_wrong_type_are_refused(setting, complaint):
 @pytest.mark.parametrize("value", ["inf", "-inf", "nan"])
 @pytest.mark.parametrize("key", ["training.drop_factor", "training.learning_rate", "model.gamma"])
 def test_numbers_that_are_not_finite_are_refused(key, value):
-    """JSON's words for them are not TOML's: the run could not be opened again."""
+    """They would be written as JSON writes them, which is not TOML: the run could not be opened."""
     with pytest.raises(ConfigError, match="finite"):
         change_recipe(find_recipe("paper", "cone"), {}, [f"{key}={value}"])
 
@@ -193,7 +205,7 @@ def test_numbers_that_are_not_finite_are_refused(key, value):
         "training.compile_operators=true",
     ],
 )
-def test_what_a_loss_of_its_own_takes_no_notice_of_is_refused(setting):
+def test_settings_that_a_loss_of_its_own_ignores_are_refused(setting):
     key, _, _ = setting.partition("=")
     with pytest.raises(ConfigError, match="change nothing") as error:
         change_recipe(find_recipe("small", "emql"), {}, [setting])
@@ -203,7 +215,7 @@ def test_what_a_loss_of_its_own_takes_no_notice_of_is_refused(setting):
     assert change_recipe(find_recipe("small", "gqe"), {}, [setting]).model == "gqe"
 
 
-def test_pools_are_refused_by_a_loss_of_its_own():
+def test_pools_are_refused_for_a_model_with_its_own_loss():
     recipe = find_recipe("paper", "emql")
     in_file = {"training": {"pools": {"path": {"1p": 1.0, "2p": 3.0}}}}
     new = ['training.cycle=["mine"]', "training.pools.mine.1p=1"]
@@ -216,7 +228,7 @@ def test_pools_are_refused_by_a_loss_of_its_own():
             change_recipe(recipe, changes, settings)
         assert error.value.key == f"training.pools.{pool}"
     assert change_recipe(recipe, {}, ["training.pools.path.2p=1"]) == recipe
-    # How many updates a step has is its business too.
+    # The number of updates per step is used by every model.
     assert change_recipe(recipe, {}, ['training.cycle=["path"]']).training.cycle == ("path",)
 
 
@@ -229,8 +241,8 @@ def test_pools_are_refused_by_a_loss_of_its_own():
         (" 2i ", "2i"),
     ],
 )
-def test_a_shape_of_a_pool_is_known_however_it_is_written(written, name):
-    """Query sets have shapes by one name each; another spelling would find no queries."""
+def test_a_shape_of_a_pool_may_be_written_in_any_notation(written, name):
+    """Query sets use one name for each shape; by another spelling no queries would be found."""
     in_file = {"training": {"cycle": ["mine"], "pools": {"mine": {"1p": 1, written: 2}}}}
     settings = ['training.cycle=["mine"]', "training.pools.mine.1p=1"]
     quoted = f'training.pools.mine."{written}"=2'
@@ -256,7 +268,7 @@ def test_a_shape_of_a_pool_is_known_however_it_is_written(written, name):
         ({"1p": 1, "(e.r | e.r) & e.r": 1}, "a union", None),
     ],
 )
-def test_what_is_no_shape_to_train_on_is_refused(pool, told, suggestion):
+def test_pools_with_invalid_shapes_are_refused(pool, told, suggestion):
     changes = {"training": {"cycle": ["mine"], "pools": {"mine": pool}}}
     with pytest.raises(ConfigError, match=told) as error:
         change_recipe(find_recipe("paper", "cone"), changes, [])
@@ -265,7 +277,7 @@ def test_what_is_no_shape_to_train_on_is_refused(pool, told, suggestion):
 
 
 def test_pools_that_came_with_a_recipe_are_left_as_they_are():
-    """A run of before shapes were checked can be continued, whatever its idle pools hold."""
+    """A run from before shapes were checked can be resumed, whatever its unused pools hold."""
     recipe = find_recipe("paper", "cone")
     idle = Pool("idle", (("whatever", 1.0),))
     recipe = replace(
@@ -292,14 +304,14 @@ def test_near_misses_are_refused_where_nothing_is_negated():
     for settings in ([], spelled):
         changed = change_recipe(find_recipe("paper", "cone"), {}, [*settings, setting])
         assert changed.training.near_misses == 0.25
-    # What came with the recipe is nobody's mistake.
+    # A value that comes with the recipe is not refused.
     shorter = change_recipe(find_recipe("fast", "cone", "FB15k"), {}, ['training.cycle=["path"]'])
     assert shorter.training.near_misses > 0
 
 
 @pytest.mark.parametrize("setting", ["training.drop_factor=7", "training.fresh_moments=false"])
 @pytest.mark.parametrize("decay", ["drops", "linear"])
-def test_how_to_drop_is_refused_where_nothing_drops(setting, decay):
+def test_drop_settings_are_refused_if_nothing_drops(setting, decay):
     recipe, key = find_recipe("paper", "cone"), setting.partition("=")[0]
     never = [f"training.decay={decay}", "training.drops_at=[]"]
     in_file = {"training": {"drops_at": [], "decay": decay} | dict([_as_item(setting)])}
@@ -316,15 +328,15 @@ def _as_item(setting):
     return key.removeprefix("training."), tomllib.loads(f"value = {value}")["value"]
 
 
-def test_how_to_drop_is_refused_even_as_it_is_by_default():
+def test_drop_settings_are_refused_even_with_their_default_values():
     never = ["training.drops_at=[]"]
     for setting in ("training.drop_factor=5", "training.fresh_moments=true"):
         with pytest.raises(ConfigError, match="change nothing"):
             change_recipe(find_recipe("small", "cone"), {}, [*never, setting])
 
 
-def test_drops_that_came_with_a_recipe_are_nobodys_mistake():
-    """Without its drops, the recipe `small` still says how it would do them; so does its file."""
+def test_drop_settings_that_come_with_a_recipe_are_not_refused():
+    """Without its drops, `small` still has settings for them, and so has its file."""
     small, fast = find_recipe("small", "cone"), find_recipe("fast", "cone")
     never = change_recipe(small, {}, ["training.drops_at=[]"])
     assert never.training.drop_factor == small.training.drop_factor != fast.training.drop_factor
@@ -349,7 +361,7 @@ def test_a_configuration_file_is_merged_and_settings_come_last(tmp_path):
 
 
 def test_a_configuration_stays_as_it_was_given():
-    """Whoever makes several recipes of one table would have them all with the settings of each."""
+    """Otherwise a second recipe made from the same table would have the settings of the first."""
     changes = {"training": {"cycle": ["mine"], "pools": {"mine": {"1p": 1.0}}}}
     given = copy.deepcopy(changes)
     changed = change_recipe(find_recipe("small", "cone"), changes, ["training.pools.mine.2p=2"])
@@ -361,7 +373,7 @@ def test_a_configuration_stays_as_it_was_given():
 
 
 def test_a_file_for_another_model_says_how_to_choose_it():
-    """Such as the recipe.toml of a run, whose keys this model does not know."""
+    """Such as the `recipe.toml` of a run, with keys that this model does not have."""
     changes = {"model": {"name": "gqe", "dim": 16}}
     with pytest.raises(ConfigError, match="choose the other by --model gqe") as error:
         change_recipe(find_recipe("small", "cone"), changes, [])
@@ -370,7 +382,7 @@ def test_a_file_for_another_model_says_how_to_choose_it():
 
 
 def test_a_recipe_with_an_idle_pool_can_be_given_again():
-    """Pools of a file that takes the place of others are used; the others stay, idle."""
+    """The recipe keeps its own pools, unused, when a file has others and names them in `cycle`."""
     changes = {"training": {"cycle": ["mine"], "pools": {"mine": {"1p": 1.0}}}}
     once = change_recipe(find_recipe("small", "cone"), changes, ["training.pools.mine.2p=2"])
     assert once.training.trained_shapes() == ("1p", "2p")
@@ -382,7 +394,7 @@ def test_a_recipe_with_an_idle_pool_can_be_given_again():
 @pytest.mark.parametrize("name", RECIPES)
 @given(times=st.none() | st.integers(1, 9), validate=st.none() | st.integers(1, 99))
 def test_the_recipe_of_a_run_is_the_same_over_any_other(name, model, times, validate):
-    """What a run leaves unset has no key in its file, and stays unset."""
+    """Values that are None in a run's recipe have no key in its file, and stay None."""
     recipe = find_recipe(name, model, "FB15k")
     unset = replace(recipe.training, query_times=times, validate_every=validate)
     recipe = replace(recipe, training=unset)
@@ -412,7 +424,7 @@ def test_settings_come_after_the_recipe_of_a_run():
     ],
 )
 def test_a_part_of_a_recipe_that_names_it_is_refused(changes, missing):
-    """It may be meant as a whole or as changes: what it leaves out is then not the same."""
+    """It could be meant as a whole recipe or as changes, which give different results."""
     with pytest.raises(ConfigError) as error:
         change_recipe(find_recipe("paper", "cone"), changes, [])
     assert error.value.key == missing
@@ -429,7 +441,7 @@ def test_a_recipe_that_lacks_a_key_is_told_which():
 
 
 def test_the_recipe_of_an_earlier_version_is_still_that_recipe():
-    """It is what its run is opened with; --recipe has no say in what it lacks."""
+    """Its run is opened with it; keys that it lacks do not come from --recipe."""
     recorded = tomllib.loads(dump_recipe(find_recipe("paper", "cone")))
     for key in ("positives", "near_misses", "answer_discount", "decay"):
         del recorded["training"][key]
@@ -453,7 +465,7 @@ def test_unreadable_configurations_say_which_file(tmp_path):
             parse_recipe(text, "mine")
 
 
-def test_a_mark_that_an_editor_put_before_a_configuration_is_no_part_of_it(tmp_path):
+def test_a_byte_order_mark_before_a_configuration_is_skipped(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text("[training]\nsteps = 5\n", encoding="utf-8-sig")
     assert read_config(path) == {"training": {"steps": 5}}

@@ -38,7 +38,7 @@ def test_the_paper_recipes_of_the_baselines(model, dim, gamma):
     assert (recipe.training.learning_rate, recipe.training.steps) == (1e-4, 450_001)
 
 
-def test_the_fast_recipe_of_cone_differs_by_graph_where_trials_said_so():
+def test_the_fast_recipe_of_cone_depends_on_the_graph():
     nell, fb15k, fb237 = (
         find_recipe("fast", "cone", name) for name in ("NELL", "FB15k", "FB15k-237")
     )
@@ -75,7 +75,7 @@ def test_the_fast_recipes_of_the_baselines_are_the_published_ones_shortened(mode
     assert fast.training.negative_sampling == "uniform-filtered"
 
 
-def test_a_model_of_ones_own_has_the_shared_schedule(monkeypatch):
+def test_a_model_added_to_the_catalog_has_the_shared_schedule(monkeypatch):
     entry = replace(MODELS["gqe"], config=lambda: MODELS["gqe"].config(dim=7))
     monkeypatch.setitem(MODELS, "mine", entry)
     mine, gqe = find_recipe("paper", "mine"), find_recipe("paper", "gqe")
@@ -108,7 +108,7 @@ def test_models_without_negation_are_not_trained_on_it(model):
     [("NELL-betae", "nell995"), ("FB15k-betae", "fb15k"), ("FB15k-237-betae", "fb15k-237")],
 )
 def test_folders_of_the_official_archive_are_known_by_their_names(folder, data_set):
-    """With another data set's margin and rate they would not be the paper's runs."""
+    """Otherwise they would get the margin and the learning rate of another data set."""
     assert data_set_of(folder) == data_set
     assert find_recipe("paper", "cone", folder) == find_recipe("paper", "cone", data_set)
 
@@ -127,7 +127,9 @@ def test_names():
 
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("data_set", DATA_SETS)
-def test_a_graph_that_is_only_called_like_a_data_set_is_any_other(monkeypatch, name, data_set):
+def test_a_graph_that_only_has_the_name_of_a_data_set_gets_the_usual_recipe(
+    monkeypatch, name, data_set
+):
     graph = called(data_set)
     told = f"the graph is called {data_set!r} but has 31 entities and 3 relations, not"
     recipe, why = recipe_of(graph, name, "cone")
@@ -138,7 +140,7 @@ def test_a_graph_that_is_only_called_like_a_data_set_is_any_other(monkeypatch, n
     assert recipe_of(graph, name, "cone") == (find_recipe(name, "cone", data_set), None)
 
 
-def test_a_graph_that_is_called_like_no_data_set_needs_no_excuse():
+def test_a_graph_with_another_name_gets_no_explanation():
     for name in ("mine", "wn18rr-qa"):
         assert recipe_of(called(name), "paper", "cone") == (find_recipe("paper", "cone"), None)
 

@@ -19,7 +19,7 @@ from tiny import tiny_graph, tiny_queries, tiny_recipe, tiny_run
 CPU = torch.device("cpu")
 
 
-def test_a_run_is_a_folder_that_needs_nothing_else(tmp_path):
+def test_a_run_is_complete_in_its_folder(tmp_path):
     created = tiny_run(tmp_path / "run")
     run = open_run(tmp_path / "run")
     assert is_run(tmp_path / "run")
@@ -56,7 +56,7 @@ def test_an_empty_folder_may_be_used(tmp_path):
 
 
 def test_a_link_is_followed(tmp_path):
-    """Whether it leads to an empty folder, or to one that is still to be made."""
+    """Both to an empty folder and to one that does not exist yet."""
     (tmp_path / "empty").mkdir()
     for target in ("empty", "missing"):
         link = tmp_path / f"to-{target}"
@@ -74,7 +74,7 @@ def test_a_run_under_a_file_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", [".", "", "../here"])
 def test_the_current_folder_is_refused(tmp_path, monkeypatch, name):
-    """It would be replaced, and whoever is in it would be nowhere."""
+    """The run would replace it, and the process would be in a folder that no longer exists."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     with pytest.raises(CheckpointError, match="is the current folder"):
@@ -104,8 +104,8 @@ def test_a_run_reaches_the_disk_before_its_name_does(tmp_path, monkeypatch):
     assert files <= set(synced)
 
 
-def test_processes_of_one_number_do_not_remove_each_other_s_draft(tmp_path, monkeypatch):
-    """As two containers that share a folder may have; the second to end is refused."""
+def test_processes_with_equal_ids_do_not_remove_each_others_files(tmp_path, monkeypatch):
+    """As in two containers that share a folder; the one that ends second is refused."""
     save, others = run_module.save_graph, []
 
     def save_while_another_starts(graph, folder):
@@ -121,7 +121,7 @@ def test_processes_of_one_number_do_not_remove_each_other_s_draft(tmp_path, monk
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_what_is_no_run_says_so(tmp_path):
+def test_folders_that_are_no_runs_are_refused(tmp_path):
     with pytest.raises(CheckpointError, match="does not exist"):
         open_run(tmp_path / "nowhere")
     with pytest.raises(CheckpointError, match=r"no run\.json") as error:
@@ -150,7 +150,7 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize(("content", "complaint"), DAMAGES, ids=range(len(DAMAGES)))
-def test_a_damaged_description_is_told_with_its_file_and_a_remedy(tmp_path, content, complaint):
+def test_a_damaged_run_json_names_the_file_and_a_remedy(tmp_path, content, complaint):
     run = tiny_run(tmp_path / "run")
     path = run.folder / "run.json"
     path.write_bytes(content)
@@ -162,7 +162,7 @@ def test_a_damaged_description_is_told_with_its_file_and_a_remedy(tmp_path, cont
 
 
 @pytest.mark.parametrize("key", ["conekg", "torch", "model", "recipe", "seed", "graph"])
-def test_what_a_description_lacks_is_named(tmp_path, key):
+def test_missing_and_wrong_keys_of_run_json_are_named(tmp_path, key):
     run = tiny_run(tmp_path / "run")
     path = run.folder / "run.json"
     info = json.loads(path.read_text())
@@ -192,7 +192,7 @@ def test_what_a_description_lacks_is_named(tmp_path, key):
         (b"[training]\nsteps = 3\nnews = 1", "unknown key 'training.news'"),
     ],
 )
-def test_a_damaged_recipe_is_told_with_its_file_and_a_remedy(tmp_path, content, complaint):
+def test_a_damaged_recipe_names_the_file_and_a_remedy(tmp_path, content, complaint):
     run = tiny_run(tmp_path / "run")
     path = run.folder / "recipe.toml"
     path.write_bytes(content)
@@ -209,7 +209,7 @@ def test_a_damaged_recipe_is_told_with_its_file_and_a_remedy(tmp_path, content, 
     assert "copy of the run" in caught.value.hint
 
 
-def test_a_mark_that_an_editor_put_before_a_recipe_is_no_part_of_it(tmp_path):
+def test_a_byte_order_mark_before_a_recipe_is_skipped(tmp_path):
     run = tiny_run(tmp_path / "run")
     path = run.folder / "recipe.toml"
     path.write_text(path.read_text(encoding="utf-8"), encoding="utf-8-sig")
@@ -225,7 +225,7 @@ def test_a_recipe_of_another_version_names_the_version(tmp_path):
     assert caught.value.hint.startswith("use conekg 9.9, which made the run, or restore")
 
 
-def test_a_run_of_a_model_that_is_not_there_says_where_it_belongs(tmp_path, monkeypatch):
+def test_a_run_of_a_model_missing_from_the_catalog_says_how_to_add_it(tmp_path, monkeypatch):
     monkeypatch.setitem(MODELS, "mine", MODELS["gqe"])
     recipe = replace(tiny_recipe("gqe"), model="mine")
     run = create_run(tmp_path / "run", tiny_graph(), recipe, tiny_queries())
@@ -313,7 +313,7 @@ def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch
     assert error.value.hint is None
 
 
-def test_queries_are_read_again_only_when_nobody_has_them(tmp_path, monkeypatch):
+def test_queries_are_read_again_only_when_no_longer_in_use(tmp_path, monkeypatch):
     created = tiny_run(tmp_path / "run")
     read = []
     monkeypatch.setattr(

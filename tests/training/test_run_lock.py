@@ -1,4 +1,4 @@
-"""A run is held by one process, and by none that has ended."""
+"""Only one process can lock a run, and the lock ends with the process."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_what_another_process_holds_is_refused_until_it_is_killed(folder):
+def test_a_run_that_another_process_trains_is_refused_until_it_is_killed(folder):
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True
     ) as other:
@@ -44,8 +44,8 @@ def test_what_another_process_holds_is_refused_until_it_is_killed(folder):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="not a Unix")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_what_was_forked_meanwhile_holds_nothing_afterwards(folder):
-    """Such as the workers of a library, which have open what their parent had."""
+def test_a_forked_child_does_not_keep_the_lock(folder):
+    """For example the worker processes of a library, which inherit the open file."""
     with held_for_training(folder):
         child = os.fork()
         if not child:
@@ -58,12 +58,12 @@ def test_what_was_forked_meanwhile_holds_nothing_afterwards(folder):
         os.waitpid(child, 0)
 
 
-def test_errors_of_what_is_done_meanwhile_are_not_swallowed(folder):
+def test_errors_in_the_block_are_not_swallowed(folder):
     with pytest.raises(OSError, match="disk"), held_for_training(folder):
         raise OSError("disk")
 
 
-def test_where_there_are_no_locks_nothing_is_held(folder, monkeypatch):
+def test_without_locks_of_the_system_nothing_is_locked(folder, monkeypatch):
     def refuse(*_):
         raise OSError(95, "Operation not supported")
 

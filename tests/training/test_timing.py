@@ -1,4 +1,4 @@
-"""The clock, wound by hand."""
+"""Times are computed from a clock that the tests set."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Counting:
         return {}
 
 
-def test_time_is_per_step_without_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_per_step_leaves_out_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     updater = Counting()
     monkeypatch.setattr(timing.time, "perf_counter", lambda: updater.now)
     assert timing.seconds_per_step(updater, 0.5, 10, repeats=3) == pytest.approx(1.05)  # type: ignore[arg-type]
@@ -33,6 +33,6 @@ def test_time_is_per_step_without_the_first(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_one_slow_repeat_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     updater = Counting()
-    looks = iter([0.0, 20.0, 20.0, 30.0, 30.0, 1000.0])  # before and after each of three repeats
-    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(looks))
+    times = iter([0.0, 20.0, 20.0, 30.0, 30.0, 1000.0])  # before and after each of three repeats
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(times))
     assert timing.seconds_per_step(updater, 0.5, 10, repeats=3) == pytest.approx(2.0)  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 import importlib.util
 import json
+import sys
 
 import pytest
 
@@ -20,7 +21,7 @@ def test_lines_are_events(tmp_path):
     assert list((tmp_path / "tensorboard").iterdir())
 
 
-def test_resuming_drops_what_will_be_run_again_and_a_line_cut_short(tmp_path):
+def test_resuming_removes_later_steps_and_a_line_that_was_cut_short(tmp_path):
     with Tracker(tmp_path) as tracker:
         for step in (1, 2, 3):
             tracker.log("train", step, {"path": 1.0 / step})
@@ -45,7 +46,7 @@ def test_resuming_drops_what_will_be_run_again_and_a_line_cut_short(tmp_path):
         b'{"step": 2, "kind": "train", "path": [0.5]}',
     ],
 )
-def test_a_damaged_line_is_told_with_its_number(tmp_path, line):
+def test_a_damaged_line_is_named_by_its_number(tmp_path, line):
     path = tmp_path / "metrics.jsonl"
     good = b'{"step": 1, "kind": "train", "path": 0.5}\n'
     content = good + line + b"\n" + good
@@ -57,7 +58,7 @@ def test_a_damaged_line_is_told_with_its_number(tmp_path, line):
     assert path.read_bytes() == content, "nothing is lost"
 
 
-def test_tensorboard_too_keeps_what_was_before_the_checkpoint(tmp_path):
+def test_tensorboard_events_before_the_checkpoint_are_kept(tmp_path):
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     with Tracker(tmp_path) as tracker:
         for step in (1, 2, 3):
@@ -82,11 +83,23 @@ def test_tensorboard_is_optional(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "metrics.jsonl").read_text())["path"] == 0.5
 
 
+def test_a_folder_called_tensorboard_is_not_taken_for_the_package(tmp_path, monkeypatch):
+    """As in a run's folder, if Python runs there and TensorBoard is not installed."""
+    (tmp_path / "tensorboard").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "path", [str(tmp_path)])
+        patch.delitem(sys.modules, "tensorboard", raising=False)
+        assert importlib.util.find_spec("tensorboard") is not None
+        with Tracker(tmp_path / "tensorboard") as tracker:
+            tracker.log("train", 1, {"path": 0.5})
+    assert [path.name for path in (tmp_path / "tensorboard").iterdir()] == ["metrics.jsonl"]
+
+
 def test_no_metrics_yet(tmp_path):
     assert read_metrics(tmp_path) == []
 
 
-def test_metrics_that_cannot_be_read_are_told_with_their_place(tmp_path):
+def test_metrics_that_cannot_be_read_are_named_by_their_path(tmp_path):
     (tmp_path / "metrics.jsonl").mkdir()
     with pytest.raises(CheckpointError, match=r"cannot read .*metrics\.jsonl: Is a directory"):
         read_metrics(tmp_path)

@@ -1,4 +1,4 @@
-"""What an update is taken by, and which threads it uses."""
+"""The eager updater: its loss, its random numbers, its state and its threads."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def two_threads() -> Iterator[None]:
     ],
     ids=str,
 )
-def test_an_update_is_by_the_loss_that_the_recipe_says(changes: dict[str, Any]) -> None:
-    """Of the batch that the recipe says, by the formula, and Adam's first step for it."""
+def test_an_update_minimises_the_loss_of_the_recipe(changes: dict[str, Any]) -> None:
+    """The loss is that of the recipe's batch by the formula, followed by a step of Adam."""
     pool = Pool("mine", (("1p", 1.0), ("2i", 1.0), ("2in", 2.0)))
     recipe, graph = tiny_recipe("beta"), tiny_graph()
     plain = replace(
@@ -109,10 +109,10 @@ def _loss_by_hand(model: QueryModel, data: DeviceData, recipe: TrainingRecipe) -
     return total / (2 * weights)
 
 
-def test_every_update_of_a_step_takes_products_of_the_weights_as_they_are_by_then(
+def test_every_update_of_a_step_multiplies_by_the_current_weights(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Autocast, a GPU's in truth, keeps its copies of weights for as long as it is on."""
+    """Autocast keeps its copies of the weights until it is left; here that of the CPU stands in."""
     recipe, graph, cpu = tiny_recipe("cone"), tiny_graph(), torch.device("cpu")
     training = replace(recipe.training, cycle=("everything",) * 3, precision="bfloat16")
     model = build_model("cone", graph.num_entities, graph.num_relations, recipe.config, seed=0)
@@ -138,10 +138,10 @@ def test_every_update_of_a_step_takes_products_of_the_weights_as_they_are_by_the
 
 
 @pytest.mark.parametrize("idle_weights", ["rest", "drift"])
-def test_weights_that_a_batch_has_no_use_for_rest_or_drift_by_their_momentum(
+def test_weights_that_a_batch_does_not_use_rest_or_drift_by_their_momentum(
     idle_weights: IdleWeights,
 ) -> None:
-    """The networks of intersections in a round of 2i and two updates of 1p."""
+    """The networks of intersections during one update of 2i and two of 1p."""
     recipe, graph, cpu = tiny_recipe("cone"), tiny_graph(), torch.device("cpu")
     pools = (Pool("other", (("2i", 1.0),)), Pool("path", (("1p", 1.0),)))
     training = replace(
@@ -167,10 +167,10 @@ def test_weights_that_a_batch_has_no_use_for_rest_or_drift_by_their_momentum(
 
 
 @pytest.mark.parametrize("frozen", [None, "relation", "entity"])
-def test_weights_that_are_to_stay_as_they_are_do(
+def test_frozen_weights_are_not_changed(
     monkeypatch: pytest.MonkeyPatch, frozen: str | None
 ) -> None:
-    """Kernels move every row of the entity table, whatever is said of it."""
+    """The fused updater is not used then: its kernels move every row of the entity table."""
     recipe, graph, cpu = tiny_recipe("gqe"), tiny_graph(), torch.device("cpu")
     model = build_model("gqe", graph.num_entities, graph.num_relations, recipe.config, seed=0)
     if frozen is not None:
@@ -189,7 +189,7 @@ def test_weights_that_are_to_stay_as_they_are_do(
     assert set(before) - set(moved) == ({frozen} if frozen else set())
 
 
-def test_losses_are_told_once_and_of_the_pools_that_were_trained() -> None:
+def test_losses_are_reported_once_and_only_for_trained_pools() -> None:
     recipe, graph = tiny_recipe(), tiny_graph()
     data = load_training_data(graph, tiny_queries()["train"], recipe.training, torch.device("cpu"))
     model = build_model(
@@ -214,8 +214,8 @@ def test_losses_are_told_once_and_of_the_pools_that_were_trained() -> None:
     assert both == pytest.approx({pool: (alone[pool] + second[pool]) / 2 for pool in alone})
 
 
-def test_a_state_that_was_loaded_stays_what_it_is() -> None:
-    """Two updaters that continue from one state do not move each other's moments."""
+def test_a_loaded_state_is_not_modified() -> None:
+    """Two updaters that continue from one state do not change each other's moments."""
     recipe, graph = tiny_recipe(), tiny_graph()
     shapes = recipe.training.trained_shapes()
     data = move_to_device(tiny_queries()["train"], graph.num_entities, shapes, torch.device("cpu"))
@@ -240,7 +240,7 @@ def test_a_state_that_was_loaded_stays_what_it_is() -> None:
 def test_every_update_has_random_numbers_of_its_own_and_a_repeat_has_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What dropout draws is asked for where an update begins to embed its queries."""
+    """A random number is drawn where each update begins to embed, as dropout would draw it."""
     recipe, graph = tiny_recipe(), tiny_graph()
     shapes = recipe.training.trained_shapes()
     data = move_to_device(tiny_queries()["train"], graph.num_entities, shapes, torch.device("cpu"))
@@ -261,7 +261,7 @@ def test_every_update_has_random_numbers_of_its_own_and_a_repeat_has_the_same(
 
     first = drawn()
     assert len(set(first)) == len(first) >= 3 * len(recipe.training.cycle)
-    torch.rand(())  # what others draw in between plays no part
+    torch.rand(())  # numbers drawn by others in between make no difference
     assert drawn() == first
 
 

@@ -1,9 +1,9 @@
-"""Easy and hard answers: the one definition.
+"""The definition of easy and hard answers.
 
-A split has a smaller graph and a larger one: nothing and train, train and valid,
-valid and test. *Easy* are all answers on the smaller graph, also those that a
-negation makes false on the larger; *hard* are the answers on the larger graph that
-are not easy. In training the smaller graph is empty and every answer is hard.
+Each split has a smaller and a larger graph: (none, train), (train, valid) and (valid, test).
+The *easy* answers are all answers on the smaller graph, even those that a negation makes
+false on the larger one. The *hard* answers are the answers on the larger graph that are not
+easy. The training split has no smaller graph, so every training answer is hard.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from conekg.symbolic.sorted_arrays import subtract
 
 
 def smaller_split(split: Split) -> Split | None:
-    """The split whose graph gives the easy answers; None in training."""
+    """The split whose graph gives the easy answers; None for `train`."""
     place = SPLITS.index(split)
     return SPLITS[place - 1] if place else None
 
 
 def graphs_of(graph: KnowledgeGraph, split: Split) -> tuple[Adjacency | None, Adjacency]:
-    """The smaller and the larger graph of a split; no smaller one in training."""
+    """The smaller and the larger graph of a split; None is the smaller graph of `train`."""
     smaller = smaller_split(split)
     return None if smaller is None else graph.adjacency(smaller), graph.adjacency(split)
 
@@ -51,7 +51,7 @@ def easy_and_hard(
 
 
 def subtract_answers(answers: Ragged, others: Ragged) -> Ragged:
-    """Row by row, the answers that the others do not hold."""
+    """Row by row, the answers that are not among the others."""
     return Ragged(*_subtract_rows(answers.offsets, answers.values, others.offsets, others.values))
 
 
@@ -59,7 +59,7 @@ def subtract_answers(answers: Ragged, others: Ragged) -> Ragged:
 def _subtract_rows(
     full_offsets: LongArray, full: IntArray, easy_offsets: LongArray, easy: IntArray
 ) -> tuple[LongArray, IntArray]:
-    """Row by row, what the first holds and the second does not."""
+    """The offsets and values of `full` without `easy`, row by row."""
     offsets = np.zeros_like(full_offsets)
     values = np.empty_like(full)
     for row in range(len(offsets) - 1):

@@ -1,8 +1,8 @@
 """Attempts: draw a query, answer it on both graphs, and accept or reject it.
 
-The rejection rules are those of the BetaE release. An attempt is numbered, and its
-outcome depends on nothing but its number, the seed, the shape and the graphs, so
-that attempts can be made by any number of workers and read in order.
+The rejection rules are those of the BetaE release. Attempts are numbered. The outcome of
+an attempt depends only on its number, the seed, the shape, the rules and the graphs, so any
+number of workers can make them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ REASONS: dict[int, str] = {
 }
 """Why an attempt was rejected, in the order in which the rules are applied."""
 
-_ATTEMPTS_A_PIECE = 2048
+_ATTEMPTS_PER_PIECE = 2048
 
 
 @dataclass(frozen=True)
@@ -80,18 +80,18 @@ class Piece:
 
 
 class _Rules(NamedTuple):
-    """What an attempt is held to, as compiled code takes it."""
+    """The rejection rules, as compiled code takes them."""
 
     has_smaller: bool
     """Whether there is a smaller graph, whose answers are easy."""
     needs_retraction: bool
-    """Whether an easy answer has to become false on the larger graph."""
+    """Whether at least one easy answer must be false on the larger graph: be retracted."""
     cap: int
-    """The most hard answers, and the most retracted ones."""
+    """The largest number of hard answers, and of retracted ones."""
     tries: int
-    """Draws of a relation before a walk is given up."""
+    """Draws of a relation before a walk is given up as a dead end."""
     distinct: bool
-    """Whether a query that was accepted before is rejected, where it is remembered."""
+    """Whether a query that was accepted before is rejected, as far as the memo remembers it."""
 
 
 def attempts(
@@ -107,12 +107,12 @@ def attempts(
     first: int = 0,
     workers: int | None = None,
 ) -> Iterator[Piece]:
-    """Endless attempts, numbered from `first`, in order.
+    """Endless attempts, numbered from `first`, in order; none if the larger graph has no edges.
 
-    `cap` bounds the hard answers and the retracted ones, `tries` the draws of a relation;
-    `forwards` draws a path from its anchor and not from an answer. If `distinct`, queries that
-    an earlier attempt had are left out where the worker remembers them; which ones depends on
-    the workers, so that the reader has to look for the others.
+    `cap` limits the number of hard and of retracted answers, `tries` the draws of a relation.
+    With `forwards`, a path is drawn from its anchor instead of from an answer. With `distinct`, a
+    query that was accepted before is rejected if the worker remembers it. Each worker remembers
+    only its own queries, so the caller must still remove the remaining duplicates.
     """
     smaller, larger = graphs_of(graph, split)
     full = graph_arrays(larger)
@@ -131,7 +131,8 @@ def attempts(
     )
     rules = _Rules(
         has_smaller=smaller is not None,
-        # Where no fact can retract an answer, as under `!e` or De Morgan's law, none is asked for.
+        # In a monotone query, such as `!e` or a union by De Morgan's law, no fact can retract an
+        # answer, so none is required.
         needs_retraction=smaller is not None and not is_monotone(shape.template),
         cap=np.iinfo(np.int64).max if cap is None else cap,
         tries=tries,
@@ -146,13 +147,13 @@ def attempts(
             grounding,
             starts,
             key,
-            (start, _ATTEMPTS_A_PIECE),
+            (start, _ATTEMPTS_PER_PIECE),
             rules,
         )
         block = QueryBlock(shape, anchors, relations, Ragged(*easy), Ragged(*hard))
         return Piece(outcomes, block)
 
-    yield from map_in_order(run, count(first, _ATTEMPTS_A_PIECE), workers)
+    yield from map_in_order(run, count(first, _ATTEMPTS_PER_PIECE), workers)
 
 
 @njit(cache=True, nogil=True)
@@ -167,7 +168,8 @@ def _judge(
     hard: IntArray,
     rules: _Rules,
 ) -> tuple[int, int, IntArray]:
-    """The outcome for a grounded query, how many entries of `hard` were written, and the easy."""
+    """(outcome, number of hard answers, easy answers) of a query; writes the hard answers to
+    `hard`."""
     answers = evaluate(full, full_work, instructions, anchors, relations)
     easy = answers[:0]
     if len(answers) == 0:
@@ -199,12 +201,16 @@ def _run_attempts(
 ) -> tuple[
     NDArray[np.int8], IntArray, IntArray, tuple[LongArray, IntArray], tuple[LongArray, IntArray]
 ]:
-    """Outcomes of `span` (first attempt, how many), and the accepted queries with answers."""
+    """(outcomes, anchors, relations, easy, hard) of the attempts in `span` (first, how many).
+
+    There is one outcome per attempt; the other arrays have one row per accepted query. Easy and
+    hard answers are (offsets, values).
+    """
     small, full = borrowed(graphs[0]), borrowed(graphs[1])
     small_work, full_work, memo = borrowed(works[0]), borrowed(works[1]), works[2]
     first, size = span
     outcomes = np.empty(size, dtype=np.int8)
-    # One row more than can be accepted: the row being drawn.
+    # One row more than can be accepted, for the query that is being drawn.
     anchors = np.empty((size + 1, grounding.num_anchors), dtype=np.int32)
     relations = np.empty((size + 1, grounding.num_relations), dtype=np.int32)
     easy_offsets = np.zeros(size + 1, dtype=np.int64)

@@ -1,8 +1,8 @@
-"""The query files of the public benchmarks, BetaE's and Query2Box's, read and written.
+"""Reads and writes the query files of the public benchmarks, BetaE's and Query2Box's.
 
-Both are pickles of plain containers, read by the restricted unpickler and nothing
-else. What the two releases call a query, an answer set and a file differs; both
-become the same query set here.
+Both releases store pickles of plain containers, which only the restricted unpickler reads.
+They differ in file names and in the form of queries and answers; here both become a
+`QuerySet`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from conekg.sampling.tuple_form import TupleForm
 from conekg.symbolic.engine import check_queries
 
 PICKLE_PROTOCOL = 3
-"""The protocol of the BetaE release: with it, recomputed files have the published sizes."""
+"""The protocol of the BetaE release; files written with it have the published sizes."""
 
 _UNION_OF = {"2u-DM": "2u", "up-DM": "up"}
-"""De Morgan forms, and the union each of them rewrites."""
+"""The De Morgan forms, each with the union that it rewrites."""
 
 _QUERY2BOX: dict[str, tuple[str, str, Nested]] = {
     "1p": ("1c", "1-chain", (("e", ("r",)),)),
@@ -46,7 +46,8 @@ _QUERY2BOX: dict[str, tuple[str, str, Nested]] = {
     "2u": ("2u", "2-union", (("e", ("r",)), ("e", ("r",)))),
     "up": ("uc", "union-chain", (("e", ("r",)), ("e", ("r",)), "r")),
 }
-"""Query2Box's name in files, its name in tuples, and the form of its answers' keys."""
+"""Of each structure: its name in file names, its name in tuples, and the form of the keys of its
+answers."""
 
 
 def read_queries(
@@ -54,8 +55,8 @@ def read_queries(
 ) -> QuerySet:
     """The queries of a split in a BetaE or Query2Box folder, with their answers.
 
-    With `recompute` the answers come from the graph and the folder need not hold any. Raises
-    `DataError` where there are none, or they cannot be queries on this graph.
+    With `recompute` the answers are computed from the graph, and the folder needs no files of
+    answers. Raises `DataError` if there are no such queries or they do not fit this graph.
     """
     place = Path(folder)
     if _is_betae(place, split):
@@ -78,7 +79,7 @@ def read_queries(
 
 
 def holds_queries(folder: Path, split: Split) -> bool:
-    """Whether a folder has queries of a split in the form of either release."""
+    """Whether a folder has files of queries of a split, as either release names them."""
     return _is_betae(folder, split) or _is_query2box(folder, split)
 
 
@@ -103,7 +104,7 @@ def _read_betae(folder: Path, split: Split, graph: KnowledgeGraph, recompute: bo
     for structure, queries in content.items():
         try:
             shape, form = shape_from_structure(structure), TupleForm(structure)
-            # A set has no order of its own; sorted, the block is the same everywhere.
+            # Sets have no defined order; sorting makes the block the same on every machine.
             tuples = sorted(queries)
             anchors, relations = form.read(tuples)
             check_queries(graph.adjacency(split), shape, anchors, relations)
@@ -118,15 +119,16 @@ def _read_betae(folder: Path, split: Split, graph: KnowledgeGraph, recompute: bo
                 easy = _rows(tuples, easy_answers, graph, folder)
         block = QueryBlock(shape, anchors, relations, easy, hard)
         blocks.setdefault(shape, []).append(block)
-    # Two structures can be one shape: `(("e", ("r",)), ("r",))` is a path of two relations, too.
+    # Two structures can have the same shape: `(("e", ("r",)), ("r",))` is also a path of two
+    # relations.
     joined = tuple(concatenate_blocks(shape, parts) for shape, parts in blocks.items())
     return QuerySet(split, joined, graph.fingerprint, release="BetaE")
 
 
 def write_betae(folder: str | Path, query_set: QuerySet) -> None:
-    """Write a set as the BetaE release does: a file of queries and one or two of answers.
+    """Write a set as the BetaE release does: one file of queries and one or two of answers.
 
-    Raises `QueryError` where a shape has no place in such files, `StoreError` where one cannot
+    Raises `QueryError` for a shape that such files cannot hold, and `StoreError` if a file cannot
     be written.
     """
     place = Path(folder)
@@ -143,8 +145,8 @@ def write_betae(folder: str | Path, query_set: QuerySet) -> None:
         for row, nested in enumerate(tuples):
             key = (block.anchors[row].tobytes(), block.relations[row].tobytes())
             own[key] = nested
-            # In the release a De Morgan form has the very set of its union, which a pickle
-            # stores once; the published file sizes come out only so.
+            # In the release, a De Morgan form and its union share one set object, which a pickle
+            # stores once. Only this gives the published file sizes.
             twin = union.get(key)
             easy[nested] = set(block.easy[row].tolist()) if twin is None else easy[twin]
             hard[nested] = set(block.hard[row].tolist()) if twin is None else hard[twin]
@@ -197,7 +199,7 @@ def _read_query2box(folder: Path, split: Split, graph: KnowledgeGraph, recompute
 
 
 def _query2box_key(entry: Any, kind: str) -> Nested:
-    """The key under which the answers of a query are filed: the entry less target and kind."""
+    """The key of a query in the files of answers: its entry without the target and the kind."""
     if not isinstance(entry, tuple) or len(entry) < 2 or entry[-1] != kind:
         raise QueryError(f"{entry!r} is not a query of kind {kind!r}")
     if not kind.endswith("-chain") or kind in ("inter-chain", "union-chain"):
@@ -210,7 +212,7 @@ def _query2box_key(entry: Any, kind: str) -> Nested:
 def _query2box_answers(
     folder: Path, split: Split, file_name: str, keys: list[Nested], graph: KnowledgeGraph
 ) -> tuple[Ragged, Ragged]:
-    """Easy and hard answers; the release's `_ans_` file holds both kinds together."""
+    """The easy and the hard answers; the release's `_ans_` file holds both kinds together."""
     all_answers = _load_answers(folder / f"{split}_ans_{file_name}.pkl")
     everything = _rows(keys, all_answers, graph, folder)
     if split == "train":
@@ -221,9 +223,9 @@ def _query2box_answers(
 
 
 def write_query2box(folder: str | Path, query_set: QuerySet) -> None:
-    """Write a set as the Query2Box release does: two or three files a structure.
+    """Write a set as the Query2Box release does: two or three files per structure.
 
-    Raises as `write_betae` does; more shapes have no place here.
+    Raises the errors of `write_betae`; these files can hold fewer shapes.
     """
     place, split = Path(folder), query_set.split
     for block in query_set.blocks:
@@ -273,14 +275,14 @@ def _rows(
     graph: KnowledgeGraph,
     folder: Path,
 ) -> Ragged:
-    """The answers of each query, sorted, each once; every query must have an entry."""
+    """The sorted, distinct answers of each query; `DataError` if a query has no entry."""
     rows: list[IntArray] = []
     for key in keys:
         if key not in answers:
             raise DataError(f"no answers to the query {key!r}", path=str(folder))
         found = answers[key]
         try:
-            # A list may repeat an answer, which is one answer all the same.
+            # The answers may be a list, which can hold an answer more than once.
             rows.append(np.unique(np.fromiter(map(index, found), np.int32, len(found))))
         except (TypeError, ValueError, OverflowError) as error:
             raise DataError(

@@ -1,10 +1,9 @@
 """Grounding: draw a query of any shape backwards from one of its answers, or a path forwards.
 
-A target entity is drawn first and every branch is walked backwards from it, so
-that a query without negation has an answer by construction (BetaE, Appendix on
-query generation). A path can be walked forwards from its anchor as well, which
-favours no query for having many answers. Draw number n of a shape depends on the
-seed, the shape and n alone: any worker may make it.
+A target entity is drawn first and every branch is walked backwards from it, so that a query
+without negation has an answer by construction (BetaE, Appendix on query generation). A path
+can also be walked forwards from its anchor, which does not favour queries with many answers.
+Draw number n depends only on the seed, the shape, the graph and n, so any worker can make it.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ _NONE: Final = -1
 
 
 class GroundingProgram(NamedTuple):
-    """How to fill the slots of one shape, every node after the one it is reached from."""
+    """How to fill the slots of one shape; each node comes after the node it is reached from."""
 
     steps: IntArray
     """[n, 4] opcode, slot, the node whose entity is read, the node whose entity is written."""
     twins: IntArray
-    """[m, 6] equal-shaped siblings: first anchor slot of each, first relation slot of each,
-    number of anchor slots, number of relation slots."""
+    """[m, 6] pairs of siblings of equal shape: first anchor slot of each, first relation slot of
+    each, number of anchor slots, number of relation slots."""
     first_node: int
-    """The node that a drawn entity stands for: the answer, or the anchor of a path."""
+    """The node of the entity that is drawn first: the answer, or the anchor of a path."""
     num_nodes: int
     num_anchors: int
     num_relations: int
@@ -125,7 +124,7 @@ def compile_path_grounding(shape: Shape) -> GroundingProgram:
 
 
 def _twins(parts: tuple[_Part, ...]) -> list[tuple[int, ...]]:
-    """Every two siblings that would be the same query if their ids were equal."""
+    """Every pair of siblings that would be the same query if their ids were equal."""
     shapes = [shape_of(part.template) for part in parts]
     return [
         (
@@ -149,14 +148,14 @@ def _frozen(rows: Sequence[tuple[int, ...]], width: int) -> IntArray:
 
 
 def stream_key(seed: int, *names: str) -> np.uint64:
-    """A key for `random_state`: one stream of draws for each seed and names."""
+    """A key for `random_state`: each seed and sequence of names has its own stream of draws."""
     text = "\0".join((str(seed), *names))
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return np.uint64(int.from_bytes(digest, "little"))
 
 
 def possible_starts(adjacency: Adjacency) -> IntArray:
-    """The entities that have an edge, from which a query can be walked; inverses are edges."""
+    """The entities that have an edge, inverse edges included: where a walk can start."""
     return np.flatnonzero(np.diff(adjacency.entity_offsets)).astype(np.int32)
 
 
@@ -176,7 +175,7 @@ def _mix(value: np.uint64) -> np.uint64:
 
 @njit(cache=True, nogil=True)
 def random_state(key: np.uint64, draw: int) -> np.uint64:
-    """Where the random numbers of a numbered draw begin."""
+    """The initial state of the random numbers of draw number `draw`."""
     return np.uint64(_mix(key ^ _mix(np.uint64(draw) + _GOLDEN)))
 
 
@@ -199,17 +198,18 @@ def _walk(
     tries: int,
     is_back: bool,
 ) -> tuple[int, int]:
-    """A relation that leaves `entity`, or enters it, and its other end; or (-1, -1).
+    """Draw a relation that leaves `entity` or, with `is_back`, enters it, and its other end.
 
-    Never the inverse of `last`. What enters an entity is the inverse of what leaves it, so the
-    relations that leave are the list to draw from in both directions.
+    (-1, -1) if there is none within `tries` draws. The inverse of `last` is never drawn. The
+    relations that enter an entity are the inverses of those that leave it, so both directions
+    draw from the list of those that leave.
     """
     first = graph.entity_offsets[entity]
     count = graph.entity_offsets[entity + 1] - first
     if count == 0:
         return _NONE, _NONE
     if count == 1 and last != _NONE and graph.entity_relations[first] ^ is_back == last ^ 1:
-        return _NONE, _NONE  # all draws would be the inverse
+        return _NONE, _NONE  # every draw would be the inverse
     for _ in range(tries):
         place = first + random_below(state, count)
         relation = graph.entity_relations[place] ^ is_back
@@ -223,7 +223,7 @@ def _walk(
 
 @njit(cache=True, nogil=True)
 def _has_twins(twins: IntArray, anchors: IntArray, relations: IntArray) -> bool:
-    """Whether two equal-shaped siblings were filled with the same ids."""
+    """Whether two siblings of equal shape were filled with the same ids."""
     for pair in range(twins.shape[0]):
         same = True
         for i in range(twins[pair, 4]):
@@ -246,10 +246,11 @@ def draw_query(
     anchors: IntArray,
     relations: IntArray,
 ) -> int:
-    """Fill `anchors` and `relations` so that every branch holds for `start`.
+    """Fill `anchors` and `relations` so that every branch of the query leads to `start`.
 
-    GROUNDED, DEAD_END when no relation is found in `tries` draws, or TWIN_BRANCHES.
-    `nodes` [num_nodes, 2] is scratch: each node's entity, and the relation it was reached by.
+    A path program starts at `start` instead. Returns GROUNDED, DEAD_END if no relation is found
+    in `tries` draws, or TWIN_BRANCHES. `nodes` [num_nodes, 2] is temporary memory: each node's
+    entity, and the relation by which it was reached.
     """
     nodes[program.first_node, 0] = start
     nodes[program.first_node, 1] = _NONE
@@ -267,7 +268,7 @@ def draw_query(
             nodes[sink, 0] = end
             nodes[sink, 1] = relation
         else:
-            # The memory of the relation just drawn ends at a branching.
+            # After a branching, the relation that was drawn before it is forgotten.
             nodes[sink, 0] = entity
             nodes[sink, 1] = last if opcode == _PASS_ON else _NONE
     return TWIN_BRANCHES if _has_twins(program.twins, anchors, relations) else GROUNDED

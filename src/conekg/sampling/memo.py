@@ -1,9 +1,9 @@
-"""What became of queries that were drawn before: a table of bounded size for each worker.
+"""The memo: a table of bounded size in which each worker keeps the outcomes of its queries.
 
-Where a graph holds few queries of a shape, most attempts draw one that was judged already.
-Its outcome is the same as then, or "duplicate" if it was accepted, so a look here
-replaces answering it again. A slot holds the last query that fell into it, whole: a match
-is certain, and forgetting costs time only.
+If a graph holds few queries of a shape, most attempts draw a query that was judged before.
+Its outcome is the same again, or "duplicate" if it was accepted, and need not be computed.
+A slot keeps all ids of the last query that was hashed to it, so a match is never wrong, and
+a query that was overwritten is only judged again.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from conekg.graph.adjacency import IntArray
 from conekg.query.shape import Shape
 
 UNKNOWN: Final = 0
-"""The outcome of a query that the table does not have; none that it keeps is zero."""
+"""The outcome of a query that is not in the table; no outcome in the table is zero."""
 SLOTS: Final = 1 << 20
-"""How many queries a table has room for; a power of two. Pages are taken as they are used."""
+"""How many queries a table has room for; a power of two. Memory is taken only when it is used."""
 
 _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
 
 
 class Memo(NamedTuple):
-    """Queries of one shape, and what became of each."""
+    """Queries of one shape, each with its outcome."""
 
     ids: IntArray
     """[slots, anchors + relations]"""
     outcomes: NDArray[np.int8]
-    """[slots] zero where a slot is free"""
+    """[slots] zero if the slot is free"""
 
 
 def make_memo(shape: Shape, slots: int = SLOTS) -> Memo:
-    """A table for queries of a shape, empty."""
+    """An empty table for queries of a shape."""
     width = shape.num_anchors + shape.num_relations
     return Memo(np.zeros((slots, width), dtype=np.int32), np.zeros(slots, dtype=np.int8))
 
 
 @njit(cache=True, nogil=True, inline="always")
 def recall(memo: Memo, anchors: IntArray, relations: IntArray) -> tuple[int, int]:
-    """(slot, outcome) of a query: where it belongs, and what became of it if it is there."""
+    """(slot, outcome) of a query: where it belongs, and its outcome or UNKNOWN."""
     mixed = np.uint64(0)
     for anchor in anchors:
         mixed = (mixed ^ np.uint64(anchor)) * _MULTIPLIER
@@ -66,7 +66,7 @@ def recall(memo: Memo, anchors: IntArray, relations: IntArray) -> tuple[int, int
 
 @njit(cache=True, nogil=True, inline="always")
 def remember(memo: Memo, slot: int, anchors: IntArray, relations: IntArray, outcome: int) -> None:
-    """Keep what became of a query in the slot that `recall` gave."""
+    """Keep the outcome of a query in the slot that `recall` returned."""
     for place in range(len(anchors)):
         memo.ids[slot, place] = anchors[place]
     for place in range(len(relations)):

@@ -1,8 +1,7 @@
-"""Sampling protocols: how many queries of which shapes, and how many answers are too many.
+"""Sampling protocols: how many queries of which shapes, and the limits on their answers.
 
-The published values are presets by the benchmark's name; `small` derives its
-counts from the graph, by the proportions of the published ones, for graphs that
-have none.
+The published values are presets, named after their benchmark. The preset `small` is for any
+other graph: it derives its counts from the size of the graph, in the published proportions.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from conekg.query.shape import (
 from conekg.query.tree import has_negation
 
 LINK = STRUCTURES["1p"]
-"""The one shape that is enumerated and not sampled: every link of the split is a query."""
+"""The only shape that is enumerated instead of sampled: every link of the split is a query."""
 
 MOST_TRAINING_QUERIES = 600_000
-"""The most of a shape, where the count is derived. A query of two hops has hundreds of answers:
-as many queries as a graph of millions of links has would not fit into memory."""
+"""The largest count per shape that is derived from a graph. A query of two hops has hundreds of
+answers, so one query per link would not fit into memory on a graph of millions of links."""
 
 
 PathEnd = Literal["answer", "anchor"]
@@ -50,7 +49,7 @@ _NUMBERS = (
     "relation_tries",
     "patience",
 )
-"""The fields of a protocol that are numbers of things; none of them can be zero."""
+"""The fields of a protocol that are counts; none of them can be zero."""
 
 
 def is_number_of_things(value: object) -> bool:
@@ -64,34 +63,35 @@ class SamplingProtocol:
 
     name: str
     cap: int | None
-    """Validation and test queries with more hard, or more retracted, answers are rejected."""
+    """Validation and test queries with more hard or more retracted answers are rejected."""
     train_count: int | None = None
     """Training queries of each shape without negation."""
     train_negation_count: int | None = None
     """Training queries of each shape with negation."""
     evaluation_count: int | None = None
-    """Validation, and test, queries of each shape."""
+    """Validation queries of each shape, and as many test queries."""
     trained: tuple[Shape, ...] = _shapes(TRAINED_STRUCTURES)
     """The shapes of the training set."""
     evaluated: tuple[Shape, ...] = _shapes((*POSITIVE_STRUCTURES, *NEGATION_STRUCTURES))
     """The shapes of the validation and the test set."""
     train_cap: int | None = None
     """The most answers of a training query without negation. The release has no limit: its
-    training counts are the numbers of all training links, and these queries are those of
-    Query2Box, which were not capped."""
+    training counts are the numbers of all training links, and it took these queries from
+    Query2Box, where they were not capped."""
     train_negation_cap: int | None = None
-    """The most answers of a training query with negation; the release made those anew."""
+    """The most answers of a training query with negation, which the release sampled itself."""
     train_paths_from: PathEnd = "answer"
-    """Where training queries that are paths are walked from. From an answer, as all other
-    queries are, a path is the likelier the more answers it has; from its anchor it is not.
-    The release's training paths are those of Query2Box, whose test paths have as many answers
-    as paths walked from the anchor (`benchmarks/compare_path_draws.py`)."""
+    """The end from which training paths are walked. If a path is walked from an answer, as all
+    other queries are, it is drawn more often the more answers it has; if it is walked from its
+    anchor, it is not. The release's training paths are those of Query2Box, whose test paths have
+    as many answers as paths walked from the anchor (`benchmarks/compare_path_draws.py`)."""
     relation_tries: int = 40
     """Draws of a relation before a walk is given up as a dead end."""
     patience: int = 262_144
-    """Attempts over which the yield of a shape is judged."""
+    """The yield of a shape is judged each time this many attempts have been made."""
     min_yield: float = 1e-4
-    """A shape is given up, and its shortfall reported, once fewer of its attempts succeed."""
+    """A shape is given up, and its shortfall reported, if a smaller share of its last `patience`
+    attempts gave a new query."""
 
     def __post_init__(self) -> None:
         for key in _NUMBERS:
@@ -102,7 +102,7 @@ class SamplingProtocol:
                     "it must be a whole number, 1 or more",
                     key=key,
                 )
-        if not 0 < self.min_yield <= 1:  # with 0 a shape that is used up would never be given up
+        if not 0 < self.min_yield <= 1:  # with 0, sampling an exhausted shape would never end
             raise ConfigError(
                 f"min_yield of the sampling protocol {self.name!r} is {self.min_yield}; it is a "
                 "share of the attempts, above 0 and at most 1",
@@ -130,7 +130,7 @@ class SamplingProtocol:
         return self.trained if split == "train" else self.evaluated
 
     def count(self, split: Split, shape: Shape) -> int | None:
-        """How many queries of a shape a split's set holds; `None` for all there are."""
+        """How many queries of a shape a split's set holds; None for all that exist."""
         if shape == LINK:
             return None
         if split != "train":
@@ -140,10 +140,10 @@ class SamplingProtocol:
     def for_graph(self, graph: KnowledgeGraph) -> SamplingProtocol:
         """This protocol with every missing count derived from the size of the graph.
 
-        The published training counts are the number of training links (distinct head and
-        relation), a tenth of it for negation; the evaluation counts are about a quarter of
-        the test links, 5,000 on FB15k-237. A shape gets `MOST_TRAINING_QUERIES` at most, but
-        for links, which are all trained on.
+        The published training counts are the number of training links (pairs of head and
+        relation), and a tenth of it for shapes with negation. The evaluation counts are about a
+        quarter of the test links, 5,000 on FB15k-237. No shape gets more than
+        `MOST_TRAINING_QUERIES`, except links, which are all trained on.
         """
         links = len(graph.adjacency("train").pair_heads)
         test_links = len(graph.adjacency("test").pair_heads) - links
@@ -156,12 +156,12 @@ class SamplingProtocol:
         )
 
     def with_more_training(self, times: int) -> SamplingProtocol:
-        """This protocol with `times` the training queries without negation, of every shape.
+        """This protocol with `times * train_count` training queries of every shape.
 
-        Shapes with negation get as many as the others: a tenth of that, as published, is
-        learnt by heart long before the rest is learnt. Never more than `MOST_TRAINING_QUERIES`,
-        if it was not more before. Paths are walked from an answer, as those are on which a model
-        is measured. The counts must be resolved.
+        The counts must be resolved by `for_graph`. Shapes with negation get as many queries as
+        the others: a model overfits to the published tenth of them long before it has learnt the
+        rest. The count is at most `MOST_TRAINING_QUERIES`, unless it was larger before. Paths are
+        walked from an answer, as are the paths on which a model is evaluated.
         """
         assert self.train_count is not None, "for_graph comes first"
         count = max(self.train_count, min(times * self.train_count, MOST_TRAINING_QUERIES))
@@ -197,9 +197,10 @@ PRESETS: dict[str, SamplingProtocol] = {
 
 
 def preset_of(graph: KnowledgeGraph) -> tuple[SamplingProtocol, str | None]:
-    """The preset that a graph is sampled by where none is named.
+    """The preset for a graph if the user names none.
 
-    Also, where the graph is called like a benchmark but does not get its preset, why not.
+    The second value explains why a graph that has the name of a benchmark does not get its
+    preset; otherwise it is None.
     """
     own = release_of(graph)
     if own in PRESETS:

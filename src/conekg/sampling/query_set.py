@@ -1,9 +1,8 @@
 """Query sets: queries of many shapes with their easy and hard answers, in memory and on disk.
 
-Queries of one shape form a block of plain integer matrices, which the symbolic
-engine, the planner and the device can take as they are. On disk a set is one
-compressed Arrow file, a row a query, readable by any Arrow tool; a digest of its
-content tells a damaged file from a sound one.
+Queries of one shape form a block of plain integer matrices, which the symbolic engine, the
+planner and the device can use directly. On disk a set is one compressed Arrow file with a row
+per query, which any Arrow tool can read; a digest of its content detects damage.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from conekg.query.tree import Query
 FORMAT_VERSION = 1
 _MAGIC = b"conekg.query_set"
 _ARROW = b"ARROW1"
-"""How every Arrow file begins."""
-_ROWS_A_BATCH = 65_536
+"""The first bytes of every Arrow file."""
+_ROWS_PER_BATCH = 65_536
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,12 @@ class QueryBlock:
     relations: IntArray
     """[queries, shape.num_relations]"""
     easy: Ragged
-    """All answers on the smaller graph, also those that negation makes false on the larger."""
+    """All answers on the smaller graph, even those that negation makes false on the larger one.
+
+    Sorted, as are the hard answers.
+    """
     hard: Ragged
-    """Answers on the larger graph that are not easy."""
+    """The answers on the larger graph that are not easy."""
 
     def __len__(self) -> int:
         return len(self.anchors)
@@ -69,9 +71,10 @@ class QueryBlock:
         )
 
     def evenly_spaced(self, at_most: int | None) -> QueryBlock:
-        """The block, or so many of its queries from all over it: sets may be sorted.
+        """The block or, if it is longer, `at_most` of its queries, evenly spaced.
 
-        The first queries of a set of links would all have one relation.
+        The first queries would be a biased choice, because blocks may be sorted: those of a block
+        of links would all have the same relation.
         """
         if at_most is None or len(self) <= at_most:
             return self
@@ -80,28 +83,28 @@ class QueryBlock:
 
 @dataclass(frozen=True)
 class QuerySet:
-    """Blocks of queries, one a shape, all of one split of one graph."""
+    """Blocks of queries, one per shape, all of one split of one graph."""
 
     split: Split
     blocks: tuple[QueryBlock, ...]
     graph_fingerprint: str | None = None
-    """The graph the ids and answers belong to; `None` when unknown."""
+    """The fingerprint of the graph that the ids and answers belong to; None if unknown."""
     protocol: str | None = None
-    """The name of the sampling protocol, where the set was sampled."""
+    """The name of the sampling protocol; None if the set was not sampled."""
     seed: int | None = None
-    """The seed the set was sampled with."""
+    """The seed of the sampling; None if the set was not sampled."""
     release: str | None = None
-    """`BetaE` or `Query2Box`, where the set was read from a folder in that release's form."""
+    """`BetaE` or `Query2Box` if the set was read from a folder in that release's form."""
     paths_from: str | None = None
-    """Of a training set that was sampled, where its paths were walked from: `answer` or `anchor`;
-    `None` for other sets, and for those of versions that knew only one end."""
+    """The end from which the paths of a sampled training set were walked: `answer` or `anchor`.
+    None for other sets, and for sets of earlier versions, which had only one way."""
 
     def __post_init__(self) -> None:
         for shape, times in Counter(block.shape for block in self.blocks).items():
             if times > 1:
                 raise QueryError(
-                    f"{times} blocks of shape {shape.name}; a query set has one a shape, into "
-                    "which concatenate_blocks joins them"
+                    f"{times} blocks of shape {shape.name}; a query set has one per shape; "
+                    "join them with concatenate_blocks"
                 )
 
     def __len__(self) -> int:
@@ -111,7 +114,7 @@ class QuerySet:
         return iter(self.blocks)
 
     def block(self, name: str) -> QueryBlock:
-        """The block of the shape called `name`; `QueryError` where the set has none."""
+        """The block of the shape called `name`; `QueryError` if the set has none."""
         for block in self.blocks:
             if block.shape.name == name:
                 return block
@@ -120,7 +123,7 @@ class QuerySet:
 
 
 def concatenate_blocks(shape: Shape, blocks: Sequence[QueryBlock]) -> QueryBlock:
-    """The queries of all blocks, in order; none for no blocks."""
+    """One block with the queries of all blocks, in order; an empty block for no blocks."""
     return QueryBlock(
         shape,
         np.concatenate([np.zeros((0, shape.num_anchors), np.int32), *(b.anchors for b in blocks)]),
@@ -133,9 +136,9 @@ def concatenate_blocks(shape: Shape, blocks: Sequence[QueryBlock]) -> QueryBlock
 
 
 def save_query_set(path: str | Path, query_set: QuerySet) -> None:
-    """Write a set to one Arrow file; an older file at `path` is replaced whole or not at all.
+    """Write a set to one Arrow file; if that fails, an older file at `path` stays as it was.
 
-    Raises `StoreError` where it cannot be written.
+    Raises `StoreError` if the file cannot be written.
     """
     schema = _schema(query_set)
     options = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -145,8 +148,8 @@ def save_query_set(path: str | Path, query_set: QuerySet) -> None:
             pa.ipc.new_file(sink, schema, options=options) as writer,
         ):
             for block in query_set.blocks:
-                for start in range(0, len(block), _ROWS_A_BATCH):
-                    writer.write_batch(_encode(block, start, start + _ROWS_A_BATCH, schema))
+                for start in range(0, len(block), _ROWS_PER_BATCH):
+                    writer.write_batch(_encode(block, start, start + _ROWS_PER_BATCH, schema))
     except OSError as error:
         raise StoreError(
             f"the query set cannot be written: {error.strerror or error}", path=str(path)
@@ -154,7 +157,10 @@ def save_query_set(path: str | Path, query_set: QuerySet) -> None:
 
 
 def check_replaceable(path: Path) -> None:
-    """Raise DataError unless a set can be written there; a file of another kind is left alone."""
+    """Raise `DataError` unless a set can be written to `path` without replacing another file.
+
+    Only a query set, an empty file or a damaged Arrow file may be replaced.
+    """
     check_place(path)
     if path.is_dir():
         raise StoreError(
@@ -184,7 +190,7 @@ def check_replaceable(path: Path) -> None:
 
 
 def _is_of_another_kind(path: Path) -> bool:
-    """Whether an Arrow file holds something else; a damaged one may have been a query set."""
+    """Whether an Arrow file is no query set; False for a damaged file, which may have been one."""
     try:
         with pa.OSFile(str(path), "rb") as file, pa.ipc.open_file(file) as reader:
             return _MAGIC not in (reader.schema.metadata or {})
@@ -193,9 +199,10 @@ def _is_of_another_kind(path: Path) -> bool:
 
 
 def load_query_set(path: str | Path, graph: KnowledgeGraph | None = None) -> QuerySet:
-    """The set in an Arrow file; with `graph`, only if it was made for that graph.
+    """The query set in an Arrow file.
 
-    Raises `StoreError` where it was not, and where the file is missing, damaged or another one.
+    Raises `StoreError` if the file is missing, damaged or no query set or, with `graph`, if it was
+    made for another graph.
     """
     source = str(path)
     if Path(path).is_dir():
@@ -213,7 +220,7 @@ def load_query_set(path: str | Path, graph: KnowledgeGraph | None = None) -> Que
             facts = _facts(reader.schema, source)
             batches = [reader.get_batch(index) for index in range(reader.num_record_batches)]
             for batch in batches:
-                # Arrow trusts offsets; reading damaged ones would end the process.
+                # Arrow does not check offsets by itself; damaged ones would crash the process.
                 batch.validate(full=True)
             query_set = _decode(facts, batches)
     except FileNotFoundError as error:
@@ -243,7 +250,7 @@ def load_query_set(path: str | Path, graph: KnowledgeGraph | None = None) -> Que
 
 
 def _check_ids(query_set: QuerySet, graph: KnowledgeGraph, source: str) -> None:
-    """Refuse ids that the graph does not have: a file may claim to be made for any graph."""
+    """Raise `StoreError` for ids that the graph does not have: the fingerprint proves nothing."""
     for block in query_set:
         for kind, ids, size in (
             ("entity", block.anchors, graph.num_entities),
@@ -282,9 +289,9 @@ _FACTS = {
     "shapes": list,
     "digest": str,
 }
-"""What the metadata says besides the version, and of which kind it is."""
+"""The keys of the metadata besides the version, and the types of their values."""
 
-# What reading a damaged file raises: Arrow's own, and what its metadata or shapes may cause.
+# What reading a damaged file can raise: Arrow's errors, and those of parsing metadata and shapes.
 _BROKEN = (
     pa.ArrowException,
     OSError,
@@ -312,7 +319,7 @@ def _schema(query_set: QuerySet) -> pa.Schema:
 
 
 def _facts(schema: pa.Schema, source: str) -> dict[str, Any]:
-    """The metadata of a file of ours, checked."""
+    """The checked metadata of a query set."""
     found = (schema.metadata or {}).get(_MAGIC)
     if found is None:
         raise StoreError(
@@ -321,7 +328,7 @@ def _facts(schema: pa.Schema, source: str) -> dict[str, Any]:
     facts = json.loads(found)
     if not isinstance(facts, dict) or "version" not in facts:
         raise ValueError("its metadata does not say of which version it is")
-    for later in ("release", "paths_from"):  # which files of earlier versions do not say
+    for later in ("release", "paths_from"):  # keys that files of earlier versions lack
         facts.setdefault(later, None)
     if facts["version"] != FORMAT_VERSION:
         raise StoreError(
@@ -365,11 +372,11 @@ def _matrix_column(ids: IntArray) -> pa.ListArray:
 def _decode(facts: dict[str, Any], batches: list[pa.RecordBatch]) -> QuerySet:
     blocks = []
     for name, text in facts["shapes"]:
-        # A batch holds one shape; an empty block has none.
+        # Each batch holds queries of one shape; an empty block has no batch.
         own = [batch for batch in batches if batch.column("shape")[0].as_py() == name]
         blocks.append(_decode_block(decode_shape(text), own))
-    told = (facts[key] for key in ("graph", "protocol", "seed", "release", "paths_from"))
-    return QuerySet(facts["split"], tuple(blocks), *told)
+    metadata = (facts[key] for key in ("graph", "protocol", "seed", "release", "paths_from"))
+    return QuerySet(facts["split"], tuple(blocks), *metadata)
 
 
 def _decode_block(shape: Shape, batches: list[pa.RecordBatch]) -> QueryBlock:
@@ -381,7 +388,7 @@ def _decode_block(shape: Shape, batches: list[pa.RecordBatch]) -> QueryBlock:
 
     def ragged(column: str) -> Ragged:
         parts = [batch.column(column) for batch in batches]
-        # `flatten` leaves out what lies before the first offset, so offsets start anew.
+        # `flatten` leaves out the values before the first offset, so the offsets must start at 0.
         rows = [
             Ragged(part.offsets.to_numpy() - part.offsets[0].as_py(), part.flatten().to_numpy())
             for part in parts
@@ -402,7 +409,7 @@ def _digest(query_set: QuerySet) -> str:
     state = hashlib.blake2b(digest_size=16)
     for block in query_set.blocks:
         state.update(encode_shape(block.shape).encode())
-        # Of the types that a file comes back with, whichever a block was made of.
+        # Converted to the types that loading gives, since blocks may hold other integer types.
         for array, dtype in (
             (block.anchors, np.int32),
             (block.relations, np.int32),

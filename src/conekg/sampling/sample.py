@@ -1,8 +1,8 @@
-"""Sampling: a query set of a split, by a protocol, with a report of what was rejected.
+"""Sampling: a query set of a split, by a protocol, with a report of the rejected attempts.
 
-Attempts are read in order and the first that pass are kept, so that the set depends
-on graph, split, protocol and seed alone, not on the number of workers, and a shape's
-queries do not depend on which other shapes are sampled with it.
+Attempts are read in order and the first that pass are kept. The set therefore depends only
+on graph, split, protocol and seed, not on the number of workers, and the queries of a shape
+do not depend on the other shapes that are sampled.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from conekg.sampling.protocol import LINK, SamplingProtocol, is_number_of_things
 from conekg.sampling.query_set import QueryBlock, QuerySet, concatenate_blocks
 
 Progress = Callable[[Shape, int, int | None], None]
-"""Called with a shape, how many of its queries are found, and how many are wanted."""
+"""Called with a shape, how many of its queries were found, and how many are wanted."""
 
 
 @dataclass(frozen=True)
 class ShapeReport:
-    """What became of the attempts at one shape."""
+    """The outcomes of the attempts at one shape."""
 
     shape: Shape
     wanted: int | None
-    """Queries asked for; `None` for all there are."""
+    """How many queries were asked for; None for all that exist."""
     found: int
     attempts: int
     rejected: dict[str, int]
-    """How many attempts were rejected for each reason; reasons that did not occur are absent."""
+    """How many attempts were rejected for each reason that occurred."""
     mean_easy: float
     mean_hard: float
 
@@ -57,7 +57,7 @@ class ShapeReport:
 
 @dataclass(frozen=True)
 class SampledSet:
-    """A query set and how it came about."""
+    """A query set and the report of each of its shapes."""
 
     query_set: QuerySet
     reports: tuple[ShapeReport, ...]
@@ -74,18 +74,18 @@ def sample_query_set(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> SampledSet:
-    """A query set of a split; `shapes` and `count` replace those of the protocol.
+    """Sample a query set of a split; `shapes` and `count` replace those of the protocol.
 
-    A shape that the graph does not hold often enough comes back short, and the report says by
-    how much. Raises `ConfigError` where seed or count is no such number, or a shape is there twice.
+    A shape of which the graph holds too few queries gets fewer, and its report says how many are
+    missing. Raises `ConfigError` if seed or count is not a valid number or a shape occurs twice.
     """
     if count is not None and not is_number_of_things(count):
         raise ConfigError(
-            f"count is {count!r}; it must be a whole number, 1 query a shape or more", key="count"
+            f"count is {count!r}; it must be a whole number, 1 query per shape or more", key="count"
         )
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise ConfigError(f"seed is {seed!r}; it must be a whole number, 0 or more", key="seed")
-    seed = int(seed)  # a file of queries has no place for NumPy's
+    seed = int(seed)  # JSON, in which a file of queries stores it, has no NumPy integers
     for shape, times in Counter(shapes or ()).items():
         if times > 1:
             raise ConfigError(f"shape {shape.name} is asked for {times} times", key="shapes")
@@ -120,7 +120,7 @@ def _sample_shape(
 ) -> tuple[QueryBlock, ShapeReport]:
     assert wanted is not None, "only links can be enumerated"
     collected = _Collected(shape, wanted)
-    if not len(graph.edges(split)):  # whatever is drawn, the smaller graph answers it as well
+    if not len(graph.edges(split)):  # both graphs are equal, so no query has a hard answer
         return collected.result()
     pieces = attempts(
         graph,
@@ -149,7 +149,7 @@ def _sample_shape(
 
 
 class _Collected:
-    """The distinct accepted queries of one shape so far, in the order of their attempts."""
+    """Collects the distinct accepted queries of one shape, in the order of their attempts."""
 
     def __init__(self, shape: Shape, wanted: int) -> None:
         self.shape = shape
@@ -160,16 +160,16 @@ class _Collected:
 
     @property
     def found(self) -> int:
-        """How many queries there are."""
+        """How many queries were kept so far."""
         return len(self._seen)
 
     @property
     def attempts(self) -> int:
-        """How many attempts it took to find them."""
+        """How many attempts were counted so far."""
         return self._outcomes.total()
 
     def add(self, piece: Piece) -> None:
-        """Take a piece, up to the attempt that completes the count."""
+        """Add a piece; attempts after the one that completes the count are not counted."""
         outcomes = piece.outcomes.copy()
         accepted = np.flatnonzero(outcomes == ACCEPTED)
         kept: list[int] = []
@@ -188,7 +188,7 @@ class _Collected:
         self._blocks.append(piece.accepted.take(np.array(kept, dtype=np.int64)))
 
     def result(self) -> tuple[QueryBlock, ShapeReport]:
-        """All that was kept, and what became of the rest."""
+        """The queries that were kept, and the report."""
         block = concatenate_blocks(self.shape, self._blocks)
         return block, _report(block, self.wanted, self.attempts, self._outcomes)
 
@@ -216,16 +216,16 @@ def _enumerate_links(
     seed: int,
     workers: int | None,
 ) -> tuple[QueryBlock, ShapeReport]:
-    """Every (head, relation) of the split's own edges with at most `cap` tails in the split.
+    """A query for every (head, relation) of the split's own edges within the protocol's cap.
 
-    Where fewer are wanted than there are, a seeded choice of them in their order.
+    If fewer are wanted, a random choice of them by the seed, in the same order.
     """
     heads, relations, left_out = links_of(graph, split, protocol.answer_cap(split, shape))
     outcomes = Counter({OVER_CAP: left_out})
     anchors, relations = heads[:, None], relations[:, None]
     easy, hard = easy_and_hard(graph, split, shape, anchors, relations, workers=workers)
     block = QueryBlock(shape, anchors, relations, easy, hard)
-    has_hard = hard.lengths > 0  # an edge that an earlier split holds already predicts nothing
+    has_hard = hard.lengths > 0  # an edge that an earlier split has, too, gives no hard answer
     outcomes[NO_HARD_ANSWER] = int(np.count_nonzero(~has_hard))
     rows: LongArray = np.flatnonzero(has_hard)
     if wanted is not None and wanted < len(rows):
@@ -238,9 +238,10 @@ def _enumerate_links(
 def links_of(
     graph: KnowledgeGraph, split: Split, cap: int | None
 ) -> tuple[IntArray, IntArray, int]:
-    """Heads and relations of the split's own links with at most `cap` tails in the split.
+    """(heads, relations, number left out) of a split's own links.
 
-    Also how many links had more.
+    A link is a pair of head and relation. Links with more than `cap` tails in the split are left
+    out.
     """
     own = build_adjacency(graph.edges(split), graph.num_entities, graph.num_relations)
     sizes = np.diff(own.pair_offsets)

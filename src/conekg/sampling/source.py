@@ -1,4 +1,4 @@
-"""One door to query sets: a file of ours, a folder of them, or a benchmark's folder."""
+"""The one entry point to query sets: an Arrow file, a folder of them, or a benchmark's folder."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ def open_queries(
     """The queries of a split, made for `graph`.
 
     `path` is an Arrow file of `conekg sample`, a folder with `train.arrow`, `valid.arrow` and
-    `test.arrow`, or a BetaE or Query2Box folder; of the latter, `recompute` takes the queries
-    and answers them from the graph. A single file is of one split, which `split` may confirm;
-    of a folder, None is `test`. Raises `DataError` where there are no such queries or they are
-    not of this graph, `ConfigError` where an option does not go with the file.
+    `test.arrow`, or a BetaE or Query2Box folder. With `recompute`, the answers to the queries of
+    a BetaE or Query2Box folder are computed from the graph. A single file holds one split, which
+    must be `split` unless that is None; for a folder, None means `test`. Raises `DataError` if
+    there are no such queries or they do not fit this graph, and `ConfigError` if an option cannot
+    be used with the file.
     """
     place = Path(path)
     own = place if place.is_file() else place / f"{split or 'test'}.arrow"
@@ -31,7 +32,8 @@ def open_queries(
             )
         if recompute:
             raise ConfigError(
-                f"{own} has its answers; only those of a benchmark folder can be recomputed",
+                f"{own} already has its answers; only those of a benchmark folder can be "
+                "recomputed",
                 key="recompute",
             )
         return query_set
@@ -45,7 +47,7 @@ def open_queries(
 
 
 def has_queries(folder: Path, split: Split) -> bool:
-    """Whether a folder holds queries of a split in any of the known forms."""
+    """Whether a folder holds queries of a split in any known format."""
     return (folder / f"{split}.arrow").is_file() or holds_queries(folder, split)
 
 

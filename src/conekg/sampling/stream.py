@@ -1,8 +1,8 @@
-"""Endless training samples without a file, by the same definitions as a sampled set.
+"""Endless streams of training queries, by the same definitions as a sampled set.
 
-A stream of a shape reads numbered attempts and keeps those that pass; its position
-is the number of the next attempt, so that a stream stopped at a position goes on
-from there as if it had never stopped. Unlike a set it may give a query twice.
+A stream of one shape reads numbered attempts and keeps those that pass. Its position is the
+number of the next attempt: a new stream from that position continues exactly where the old
+one stopped. Unlike a set, a stream may give a query more than once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ShapeStream:
     ) -> None:
         self.shape = shape
         self.position = position
-        """The number of the next attempt; a stream made with it continues this one."""
+        """The number of the next attempt; a new stream from this position continues this one."""
         self._graph = graph
         self._protocol = protocol
         self._key = stream_key(seed, "stream", encode_shape(shape))
@@ -47,9 +47,9 @@ class ShapeStream:
             self._links = links_of(graph, "train", protocol.answer_cap("train", shape))
 
     def take(self, count: int) -> QueryBlock:
-        """The next `count` queries with their answers, all of them hard; one at least.
+        """The next `count` queries with their answers, which are all hard.
 
-        Raises `ConfigError` where the graph hardly holds any.
+        Raises `ConfigError` if `count` is below 1 or the graph holds hardly any such query.
         """
         if count < 1:
             raise ConfigError(
@@ -76,7 +76,7 @@ class ShapeStream:
         for piece in pieces:
             accepted = np.flatnonzero(piece.outcomes == ACCEPTED)[:missing]
             missing -= len(accepted)
-            # Attempts behind the last query taken belong to the next call.
+            # The attempts after the last query taken are left to the next call.
             used = int(accepted[-1]) + 1 if missing == 0 else len(piece.outcomes)
             self.position += used
             blocks.append(piece.accepted.take(np.arange(len(accepted))))
@@ -92,7 +92,7 @@ class ShapeStream:
         )
 
     def _take_links(self, count: int) -> QueryBlock:
-        """Links drawn uniformly: the one shape that is enumerated and not walked."""
+        """Links drawn uniformly from all links: they are enumerated, not walked."""
         heads, relations, _ = self._links
         if not len(heads):
             raise ConfigError("the training graph has no links to draw from", key="shapes")
@@ -109,7 +109,7 @@ class ShapeStream:
 
 
 class QueryStream:
-    """Batches of training queries of several shapes, so many of each, without end.
+    """Endless batches of training queries, with a fixed number of queries of each shape.
 
     >>> from conekg.graph.geography import load_geography
     >>> from conekg.query.shape import STRUCTURES
@@ -139,7 +139,7 @@ class QueryStream:
 
     @property
     def positions(self) -> list[int]:
-        """Where each shape's stream stands; hand it to a new stream to continue this one."""
+        """The position of each shape's stream; a new stream with these continues this one."""
         return [stream.position for stream in self._streams]
 
     def __iter__(self) -> QueryStream:

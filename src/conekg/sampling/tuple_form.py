@@ -1,8 +1,7 @@
-"""Tuple forms: rows of ids to the nested tuples of the public query files, and back.
+"""Tuple forms: the nested tuples of the public query files to matrices of ids, and back.
 
-`query.tuples` reads one tuple of unknown structure into a tree; here the structure
-is known and hundreds of thousands of tuples fill or read two matrices, which is the
-form a file of queries needs.
+`query.tuples` reads a single tuple of unknown structure into a tree. Here the structure is
+known, and hundreds of thousands of tuples are converted at once.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ _MARKS = {"n": NEGATION, "u": UNION}
 class TupleForm:
     """A structure such as `(("e", ("r",)), ("e", ("r", "n")))` and the tuples that have it.
 
-    Letters stand for what a tuple holds in their place: `e` an entity, `r` a relation, `n` and
-    `u` the marks of a complement and of a union. Read left to right, entities and relations
-    come in slot order.
+    The letters say what a tuple holds at their position: `e` an entity, `r` a relation, `n` the
+    mark of a complement, `u` the mark of a union. From left to right, entities and relations are
+    in slot order.
     """
 
     def __init__(self, structure: Nested) -> None:
@@ -67,7 +66,7 @@ class TupleForm:
 
 
 def _filled(part: Any, entity_ids: Iterator[int], relation_ids: Iterator[int]) -> Any:
-    """A part of a structure with ids in place of its letters, taken in reading order."""
+    """A part of a structure with its letters replaced by ids, from left to right."""
     if isinstance(part, tuple):
         return tuple([_filled(item, entity_ids, relation_ids) for item in part])
     if part == "e":
@@ -76,7 +75,7 @@ def _filled(part: Any, entity_ids: Iterator[int], relation_ids: Iterator[int]) -
 
 
 def _flat(structure: Any, nested: Any) -> Iterable[tuple[str, Any]]:
-    """The letters of a structure, left to right, each with what the tuple has in its place."""
+    """The letters of a structure from left to right, each with the tuple's item at its position."""
     if not isinstance(structure, tuple):
         yield structure, nested
         return

@@ -1,8 +1,8 @@
-"""Sets of entities as bitmaps: marking, testing, and reading the marks in order.
+"""Sets of entities as bitmaps: setting, testing and listing bits.
 
-A bitmap has one bit an entity; those of a worker are all zero where no set is kept in
-them: what marks them clears them. Numbers are unsigned throughout, since an index that
-may be negative costs a test each time.
+A bitmap has one bit per entity. The bitmaps of a worker are all zero while they hold no
+set: the code that sets bits clears them afterwards. Indices are unsigned because numba
+tests every signed index for a negative value.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from conekg.graph.adjacency import IntArray
 WordArray = NDArray[np.uint64]
 
 SLACK: Final = 4
-"""Entries past the end of a set that `write_bits` may write to."""
+"""How many entries past the end of a set `write_bits` may overwrite."""
 
 
 @intrinsic
 def trailing_zeros(_context: Any, value: Any) -> Any:
-    """How many zeros are below the lowest bit that is set; 64 where none is."""
+    """The number of zeros below the lowest set bit; 64 if no bit is set."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
@@ -35,7 +35,7 @@ def trailing_zeros(_context: Any, value: Any) -> Any:
 
 @intrinsic
 def count_ones(_context: Any, value: Any) -> Any:
-    """How many bits are set."""
+    """The number of set bits."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -45,10 +45,11 @@ def count_ones(_context: Any, value: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def write_bits(bits: np.uint64, base: np.uint64, out: IntArray, count: np.uint64) -> np.uint64:
-    """Write `base` and the place of each bit set to `out` from `count` on; the new count.
+    """Write `base` plus the position of each set bit to `out[count:]`; return the new count.
 
-    Four at a time whether there are four or not: a word seldom has more, and what is written
-    too much costs less than a jump that cannot be foreseen (a third of the time for sets of 300).
+    Positions are written four at a time, even if fewer are left: a word seldom has more than
+    four set bits, and the surplus writes cost less than a branch that the processor cannot
+    predict (a third of the time for sets of 300).
     """
     one = np.uint64(1)
     place = count
@@ -64,7 +65,7 @@ def write_bits(bits: np.uint64, base: np.uint64, out: IntArray, count: np.uint64
 
 @njit(cache=True, nogil=True)
 def mark(words: WordArray, values: IntArray) -> None:
-    """Set the bits of some entities."""
+    """Set the bits of the given entities."""
     one, six, low = np.uint64(1), np.uint64(6), np.uint64(63)
     for value in values:
         words[np.uint64(value) >> six] |= one << (np.uint64(value) & low)
@@ -72,7 +73,7 @@ def mark(words: WordArray, values: IntArray) -> None:
 
 @njit(cache=True, nogil=True)
 def unmark(words: WordArray, values: IntArray) -> None:
-    """Clear the bits of some entities."""
+    """Clear the bits of the given entities."""
     one, six, low = np.uint64(1), np.uint64(6), np.uint64(63)
     for value in values:
         words[np.uint64(value) >> six] &= ~(one << (np.uint64(value) & low))
@@ -80,14 +81,14 @@ def unmark(words: WordArray, values: IntArray) -> None:
 
 @njit(cache=True, nogil=True)
 def add_marks(words: WordArray, others: WordArray) -> None:
-    """Set the bits that another bitmap has."""
+    """Set every bit that is set in `others`."""
     for word in range(np.uint64(len(words))):
         words[word] |= others[word]
 
 
 @njit(cache=True, nogil=True)
 def select_marks(words: WordArray, others: WordArray, keep: bool) -> None:
-    """Leave of a bitmap the bits that another one has, or has not."""
+    """Keep only the bits that are set in `others` or, without `keep`, only those that are not."""
     flip = np.uint64(0) if keep else ~np.uint64(0)
     for word in range(np.uint64(len(words))):
         words[word] &= others[word] ^ flip
@@ -102,7 +103,7 @@ def clear(words: WordArray) -> None:
 
 @njit(cache=True, nogil=True)
 def read_marks(words: WordArray, out: IntArray) -> np.int64:
-    """Write the marked entities to `out`, in order, and clear the marks; how many."""
+    """Write the marked entities to `out` in order, clear the bitmap, and return their number."""
     six = np.uint64(6)
     count = np.uint64(0)
     for word in range(np.uint64(len(words))):
@@ -113,7 +114,7 @@ def read_marks(words: WordArray, out: IntArray) -> np.int64:
 
 @njit(cache=True, nogil=True)
 def filter_marked(words: WordArray, values: IntArray, keep: bool, out: IntArray) -> np.int64:
-    """Write the values that are marked, or those that are not, to `out`; how many."""
+    """Write the marked values or, without `keep`, the others to `out`; return their number."""
     one, six, low = np.uint64(1), np.uint64(6), np.uint64(63)
     flip = np.uint64(not keep)
     count = np.uint64(0)

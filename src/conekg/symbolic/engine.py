@@ -1,8 +1,7 @@
-"""The exact engine: which entities answer a query on one graph, one query or a batch.
+"""The exact engine: the entities that answer one query, or each query of a batch, on a graph.
 
-Batches are cut into pieces of fixed size that threads take in turn; the answers
-do not depend on how many threads there are. What a set is and how sets are
-combined is in `kernels`.
+Batches are cut into pieces of fixed size that are shared out to threads; the answers
+do not depend on the number of threads. How sets are stored and combined is in `kernels`.
 """
 
 from __future__ import annotations
@@ -21,12 +20,14 @@ from conekg.symbolic.memory import graph_arrays, make_workspace
 from conekg.symbolic.program import compile_shape
 from conekg.symbolic.workers import PerThread, map_in_order
 
-_ROWS_A_PIECE = 512
-"""Queries a thread takes at once: enough to hide the hand-over, few enough to share evenly."""
+_ROWS_PER_PIECE = 512
+"""Queries per piece: enough that the hand-over costs little, few enough to share them evenly."""
 
 
 def answer(adjacency: Adjacency, query: Query) -> IntArray:
-    """The sorted entities that answer a query; `QueryError` where it has ids the graph has not.
+    """The sorted entities that answer a query.
+
+    Raises `QueryError` if the query has an id that the graph does not have.
 
     >>> import numpy as np
     >>> from conekg.graph.adjacency import build_adjacency
@@ -42,7 +43,10 @@ def answer(adjacency: Adjacency, query: Query) -> IntArray:
 
 
 def _row(kind: str, ids: Sequence[int]) -> LongArray:
-    """[1, ids] one row; ids that are not whole are refused, ones beyond 64 bits stay too large."""
+    """[1, len(ids)] the ids as one row; `QueryError` for an id that is not a whole number.
+
+    Ids beyond 64 bits become the largest 64-bit number, which is too large for any graph.
+    """
     check_whole(kind, ids)
     bounds = np.iinfo(np.int64)
     held = [max(bounds.min, min(int(value), bounds.max)) for value in ids]
@@ -60,8 +64,8 @@ def answer_batch(
     """The sorted answers of every query of one shape, row by row.
 
     `anchors` is [queries, shape.num_anchors], `relations` [queries, shape.num_relations].
-    `workers` threads share the work, by default one a core. Raises `QueryError` where the graph
-    does not have an id.
+    `workers` threads share the work, by default one per core. Raises `QueryError` if a query has
+    an id that the graph does not have.
     """
     check_queries(adjacency, shape, anchors, relations)
     program = compile_shape(shape)
@@ -71,21 +75,21 @@ def answer_batch(
     relations = np.ascontiguousarray(relations, dtype=np.int32)
 
     def answer_piece(start: int) -> Ragged:
-        piece = slice(start, start + _ROWS_A_PIECE)
+        piece = slice(start, start + _ROWS_PER_PIECE)
         mine = memory.value
         offsets, mine.buffer = answer_rows(
             graph, mine.work, program.instructions, anchors[piece], relations[piece], mine.buffer
         )
         return Ragged(offsets, mine.buffer[: offsets[-1]].copy())
 
-    starts = range(0, len(anchors), _ROWS_A_PIECE)
+    starts = range(0, len(anchors), _ROWS_PER_PIECE)
     if len(starts) <= 1:
         workers = 1
     return _joined(list(map_in_order(answer_piece, starts, workers)), workers)
 
 
 def _joined(pieces: list[Ragged], workers: int | None) -> Ragged:
-    """The rows of all pieces, copied by all threads: one alone would make the others wait."""
+    """The rows of all pieces, copied by all threads: with one thread the others would be idle."""
     if len(pieces) == 1:
         return pieces[0]
     lengths = [np.zeros(0, dtype=np.int64), *(piece.lengths for piece in pieces)]
@@ -102,11 +106,14 @@ def _joined(pieces: list[Ragged], workers: int | None) -> Ragged:
 
 
 class _Memory:
-    """What a thread keeps from piece to piece; fresh pages cost as much as the answers do."""
+    """Memory that a thread reuses for all its pieces.
+
+    Allocating new memory for each piece would take as long as answering it.
+    """
 
     def __init__(self, num_entities: int, stack_size: int) -> None:
         self.work = make_workspace(num_entities, stack_size)
-        self.buffer: IntArray = np.empty(16 * _ROWS_A_PIECE, dtype=np.int32)
+        self.buffer: IntArray = np.empty(16 * _ROWS_PER_PIECE, dtype=np.int32)
 
 
 def check_queries(
@@ -115,15 +122,18 @@ def check_queries(
     anchors: IntArray | LongArray,
     relations: IntArray | LongArray,
 ) -> None:
-    """Refuse queries whose ids the graph does not have; compiled code would read astray."""
+    """Raise `QueryError` for ids that the graph does not have.
+
+    The compiled code does not check ids and would read beyond the end of its arrays.
+    """
     if not isinstance(adjacency, Adjacency):
         raise ConfigError(
-            f"a {type(adjacency).__name__} is searched; it must be one of the nested graphs, as "
-            "graph.adjacency('train') gives it",
+            f"adjacency is a {type(adjacency).__name__}; it must be the adjacency of one of the "
+            "nested graphs, such as graph.adjacency('train')",
             key="adjacency",
         )
-    assert anchors.shape == (len(anchors), shape.num_anchors), "one column an entity slot"
-    assert relations.shape == (len(anchors), shape.num_relations), "one column a relation slot"
+    assert anchors.shape == (len(anchors), shape.num_anchors), "one column per entity slot"
+    assert relations.shape == (len(anchors), shape.num_relations), "one column per relation slot"
     for kind, ids, size in (
         ("entity", anchors, adjacency.num_entities),
         ("relation", relations, adjacency.num_relations),

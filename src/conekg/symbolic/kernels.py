@@ -1,9 +1,9 @@
 """The compiled core of the exact engine: programs run on a stack of sets.
 
-A set on the stack is a sorted array or a bitmap, and a flag that says whether the set is
-that or everything but it, so that a negation costs nothing and an intersection with one
-is a difference. The tails of a single (relation, head) pair are used where they lie,
-without a copy, and a bitmap is listed only when its entities are asked for in order.
+A set on the stack is a sorted array or a bitmap, with a flag for the complement: a negation
+only flips the flag, and an intersection with a negated set is a difference. The tails of a
+single (relation, head) pair are read from the graph's own array without a copy. A bitmap is
+turned into a sorted array only when its entities are needed in order.
 """
 
 from __future__ import annotations
@@ -56,31 +56,31 @@ _PAIR = 2
 _LENGTH = 3
 _IS_COMPLEMENT = 4
 
-# Forms of a set: listed in its own row, a pair's tails where they lie, or marked in its own
-# bitmap and not listed yet.
+# Forms of a set: a sorted array in its own row, the tails of one pair in the graph's array, or
+# its own bitmap, not yet turned into a sorted array.
 _LISTED = 0
 _VIEW = 1
 _MARKED = 2
 
-# Sets shorter than this are merged; marking them would not pay.
+# Sets shorter than this are merged; a bitmap would cost more than it saves.
 _MERGE = 16
 
-# A projection with fewer tails than one for this many words is listed at once.
+# A projection with fewer tails than one per this many words is listed at once.
 _SPARSE = 4
 
-# The pairs of a marked set are found by words; those of a listed one that has a bitmap too, once
-# it has this many times more heads than there are words.
+# The pairs of a set without a sorted array are found word by word in its bitmap. A set that has
+# both is read that way once it has this many times more heads than its bitmap has words.
 _LOOK_UP = 3
 
 # --- the stack -------------------------------------------------------------------------------
 #
-# What takes all arrays of a graph or a workspace is inlined, since handing them over costs more
-# than most operations do; the rest takes the few arrays it needs, which is quicker to compile.
+# Functions that take a whole graph or workspace are inlined, since passing all those arrays costs
+# more than most operations do. The others take the few arrays they need and compile faster.
 
 
 @njit(cache=True, nogil=True)
 def _put(stack: LongArray, place: int, form: int, length: int) -> None:
-    """Declare what a place now holds, not a complement."""
+    """Declare the form and length of the set at a place; it is not a complement."""
     stack[place, _FORM] = form
     stack[place, _LENGTH] = length
     stack[place, _IS_COMPLEMENT] = 0
@@ -95,21 +95,21 @@ def _swap(stack: LongArray, place: int, other: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _has_marks(stack: LongArray, place: int, width: int) -> bool:
-    """Whether the set at a place is in a bitmap, its own or the tail index's."""
+    """Whether the set at a place has a bitmap, its own or one of the tail index."""
     form = stack[place, _FORM]
     return form == _MARKED or (form == _VIEW and stack[place, _LENGTH] * WIDE > width)
 
 
 @njit(cache=True, nogil=True)
 def _forget(stack: LongArray, place: int, words: WordArray) -> None:
-    """Clear the marks of a set that is needed no more."""
+    """Clear the bitmap of a set that is no longer needed."""
     if stack[place, _FORM] == _MARKED:
         clear(words[stack[place, _ROW]])
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _listed(graph: GraphArrays, work: Workspace, place: int) -> IntArray:
-    """The sorted array of the set at a place, its complement flag aside."""
+    """The sorted array of the set at a place; the complement flag is ignored."""
     return _as_list(work.stack, place, work.rows, work.words, graph.pair_offsets, graph.tails)
 
 
@@ -135,7 +135,7 @@ def _as_list(
 
 @njit(cache=True, nogil=True, inline="always")
 def _marks(graph: GraphArrays, work: Workspace, place: int) -> WordArray:
-    """The bitmap of a set that has one, its complement flag aside."""
+    """The bitmap of a set that has one; the complement flag is ignored."""
     return _as_marks(work.stack, place, work.words, graph.tail_words, graph.tail_rows)
 
 
@@ -163,7 +163,8 @@ def _combine(graph: GraphArrays, work: Workspace, place: int, is_union: bool) ->
         stack[place, _IS_COMPLEMENT] = not is_union
     else:
         keep = not (not_left or not_right)
-        # Of two sets one of which is in a bitmap, the other's entities are looked up in it.
+        # A complement goes second. So does the only set with a bitmap: the entities of the first
+        # set are looked up in it.
         if not_left or (
             keep and _has_marks(stack, place, width) and not _has_marks(stack, place + 1, width)
         ):
@@ -174,7 +175,7 @@ def _combine(graph: GraphArrays, work: Workspace, place: int, is_union: bool) ->
 
 @njit(cache=True, nogil=True, inline="always")
 def _unite(graph: GraphArrays, work: Workspace, place: int) -> None:
-    """Add to the set at `place` what the next one has, complement flags aside."""
+    """Add the next set to the set at `place`; complement flags are ignored."""
     stack, other, spare = work.stack, place + 1, work.stack.shape[0] - 1
     width = work.words.shape[1]
     if _has_marks(stack, place, width) or _has_marks(stack, other, width):
@@ -197,7 +198,7 @@ def _unite(graph: GraphArrays, work: Workspace, place: int) -> None:
 
 @njit(cache=True, nogil=True, inline="always")
 def _select(graph: GraphArrays, work: Workspace, place: int, keep: bool) -> None:
-    """Leave of the set at `place` what the next one has, or has not."""
+    """Keep the entities of the set at `place` that the next set has or, without `keep`, has not."""
     stack, other, spare = work.stack, place + 1, work.stack.shape[0] - 1
     has_marks = _has_marks(stack, other, work.words.shape[1])
     if stack[place, _FORM] == _MARKED:
@@ -222,10 +223,10 @@ def _select(graph: GraphArrays, work: Workspace, place: int, keep: bool) -> None
 def _select_listed(
     left: IntArray, right: IntArray, keep: bool, words: WordArray, out: IntArray
 ) -> int:
-    """Write what `left` has in common with `right`, or has not, to `out`; its length."""
+    """Write `left & right` or, without `keep`, `left - right` to `out`; return its length."""
     shorter, longer = min(len(left), len(right)), max(len(left), len(right))
     if shorter >= _MERGE and shorter * GALLOP >= longer:
-        # Twice as quick as a merge once there is something to merge.
+        # Twice as fast as a merge of sets of this size.
         mark(words, right)
         length = filter_marked(words, left, keep, out)
         unmark(words, right)
@@ -306,7 +307,7 @@ def _run(
 
 @njit(cache=True, nogil=True, inline="always")
 def _settled(graph: GraphArrays, work: Workspace) -> IntArray:
-    """The sorted entities of the set at the bottom of the stack, a complement written out."""
+    """The sorted entities of the set at the bottom of the stack, with a complement listed."""
     stack, spare = work.stack, work.stack.shape[0] - 1
     if stack[0, _IS_COMPLEMENT]:
         out = work.rows[stack[spare, _ROW]]
@@ -324,7 +325,7 @@ def evaluate(
     anchors: IntArray,
     relations: IntArray,
 ) -> IntArray:
-    """The sorted entities that answer a query; they stay as they are until the next one."""
+    """The sorted entities that answer a query, valid until the workspace is used again."""
     _run(graph, work, instructions, anchors, relations)
     return _settled(graph, work)
 
@@ -338,7 +339,8 @@ def answer_rows(
     relations: IntArray,
     buffer: IntArray,
 ) -> tuple[LongArray, IntArray]:
-    """Where each query's answers start, and `buffer`, or a longer one, with all answers."""
+    """Answer one query per row: the offsets of the rows, and `buffer` or a longer copy of it
+    with the answers of all rows."""
     graph, work = borrowed(graph), borrowed(work)
     instructions, anchors, relations = borrowed((instructions, anchors, relations))
     offsets = np.zeros(anchors.shape[0] + 1, dtype=np.int64)

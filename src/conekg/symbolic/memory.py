@@ -1,7 +1,7 @@
-"""What compiled code works on: the arrays of a graph, and the memory of one worker.
+"""The arrays that compiled code works on: those of a graph, and the memory of one worker.
 
-Both are tuples of plain arrays, made once in Python and passed down. Compiled code
-does not check ids: callers do.
+Both are tuples of plain arrays that Python creates once and passes to the compiled code.
+Compiled code does not check ids; its callers do.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conekg.graph.adjacency import Adjacency, IntArray, LongArray
 from conekg.symbolic.bitmaps import SLACK, WordArray
 
 _STEPS = 4096
-"""Tails read in one go; what they need stays in the nearest cache."""
+"""Tails read at once: few enough that their steps stay in the processor's first-level cache."""
 
 
 class GraphArrays(NamedTuple):
@@ -42,21 +42,22 @@ class Workspace(NamedTuple):
     """Memory of one worker, reused from query to query."""
 
     rows: IntArray
-    """[stack_size + 1, num_entities + SLACK] one row a set on the stack, and a spare."""
+    """[stack_size + 1, num_entities + SLACK] one row per set on the stack, and a spare."""
     words: WordArray
-    """[stack_size + 1, words] a bitmap beside each row; all zero where no set is in it."""
+    """[stack_size + 1, words] one bitmap per row; all zero while it holds no set."""
     stack: LongArray
-    """[stack_size + 1, 5] row, form, pair, length, is it a complement; see `kernels`."""
+    """[stack_size + 1, 5] row, form, pair, length and complement flag of each set; see
+    `kernels`."""
     summary: WordArray
-    """One bit a word, set where the word is not zero, so that sparse sets scan quickly."""
+    """One bit per word of a bitmap, set if the word is not zero: sparse bitmaps are read faster."""
     steps: LongArray
-    """From each tail to the next while pairs are read; all one between operations."""
+    """The distance from each tail to the next while pairs are read; all one between operations."""
 
 
 def graph_arrays(adjacency: Adjacency) -> GraphArrays:
-    """Read-only views of an adjacency; the same types whether built or memory-mapped.
+    """Read-only views of an adjacency, of the same types whether it was built or memory-mapped.
 
-    One set of types means that every kernel is compiled once and found in the cache after.
+    With one set of types, each kernel is compiled only once and then loaded from the cache.
     """
 
     def frozen(array: NDArray[Any], dtype: type) -> Any:
@@ -81,7 +82,7 @@ def graph_arrays(adjacency: Adjacency) -> GraphArrays:
 
 
 def make_workspace(num_entities: int, stack_size: int) -> Workspace:
-    """Memory for programs that keep at most `stack_size` sets alive."""
+    """Memory for programs with at most `stack_size` sets on the stack."""
     num_words = (num_entities + 63) // 64
     stack = np.zeros((stack_size + 1, 5), dtype=np.int64)
     stack[:, 0] = np.arange(stack_size + 1)
@@ -96,10 +97,10 @@ def make_workspace(num_entities: int, stack_size: int) -> Workspace:
 
 @intrinsic
 def borrowed(_context: Any, arrays: Any) -> Any:
-    """The same tuple of arrays, not counted as references; the caller's must outlive it.
+    """The same tuple of arrays without reference counting; the caller must keep the originals.
 
-    Every slice of a counted array adds to and takes from a number that all threads share,
-    which cost more than a small query itself does.
+    Every slice of a counted array changes a reference count that all threads share, which costs
+    more than answering a small query.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

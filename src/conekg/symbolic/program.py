@@ -1,9 +1,8 @@
-"""Programs: a shape's template as a short list of stack instructions.
+"""Programs: the template of a shape as a list of stack instructions.
 
-The compiled loops cannot walk Python objects, so a template is turned once into
-postfix order, as a pocket calculator would read it. Intersections and unions of
-many operands become chains of two, which keeps the stack, and with it the memory
-of a worker, as small as the tree allows.
+The compiled loops cannot walk Python objects, so each template is translated once into
+postfix order. An intersection or union of many operands becomes a chain of binary ones,
+which keeps the stack, and so the memory of a worker, small.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Program:
     instructions: IntArray
     """[n, 2] opcode and slot; the slot is 0 where the opcode has none."""
     stack_size: int
-    """How many sets are alive at once, at most."""
+    """The largest number of sets on the stack at once."""
 
 
 @lru_cache(maxsize=1024)

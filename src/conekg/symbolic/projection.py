@@ -1,8 +1,8 @@
 """Projection in compiled code: from a set of heads and a relation to the set of tails.
 
-First the pairs of the relation whose head is in the set are found, by whichever way is
-cheapest for the sizes at hand; then their tails are marked in a bitmap, which is read in
-order at once where they are few, and left as it is where they are many.
+The first step finds the pairs of the relation whose head is in the set, by the method that
+is cheapest for the given sizes. The second step marks their tails in a bitmap and, if there
+are few, lists them at once.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from conekg.symbolic.bitmaps import (
 from conekg.symbolic.memory import GraphArrays
 from conekg.symbolic.sorted_arrays import GALLOP, gallop, lower_bound
 
-# Looking each head up beats walking a relation's pairs once there are this many more pairs.
+# Looking up each head is faster than scanning the relation's pairs once there are this many times
+# more pairs than heads.
 _LOOK_UP = 4
 
-# With a head index, until there are this many fewer.
+# With a head index it is faster until there are this many times more heads than pairs.
 _LOOK_UP_INDEXED = 4
 
 
@@ -41,7 +42,10 @@ def select_pairs(
     relation: int,
     out: IntArray,
 ) -> int:
-    """Write the pairs of a relation whose head is in the set to `out`; how many."""
+    """Write the pairs of a relation whose head is in the set to `out`; return their number.
+
+    `words` is an empty bitmap for temporary use; it is left empty.
+    """
     first, last = graph.relation_offsets[relation], graph.relation_offsets[relation + 1]
     if (
         not complement
@@ -69,7 +73,7 @@ def _look_up_pairs(
     relation: int,
     out: IntArray,
 ) -> int:
-    """Write the pairs of a relation and each of the heads that has it to `out`; how many."""
+    """As `select_pairs` for a set that is no complement, by a binary search for each head."""
     count = 0
     for head in heads:
         stop = entity_offsets[head + 1]
@@ -84,7 +88,7 @@ def _look_up_pairs(
 def _index_pairs(
     head_words: WordArray, head_firsts: IntArray, heads: IntArray, relation: int, out: IntArray
 ) -> np.int64:
-    """As `_look_up_pairs`, by the head index."""
+    """As `_look_up_pairs`, but with the head index."""
     one, six, low = np.uint64(1), np.uint64(6), np.uint64(63)
     row = np.uint64(relation)
     count = np.uint64(0)
@@ -101,7 +105,7 @@ def _index_pairs(
 def _search_pairs(
     pair_heads: IntArray, span: tuple[int, int], heads: IntArray, complement: bool, out: IntArray
 ) -> int:
-    """Write the pairs in `span` whose head is in the set to `out`, by searching; how many."""
+    """As `select_pairs` for the pairs in `span`, by searching for each pair's head in the set."""
     count = place = 0
     for pair in range(span[0], span[1]):
         head = pair_heads[pair]
@@ -121,7 +125,7 @@ def _test_pairs(
     complement: bool,
     out: IntArray,
 ) -> int:
-    """As `_search_pairs`, by marks in a bitmap."""
+    """As `_search_pairs`, but with the set marked in a bitmap."""
     one, six, low = np.uint64(1), np.uint64(6), np.uint64(63)
     mark(words, heads)
     count = 0
@@ -143,7 +147,7 @@ def marked_pairs(
     relation: int,
     out: IntArray,
 ) -> np.int64:
-    """As `select_pairs`, by the head index for heads that are marked in a bitmap."""
+    """As `select_pairs`, for heads that are marked in a bitmap; needs the head index."""
     one, slack = np.uint64(1), np.uint64(SLACK)
     row = np.uint64(relation)
     flip = ~np.uint64(0) if complement else np.uint64(0)
@@ -165,7 +169,7 @@ def marked_pairs(
 
 @njit(cache=True, nogil=True)
 def count_edges(pair_offsets: LongArray, pairs: IntArray) -> int:
-    """How many tails the pairs have, those in common counted each time."""
+    """The number of edges of the pairs: a tail of several pairs counts once for each."""
     edges = 0
     for pair in pairs:
         edges += pair_offsets[pair + 1] - pair_offsets[pair]
@@ -184,9 +188,10 @@ def mark_tails(
 ) -> None:
     """Mark the tails of the pairs in a bitmap.
 
-    Pairs are short and of any length, so that a loop over each ends where no processor
-    foresees it. Instead, `steps` is made to say how far each tail lies from the one before, and
-    one loop follows it through all pairs: less than half the time for a hundred pairs.
+    A loop over the tails of each pair would end after a different, small number of rounds each
+    time, which the processor cannot predict. Instead, `steps` is filled with the distance from
+    each tail to the next, and one loop follows it through all pairs: less than half the time for
+    a hundred pairs.
     """
     one, six, low = np.uint64(1), np.uint64(6), np.uint64(63)
     width, wide, room = np.uint64(len(words)), np.uint64(WIDE), np.uint64(len(steps))
@@ -220,9 +225,10 @@ def unite_tails(
     pairs: IntArray,
     out: IntArray,
 ) -> np.int64:
-    """Write the distinct tails of the pairs to `out`, in order; how many.
+    """Write the distinct tails of the pairs to `out` in order; return their number.
 
-    For few tails: a second bitmap says which words of the first are to be read.
+    For few tails: `summary` marks the words of the bitmap that are not zero, and only those are
+    read.
     """
     one, six, low = np.uint64(1), np.uint64(6), np.uint64(63)
     for pair in pairs:

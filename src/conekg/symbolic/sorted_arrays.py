@@ -1,7 +1,7 @@
 """Sets of entities as sorted arrays: search, intersection, difference, union.
 
-Results are written into arrays the caller provides, which must have room for them;
-nothing here allocates but `grown`.
+Results are written into arrays that the caller provides and that must be long enough;
+only `grown` allocates memory.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from numba import njit
 
 from conekg.graph.adjacency import IntArray
 
-# A search by doubling steps beats a merge once one side is this many times longer (measured:
-# anything from 8 to 32 is within a tenth of the best).
+# A search by doubling steps is faster than a merge once one set is this many times larger
+# (measured: anything from 8 to 32 is within a tenth of the best).
 GALLOP = 16
 
 
 @njit(cache=True, nogil=True)
 def lower_bound(values: IntArray, start: int, stop: int, wanted: int) -> int:
-    """The first place in `values[start:stop]` that is not below `wanted`."""
+    """The first index from `start` to `stop` whose value is not below `wanted`, else `stop`."""
     while start < stop:
         middle = (start + stop) >> 1
         if values[middle] < wanted:
@@ -30,7 +30,7 @@ def lower_bound(values: IntArray, start: int, stop: int, wanted: int) -> int:
 
 @njit(cache=True, nogil=True)
 def gallop(values: IntArray, start: int, wanted: int) -> int:
-    """As `lower_bound` to the end of `values`, quick when the place is near `start`."""
+    """As `lower_bound` to the end of `values`; fast if the result is near `start`."""
     size = len(values)
     step = 1
     while start + step < size and values[start + step] < wanted:
@@ -41,7 +41,7 @@ def gallop(values: IntArray, start: int, wanted: int) -> int:
 
 @njit(cache=True, nogil=True)
 def intersect(left: IntArray, right: IntArray, out: IntArray) -> int:
-    """Write what both sets hold to `out`; its length."""
+    """Write the entities in both sets to `out`; return their number."""
     if len(left) > len(right):
         left, right = right, left
     count = 0
@@ -58,8 +58,8 @@ def intersect(left: IntArray, right: IntArray, out: IntArray) -> int:
     i = 0
     while i < len(left) and j < len(right):
         a, b = left[i], right[j]
-        # Written unconditionally and without branches on the data: mispredicted jumps, not
-        # stores, are what a merge costs.
+        # Written unconditionally, without branches on the data: the cost of a merge is its
+        # mispredicted branches, not its stores.
         out[count] = a
         count += a == b
         i += a <= b
@@ -69,7 +69,7 @@ def intersect(left: IntArray, right: IntArray, out: IntArray) -> int:
 
 @njit(cache=True, nogil=True)
 def subtract(left: IntArray, right: IntArray, out: IntArray) -> int:
-    """Write what `left` holds and `right` does not to `out`; its length."""
+    """Write the entities in `left` but not in `right` to `out`; return their number."""
     count = i = j = 0
     if len(left) * GALLOP < len(right):
         for value in left:
@@ -95,7 +95,7 @@ def subtract(left: IntArray, right: IntArray, out: IntArray) -> int:
 
 @njit(cache=True, nogil=True)
 def unite(left: IntArray, right: IntArray, out: IntArray) -> int:
-    """Write what either set holds to `out`; its length."""
+    """Write the entities in either set to `out`; return their number."""
     if len(left) > len(right):
         left, right = right, left
     count = i = j = 0
@@ -119,7 +119,7 @@ def unite(left: IntArray, right: IntArray, out: IntArray) -> int:
 
 @njit(cache=True, nogil=True)
 def list_others(values: IntArray, stop: int, out: IntArray) -> int:
-    """Write the numbers from 0 to `stop - 1` that are not in a set to `out`; how many."""
+    """Write the numbers from 0 to `stop - 1` that are not in `values` to `out`; return how many."""
     count = i = 0
     for number in range(stop):
         if i < len(values) and values[i] == number:
@@ -132,9 +132,9 @@ def list_others(values: IntArray, stop: int, out: IntArray) -> int:
 
 @njit(cache=True, nogil=True)
 def append(values: IntArray, start: int, stop: int, out: IntArray, count: int) -> int:
-    """Write `values[start:stop]` to `out` from `count` on; the new count.
+    """Write `values[start:stop]` to `out[count:]`; return the new count.
 
-    A loop, not an assignment of slices, whose checks take seconds to compile.
+    A loop, because numba takes seconds to compile the checks of a slice assignment.
     """
     for place in range(start, stop):
         out[count + place - start] = values[place]

@@ -1,8 +1,7 @@
-"""Threads over pieces of work: results in order, each thread with memory of its own.
+"""Threads that share out pieces of work: results come in order, each thread has its own memory.
 
-The compiled loops run outside Python's lock, so plain threads use every core and
-share the graph without copies. Which thread takes which piece never shows in the
-result.
+The compiled loops release Python's global lock, so plain threads use every core and
+share the graph without copies. Results do not depend on which thread takes which piece.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ def map_in_order(
 ) -> Iterator[Result]:
     """The results of `work` on each item, in order, computed ahead by `workers` threads.
 
-    Items are taken only a little ahead of what is consumed, so that they may be endless and the
-    consumer may stop at any point.
+    By default there is one thread per core. Only a few items are taken ahead of the result that
+    is consumed, so `items` may be endless and the consumer may stop at any point.
     """
     count = available_cores() if workers is None else workers
     if count < 1:
@@ -56,7 +55,7 @@ def map_in_order(
 
 
 class PerThread(local, Generic[Result]):
-    """A value of its own for each thread that asks, made on first use."""
+    """A value that each thread has its own of; `make` creates it when a thread first uses it."""
 
     def __init__(self, make: Callable[[], Result]) -> None:
         # `local` calls this again in every thread.

@@ -1,9 +1,8 @@
 """Training data on the device, and the batches drawn from it there.
 
-All queries and answers live on the device as flat tensors; a batch has a fixed
-composition, so nothing but random numbers changes from step to step. Randomness
-is a function of (seed, step, update) alone: a resumed run draws what the unbroken
-one would have drawn.
+All queries and answers are kept on the device as flat tensors. Batches have a fixed
+composition, so only random numbers change from step to step. The random numbers depend only
+on (seed, step, update): a resumed run draws the same batches as one that was never stopped.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from conekg.training.loss import subsampling_weights
 from conekg.training.recipe import NegativeSampling, Pool, TrainingRecipe
 
 BATCHES, DROPOUT = 0, 1
-"""Streams of random numbers within an update."""
+"""The two streams of random numbers of an update, as `seed_at` takes them."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +40,13 @@ class DeviceBlock:
     answer_offsets: Tensor
     """[queries + 1] int64: query i's answers are `answer_values[offsets[i] : offsets[i + 1]]`."""
     answer_values: Tensor
-    """Sorted answers, int32; one tensor, shared by all blocks of the data."""
+    """Sorted answers, int32; all blocks of the data share this tensor."""
     near_offsets: Tensor
-    """[queries + 1] int64: where query i's near misses are in `near_values`; it may have none."""
+    """[queries + 1] int64: the same for `near_values`; a query may have no near misses."""
     near_values: Tensor
-    """Near misses, int32; one tensor, shared by all blocks of the data."""
+    """Near misses, int32; all blocks of the data share this tensor."""
     weights: Tensor
-    """[queries] float32: how much each counts in the loss."""
+    """[queries] float32: the weight of each query in the loss."""
 
     def __len__(self) -> int:
         return len(self.anchors)
@@ -67,35 +66,38 @@ class DeviceData:
 
     @property
     def max_answers(self) -> int:
-        """The number of answers of the query that has most."""
+        """The largest number of answers of any query."""
         return max(int(block.answer_offsets.diff().max()) for block in self.blocks.values())
 
     def near_misses_of(self, negatives: int, share: float) -> int:
-        """How many negatives are near misses where a query has some: of any share, one at least."""
+        """How many of a query's negatives are near misses if it has some; at least one.
+
+        0 if `share` is 0 or no query has near misses.
+        """
         values = next(iter(self.blocks.values())).near_values
         return max(1, round(share * negatives)) if share and len(values) else 0
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One update's queries: groups of equal shape, with a positive and negatives each."""
+    """The queries of one update, in groups of equal shape, each with positives and negatives."""
 
     anchors: tuple[Tensor, ...]
-    """One [count, anchor slots] a group."""
+    """One [count, anchor slots] per group."""
     relations: tuple[Tensor, ...]
-    """One [count, relation slots] a group."""
+    """One [count, relation slots] per group."""
     positives: Tensor
-    """[rows, positives] known answers of each query, which may repeat."""
+    """[rows, positives] known answers of each query; one answer may be drawn several times."""
     negatives: Tensor
-    """[rows, negatives]"""
+    """[rows, negatives] entities that a query is trained not to answer with."""
     weights: Tensor
-    """[rows] how much each query counts in the loss."""
+    """[rows] the weight of each query in the loss."""
 
 
 def load_training_data(
     graph: KnowledgeGraph, query_set: QuerySet, recipe: TrainingRecipe, device: torch.device
 ) -> DeviceData:
-    """What a recipe trains on, on `device`."""
+    """The queries that a recipe trains on, with their near misses if it uses some, on `device`."""
 
     def near_misses(block: QueryBlock) -> Ragged:
         return find_near_misses(graph.adjacency("train"), block, seed=recipe.seed)
@@ -118,10 +120,11 @@ def move_to_device(
     near_misses: Callable[[QueryBlock], Ragged] | None = None,
     answer_discount: float = 0.5,
 ) -> DeviceData:
-    """The queries of the given shapes on `device`, with the near misses that are found for them.
+    """The queries of the given shapes on `device`, with the near misses that `near_misses` finds.
 
-    Those with more answers count less, by `answer_discount` as `subsampling_weights` has it.
-    Queries that every entity answers are left out: they have no negative to learn from.
+    `answer_discount` sets their weights, as in `subsampling_weights`. Queries without an answer
+    are left out, and those that every entity answers: they have no positive or no negative. Raises
+    `ConfigError` if a shape has no query left or cannot be trained on.
     """
     chosen = {block.shape.name: block for block in query_set if block.shape.name in shapes}
     chosen = {name: _learnable(block, num_entities) for name, block in chosen.items()}
@@ -155,20 +158,20 @@ def move_to_device(
 
 
 def check_trainable(shape: Shape) -> None:
-    """Raise ConfigError at a shape that no model is trained on: one of several branches."""
+    """Raise `ConfigError` for a shape with unions, which no model can be trained on."""
     if len(union_free_branches(shape.template)) > 1:
-        # A batch has one region a query, and a union is as many as it has branches.
+        # A batch has one region per query, but a union has one per union-free branch.
         raise ConfigError(
-            f"the recipe trains on {shape.name}, a union; models learn from shapes without one, "
-            "which unions are put together from when they are asked",
+            f"the recipe trains on {shape.name}, a union; models are trained only on shapes "
+            "without unions, and answer a union by its union-free branches",
             key="training.pools",
         )
 
 
 def usable_shapes(query_set: QuerySet, num_entities: int) -> frozenset[str]:
-    """The names of the shapes that have a query to learn from.
+    """The names of the shapes with a query to learn from.
 
-    Such a query has an answer, and an entity that is none.
+    Such a query has at least one answer and at least one entity that is no answer.
     """
     return frozenset(
         block.shape.name for block in query_set if _is_learnable(block, num_entities).any()
@@ -176,7 +179,7 @@ def usable_shapes(query_set: QuerySet, num_entities: int) -> frozenset[str]:
 
 
 class BatchSampler:
-    """Draws the batches of one pool; constant shapes, no transfer between host and device."""
+    """Draws the batches of one pool: tensors of constant sizes, without transfers to the host."""
 
     def __init__(
         self,
@@ -200,12 +203,12 @@ class BatchSampler:
 
     @property
     def groups(self) -> list[tuple[Shape, int]]:
-        """(shape, count) of each group of a batch, in order: what its plan is made from."""
+        """(shape, count) of each group of a batch, in order, from which its plan is made."""
         counts = self.composition.values()
         return [(block.shape, count) for block, count in zip(self._blocks, counts, strict=True)]
 
     def draw(self, generator: torch.Generator) -> Batch:
-        """The next batch the generator leads to."""
+        """A batch drawn with the generator."""
         anchors, relations, starts, stops = [], [], [], []
         near_starts, near_stops, weights = [], [], []
         for block, count in zip(self._blocks, self.composition.values(), strict=True):
@@ -233,7 +236,7 @@ class BatchSampler:
     def _draw_positives(
         self, start: Tensor, num_answers: Tensor, generator: torch.Generator
     ) -> Tensor:
-        """[rows, positives] for each query some of its answers, uniformly."""
+        """[rows, positives] answers of each query, drawn uniformly with replacement."""
         limit = num_answers.unsqueeze(1).expand(-1, self._positives)
         place = start.unsqueeze(1) + _below(limit, generator)
         return self._answer_values[place].long()
@@ -241,7 +244,7 @@ class BatchSampler:
     def _draw_negatives(
         self, start: Tensor, num_answers: Tensor, generator: torch.Generator
     ) -> Tensor:
-        """[rows, negatives] entities, uniformly; filtered, each query's non-answers only."""
+        """[rows, negatives] entities, drawn uniformly; if filtered, only from the non-answers."""
         size = (len(start), self._negatives)
         num_entities = self._data.num_entities
         if not self._filtered:
@@ -258,7 +261,10 @@ class BatchSampler:
     def _put_near_misses(
         self, negatives: Tensor, start: Tensor, count: Tensor, generator: torch.Generator
     ) -> None:
-        """Replace each query's first negatives by near misses of it, uniformly, if it has some."""
+        """Replace the first negatives of each query by near misses, in place.
+
+        The near misses are drawn uniformly; queries that have none keep their negatives.
+        """
         values = self._blocks[0].near_values
         limit = count.unsqueeze(1).expand(-1, self._near)
         place = start.unsqueeze(1) + _below(limit, generator)
@@ -270,9 +276,10 @@ class BatchSampler:
 def nth_outside(index: Tensor, values: Tensor, start: Tensor, count: Tensor, rounds: int) -> Tensor:
     """The `index`-th (from 0) whole number that is not among `values[start : start + count]`.
 
-    The slice is sorted and distinct, so value j of it has `values[j] - j` free numbers before
-    it: as many values are skipped as have no more than `index`. A binary search of `rounds`
-    fixed rounds (2^rounds > count) finds how many, without rejection and for all rows at once.
+    The slice is sorted and distinct, so there are `values[j] - j` free numbers below its value j.
+    The result is `index` plus the number of values with at most `index` free numbers below them.
+    A binary search finds that number for all rows at once, without rejection; its number of
+    `rounds` is fixed, with 2^rounds > count.
     """
     low = torch.zeros_like(index)
     high = count.expand_as(index)
@@ -287,23 +294,23 @@ def nth_outside(index: Tensor, values: Tensor, start: Tensor, count: Tensor, rou
 
 
 def generator_at(seed: int, step: int, update: int, device: torch.device) -> torch.Generator:
-    """The generator of one update's batch: a function of its arguments only."""
+    """The generator for the batch of one update; it depends only on the arguments."""
     generator = torch.Generator(device)
     generator.manual_seed(seed_at(seed, step, update, BATCHES))
     return generator
 
 
 def seed_at(seed: int, step: int, update: int, stream: int) -> int:
-    """A well-mixed 63-bit seed from three counters and a stream of the update."""
+    """A well-mixed 63-bit seed for one stream (`BATCHES` or `DROPOUT`) of one update."""
     mixed = np.random.SeedSequence((seed, step, update, stream)).generate_state(1, np.uint64)
     return int(mixed[0] >> np.uint64(1))
 
 
 def _below(limit: Tensor, generator: torch.Generator) -> Tensor:
-    """Uniform whole numbers from 0 to limit − 1, one for each limit.
+    """A uniform whole number from 0 to limit − 1 for each limit.
 
-    Double precision keeps every number reachable, and equally often to one part in 2^29 for
-    16-million-entity graphs.
+    In double precision every number can be drawn, and for graphs of 16 million entities all are
+    equally likely to one part in 2^29.
     """
     uniform = torch.rand(limit.shape, generator=generator, device=limit.device, dtype=torch.float64)
     return (uniform * limit).long()
@@ -321,7 +328,7 @@ def _is_learnable(block: QueryBlock, num_entities: int) -> np.typing.NDArray[np.
 
 
 def _shared(parts: Sequence[Ragged], device: torch.device) -> tuple[list[Tensor], Tensor]:
-    """The values of all parts in one tensor, and where each part's rows are in it."""
+    """The offsets of each part's rows in the joined values, and the joined values of all parts."""
     values = np.concatenate([part.values for part in parts]).astype(np.int32, copy=False)
     starts = offsets_of([len(part.values) for part in parts])
     places = zip(parts, starts[:-1], strict=True)

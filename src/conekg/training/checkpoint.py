@@ -1,8 +1,8 @@
-"""Checkpoints: parameters and optimizer state on disk, whole or not at all.
+"""Checkpoints: parameters and optimizer state on disk, replaced atomically.
 
 A checkpoint is a folder whose `checkpoint.json` names its two tensor files and their
-checksums. New tensor files are written under new names first; replacing the JSON file
-is the commit. Whatever happens in between, the folder still holds the older checkpoint.
+checksums. New tensor files are written under new names first; then replacing the JSON file
+commits them. If the process ends in between, the folder still holds the older checkpoint.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ _MANIFEST = "checkpoint.json"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A model and its training at one moment."""
+    """The parameters of a model and the state of its training after some step."""
 
     step: int
     """How many steps are done."""
     parameters: dict[str, Tensor]
     optimizer: dict[str, Tensor]
+    """What `Updater.state` returns."""
     best_score: float | None = None
     """The best validation score so far."""
     seconds: float = 0.0
-    """Training time so far, interruptions not counted."""
+    """Training time so far, without the time between a stop and a resume."""
 
 
 @dataclass(frozen=True)
 class _File:
-    """A tensor file as the manifest describes it."""
+    """The manifest's entry for a tensor file."""
 
     name: str
     size: int
@@ -51,7 +52,7 @@ class _File:
 
 @dataclass(frozen=True)
 class _Manifest:
-    """What `checkpoint.json` says."""
+    """The contents of `checkpoint.json`."""
 
     step: int
     best_score: float | None
@@ -61,7 +62,7 @@ class _Manifest:
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
-    """Replace the checkpoint in `folder`, which keeps the older one until the new is complete."""
+    """Replace the checkpoint in `folder`; the older one stays until the new one is complete."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         files = {
@@ -89,7 +90,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
-    """The checkpoint in `folder`, its checksums verified."""
+    """The checkpoint in `folder`, with checksums verified."""
     manifest, (parameters, optimizer) = _read_whole(folder, "parameters", "optimizer")
     return Checkpoint(
         step=manifest.step,
@@ -101,13 +102,13 @@ def load_checkpoint(folder: Path) -> Checkpoint:
 
 
 def load_parameters(folder: Path) -> dict[str, Tensor]:
-    """The parameters alone, their checksum verified: all that answering needs."""
+    """The parameters alone, which are all that answering needs, with their checksum verified."""
     _, (parameters,) = _read_whole(folder, "parameters")
     return parameters
 
 
 def checkpoint_name(folder: Path) -> str:
-    """The name of the parameters' file, which tells them from those of all other checkpoints."""
+    """The name of the file of parameters, which no other checkpoint's parameters have."""
     return _read_manifest(folder).parameters.name
 
 
@@ -117,7 +118,7 @@ def checkpoint_step(folder: Path) -> int:
 
 
 def has_checkpoint(folder: Path) -> bool:
-    """Whether a checkpoint was ever completed in `folder`; an error where one may not look."""
+    """Whether `folder` holds a checkpoint; `CheckpointError` if it may not be looked into."""
     path = folder / _MANIFEST
     try:
         path.stat()
@@ -129,43 +130,45 @@ def has_checkpoint(folder: Path) -> bool:
 
 
 def cannot_read(path: Path, error: OSError, if_gone: str | None = None) -> CheckpointError:
-    """The error for a file that cannot be read; `if_gone` is the hint where there is none.
+    """The error for a file that cannot be read; `if_gone` is the hint if the file is missing.
 
-    Any other failure, such as of a permission, is no sign of damage.
+    Other failures, such as a missing permission, are no sign of damage and get no hint.
     """
     hint = if_gone if isinstance(error, FileNotFoundError) else None
     return CheckpointError(f"cannot read {path}: {error.strerror}", hint=hint)
 
 
 def _write_tensors(folder: Path, kind: str, step: int, tensors: dict[str, Tensor]) -> _File:
-    content = safetensors.torch.save(_apart(tensors))
+    content = safetensors.torch.save(_unshared(tensors))
     digest = hashlib.sha256(content).hexdigest()
-    # Part of the checksum in the name: a file of that name either is this one or is damaged.
+    # The name has a part of the checksum: an existing file of this name has the same content,
+    # unless it is damaged.
     name = f"{kind}-{step:09d}-{digest[:8]}.safetensors"
     write_atomically(folder / name, content)
     return _File(name, len(content), digest)
 
 
-def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors, each in memory of its own: a file cannot say that two names share weights.
+def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors, copied where two share memory, which safetensors refuses to save.
 
-    Such weights are in it once for each name, and loading them puts the same into one place.
+    Shared weights are saved once under each name. Loading them writes the same values to the
+    shared memory twice.
     """
-    apart, taken = {}, set[int]()
+    unshared, seen = {}, set[int]()
     for name, tensor in tensors.items():
-        place = tensor.untyped_storage().data_ptr()
-        own = tensor.clone() if place in taken else tensor
-        apart[name] = own.contiguous()
-        taken.add(place)
-    return apart
+        address = tensor.untyped_storage().data_ptr()
+        own = tensor.clone() if address in seen else tensor
+        unshared[name] = own.contiguous()
+        seen.add(address)
+    return unshared
 
 
 def _read_whole(
     folder: Path, *kinds: Literal["parameters", "optimizer"]
 ) -> tuple[_Manifest, list[dict[str, Tensor]]]:
-    """The manifest and the tensors of some of its files, all of one checkpoint.
+    """The manifest and the tensors of the given files, all of one checkpoint.
 
-    A training that goes on may replace the checkpoint while it is read: then the newer is read.
+    If a running training replaces the checkpoint meanwhile, the newer one is read.
     """
     manifest = _read_manifest(folder)
     while True:
@@ -201,7 +204,7 @@ def _read_manifest(folder: Path) -> _Manifest:
 
 
 def _parsed(content: dict[str, Any]) -> _Manifest:
-    """The manifest; `ValueError` where it is not one."""
+    """The manifest in the content of `checkpoint.json`; `ValueError` if that is damaged."""
     step, files = value_of(content, "step", int), value_of(content, "files", dict)
     if step < 0:
         raise ValueError(f"'step' is {step}, not a number of steps")
@@ -253,9 +256,9 @@ _OTHER_CHECKPOINT = (
 
 
 def _remove_all_but(folder: Path, names: set[str]) -> None:
-    """Remove the tensor files of older checkpoints, and parts left by a killed process."""
+    """Remove the tensor files of older checkpoints, and partial files of a killed process."""
     for path in folder.iterdir():
         stale = path.suffix in (".safetensors", ".partial")
         if stale and path.name not in names:
-            with suppress(OSError):  # it goes with the next one; the new checkpoint is complete
+            with suppress(OSError):  # the next checkpoint tries again; this one is complete
                 path.unlink()

@@ -1,7 +1,7 @@
-"""Checkpoints written while training goes on, in the order in which they were given.
+"""Writes checkpoints in a background thread while training goes on.
 
-Bringing gigabytes into a file and its checksum takes a processor seconds in which a GPU would
-wait. Only the copy is made at once; what a checkpoint is on disk is `checkpoint`'s to say.
+Writing gigabytes and computing their checksum takes seconds, in which a GPU would be idle. Only
+the copy to the CPU's memory is made at once. The format on disk is in `checkpoint`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from conekg.training.checkpoint import Checkpoint, save_checkpoint
 
 
 class CheckpointWriter:
-    """Writes what it is given by a thread of its own; all is written where its block ends."""
+    """Writes checkpoints in a thread of its own; at the end of its block all are written."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="conekg-checkpoint")
         self._pending: Future[None] | None = None
 
     def save(self, *folders: Path, checkpoint: Checkpoint) -> None:
-        """Have a copy of a checkpoint written to one folder after the other, until one fails.
+        """Start to write a copy of a checkpoint to each folder in turn; stop if one fails.
 
-        Waits for the checkpoint before it, and raises what went wrong with that: there is never
-        more than one copy in memory.
+        First waits for the checkpoint before it, so that there is never more than one copy in
+        memory, and raises its error if it failed.
         """
         self.wait()
         copy = replace(
@@ -39,12 +39,12 @@ class CheckpointWriter:
         self._pending = self._thread.submit(_write, folders, copy)
 
     def check(self) -> None:
-        """Raise what went wrong, if that is known by now; waits for nothing."""
+        """Raise the error of the last checkpoint if its writing has failed; does not wait."""
         if self._pending is not None and self._pending.done():
             self.wait()
 
     def wait(self) -> None:
-        """Return when all is written; raises what went wrong."""
+        """Wait until the last checkpoint is written; raise its error if that failed."""
         pending, self._pending = self._pending, None
         if pending is not None:
             pending.result()
@@ -69,5 +69,5 @@ def _write(folders: Sequence[Path], checkpoint: Checkpoint) -> None:
 
 
 def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors as they are now, in the memory of the CPU."""
+    """Copies of the tensors in the memory of the CPU."""
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}

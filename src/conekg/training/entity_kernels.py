@@ -1,9 +1,9 @@
-"""What the fused updater does with the entity table, by kind of model.
+"""The kernels by which the fused updater trains the entity table, by kind of model.
 
-`EntityKernels` hides whether a model's distance is a sum of terms of raw coordinates
-(ConE, Query2Box, GQE) or an inner product with features (BetaE): the updater contrasts
-a batch, sends the gradients back through the operators, and lets the kernels move
-every row of the table: meanwhile those that need nothing from there, then the others.
+`EntityKernels` hides whether a model's distance is a sum of terms of raw coordinates (ConE,
+Query2Box, GQE) or an inner product with features (BetaE). The updater calls `contrast` for
+the loss, sends the gradients back through the operators, and calls `update` twice: for the
+rows that anchor no query during the backward pass, for the others after it.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from conekg.model.measure import Measure, measure_of
 
 @dataclass(frozen=True)
 class Contrasted:
-    """The contrast of a batch, ready to be sent back through the operators."""
+    """The loss of a batch, and the gradients to be sent back through the operators."""
 
     result: Contrast
     outputs: tuple[Tensor, ...]
-    """What the operators put out, and learnt scales: where gradients enter."""
+    """The outputs of the operators, and the distance scale if it is learnt."""
     gradients: tuple[Tensor, ...]
-    """By each output."""
+    """The gradient of the loss by each of the outputs."""
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Adam's state of the entity table and its constants of this update."""
+    """Adam's moments of the entity table, and its constants for this update."""
 
     first: Tensor
     second: Tensor
@@ -53,10 +53,13 @@ class EntityKernels(Protocol):
     """Loss and update of one entity table."""
 
     def prepare(self) -> None:
-        """Make what `contrast` needs of the table as it is now; before each, beside operators."""
+        """Compute what `contrast` needs of the current table.
+
+        Called before each `contrast`, in parallel with the operators.
+        """
 
     def contrast(self, region: Region, drawn: Drawn, temperature: float) -> Contrasted:
-        """The loss of a batch of regions [batch, dim] against its candidates, and gradients."""
+        """The loss of regions [batch, dim] against the candidates of each row, with gradients."""
 
     def update(
         self,
@@ -65,14 +68,15 @@ class EntityKernels(Protocol):
         anchor_grads: Tensor | None,
         adam: Moments,
     ) -> None:
-        """Move rows of the table by what candidates and anchors want of them.
+        """Apply Adam to rows of the table, in place.
 
-        Without `anchor_grads` the rows that are no anchors, with them [rows, width] the others.
+        Without `anchor_grads`: to the rows that anchor no query. With them, [rows, width] by the
+        rows used as anchors: to all other rows.
         """
 
 
 def kernels_of(model: QueryModel) -> EntityKernels | None:
-    """The kernels for a model; None where there are none, or where its own loss is to be used."""
+    """The kernels for a model; None if there are none or the model has its own loss."""
     measure = None if model.has_own_loss else measure_of(model)
     if measure is None:
         return None
@@ -83,7 +87,7 @@ def kernels_of(model: QueryModel) -> EntityKernels | None:
 
 
 class DistanceKernels:
-    """For distances that are sums of terms of a raw coordinate and a region's two."""
+    """For distances that sum over dimensions a term of a raw coordinate and a region's two."""
 
     def __init__(self, model: QueryModel, measure: Measure) -> None:
         self._model = model
@@ -91,10 +95,10 @@ class DistanceKernels:
         self._constant_scale = torch.ones(1, device=model.entity.device)
 
     def prepare(self) -> None:
-        """Nothing: rows are used as they are."""
+        """Does nothing: these kernels read the rows of the table directly."""
 
     def contrast(self, region: Region, drawn: Drawn, temperature: float) -> Contrasted:
-        """See `EntityKernels`; a learnt distance scale is one more output."""
+        """See `EntityKernels`; a learnt distance scale is an additional output."""
         scale = self._model.distance_scale
         result = contrast(
             self._model.entity.detach(),
@@ -141,7 +145,7 @@ class DistanceKernels:
 
 
 class DivergenceKernels:
-    """For BetaE: features of every entity are made anew in each update."""
+    """For BetaE: the features of all entities are recomputed in each update."""
 
     def __init__(self, model: Beta) -> None:
         self._model = model

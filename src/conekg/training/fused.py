@@ -1,11 +1,11 @@
-"""The updater for one GPU: sampling, operators, loss and Adam as one captured graph.
+"""The updater for one GPU: sampling, operators, loss and Adam as one captured CUDA graph.
 
-A step's shapes never change, so the whole round of updates is recorded once and then
-replayed by a single launch. The operators are ordinary PyTorch through `embed`; what
-touches the entity table, which is nearly all of the memory traffic, is fused:
-`draw` samples, and `entity_kernels` reads each candidate's row once for loss and
-gradients and adds up every row's gradient where it applies Adam.
-Needs CUDA and Triton (or Triton's interpreter, in tests, where nothing is captured).
+The tensor sizes of a step never change, so the whole round of updates is captured once and
+then replayed by a single launch. The operators are ordinary PyTorch code through `embed`.
+The work on the entity table, which is nearly all of the memory traffic, is fused: `draw`
+samples the batch, and `entity_kernels` reads each candidate's row once for the loss and its
+gradients, and sums the gradient of each row in the kernel that applies Adam to it.
+Needs CUDA and Triton (or, in tests, Triton's interpreter, without a captured graph).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from conekg.training.recipe import TrainingRecipe
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8
 """Adam's constants, PyTorch's defaults, as published."""
 _WARM_UP_STEPS = 3
-"""Steps run uncaptured first, so that libraries allocate and kernels compile outside the graph."""
+"""Steps before the capture, so that libraries allocate and kernels compile outside the graph."""
 COMPILER_OPTIONS: dict[str, str | int | bool | Callable[..., Any]] = {"combo_kernels": True}
-"""What `torch.compile` is told beside its defaults: small kernels that do not wait for each other
-become one, which saves a twenty-fifth of a step of ConE's."""
+"""Options of `torch.compile`: small independent kernels are joined into one, which saves a
+twenty-fifth of a step of ConE."""
 
 
 class FusedUpdater:
@@ -48,12 +48,14 @@ class FusedUpdater:
         self._kernels = kernels
         self._recipe = recipe
         self._device = data.device
-        # Gradients belong to the stream that they first ran on: one for all uncaptured steps
-        # and for the capture.
+        # Autograd keeps running the gradient of a parameter on the stream that it first ran on,
+        # so all uncaptured steps and the capture share one stream.
         self._main = SideStream(data.device, priority=-1)
-        # Before all others, so that it starts even while a kernel of the main one fills the device.
+        # The highest priority, so that its kernels start even while one of the main stream fills
+        # the device.
         self._beside = SideStream(data.device, priority=-2)
-        # After all others: what fills the device by itself takes what the main one leaves idle.
+        # The lowest priority, for kernels that fill the device by themselves: they use what the
+        # main stream leaves idle.
         self._behind = SideStream(data.device)
         self._near = data.near_misses_of(recipe.negatives, recipe.near_misses)
         self._pools: dict[str, Pool] = {}
@@ -94,7 +96,7 @@ class FusedUpdater:
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def _embedding_function(self, plan: Plan) -> Callable[[Tensor, Tensor, Tensor], Region]:
-        """Regions [batch, dim] from anchor rows and ids, compiled where the recipe says so."""
+        """A function from anchor rows and ids to regions [batch, dim], compiled if configured."""
         operators = Operators(self._model, plan)
         reduced = self._reduced
 
@@ -120,7 +122,7 @@ class FusedUpdater:
             self._run_cycle()
         elif self._uncaptured < _WARM_UP_STEPS:
             with self._main.fork(), _compiling_quietly():
-                if self._reduced is not None:  # who knows what moved the weights before
+                if self._reduced is not None:  # the weights may have been loaded since
                     self._reduced.renew()
                 self._run_cycle()
             self._main.join()
@@ -134,7 +136,7 @@ class FusedUpdater:
         self._steps_summed += 1
 
     def _run_cycle(self) -> None:
-        """One round of updates; all but the first batch are drawn beside the first's work."""
+        """One round of updates; later batches are drawn in parallel with the first update."""
         first, *later = self._recipe.cycle
         batches = [self._draw(first, 0)]
         with self._beside.fork():
@@ -149,7 +151,7 @@ class FusedUpdater:
             self._update(name, batch, anchors, occurrences)
 
     def _draw(self, name: str, ahead: int) -> tuple[Drawn, Tensor]:
-        """The batch of the update after `ahead` others, and the entities [rows] that anchor it."""
+        """The batch of the update that is `ahead` updates away, and its anchor entities [rows]."""
         drawn = draw(
             self._pools[name],
             self._counters,
@@ -166,23 +168,24 @@ class FusedUpdater:
     def _update(
         self, name: str, batch: Drawn, anchor_ids: Tensor, occurrences: Occurrences
     ) -> None:
-        """Embed a batch and move every parameter once."""
-        # A leaf of its own: the table's gradient is never made, only these rows'.
+        """Embed a batch and apply Adam to every parameter once."""
+        # A separate leaf tensor: only these rows get a gradient, never the whole table.
         rows = self._model.entity.detach()[anchor_ids].requires_grad_()
         with self._behind.fork():
             self._kernels.prepare()
         with matrix_precision(self._recipe.precision, self._device):
             region = self._embed[name](rows, batch.anchors, batch.relations)
-            # Also before the counters move, from which later batches are drawn.
+            # `contrast` needs what `prepare` computes. The later batches are drawn from the
+            # counters, so they must be complete before `advance` changes those.
             self._beside.join()
             self._behind.join()
             contrasted = self._kernels.contrast(region, batch, self._recipe.adversarial_temperature)
             advance(self._counters, self._learning_rate, self._adam.constants)
             with self._behind.fork():
                 self._kernels.update(contrasted, occurrences, None, self._adam)
-            # Asked for, not left in `.grad` by autograd, whose nodes for that outlive an update
-            # and belong to the stream they were made on. None, or zero, where weights are to drift:
-            # the batch has no use for it.
+            # `backward` would accumulate into `.grad` by nodes that outlive the update and belong
+            # to the stream they were created on, so the gradients are returned instead. A weight
+            # that the batch does not use gets None or, if idle weights drift, zeros.
             anchor_grads, *grads = torch.autograd.grad(
                 contrasted.outputs,
                 [rows, *self._rest.values()],
@@ -202,7 +205,7 @@ class FusedUpdater:
         self._behind.join()
 
     def take_loss(self) -> dict[str, float]:
-        """The mean loss of each pool since the last call; the only wait for the device."""
+        """The mean loss of each pool since the last call; only this waits for the device."""
         means = {}
         for name, sums in self._losses.items():
             updates = self._steps_summed * self._recipe.cycle.count(name)
@@ -213,7 +216,7 @@ class FusedUpdater:
         return means
 
     def reset_moments(self) -> None:
-        """Forget Adam's moments and its count of updates; in place, as the graph holds them."""
+        """Forget Adam's moments and its count of updates, in place, as the graph refers to them."""
         self._counters[1] = 0
         self._adam.first.zero_()
         self._adam.second.zero_()
@@ -235,7 +238,7 @@ class FusedUpdater:
         return state
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Continue from what `state` returned, whichever updater returned it."""
+        """Continue from what `state` of this or of the eager updater returned."""
         self._steps = int(state["steps"])
         self._counters[0] = self._steps * len(self._recipe.cycle)
         self._counters[1] = int(state["entity:step"]) if "entity:step" in state else 0
@@ -251,13 +254,13 @@ class FusedUpdater:
             if name in self._rest:
                 slot = self._optimizer.state[self._rest[name]]
                 slot[key] = value.to(self._device, torch.float32, copy=True)
-        self._graph = None  # the optimizer's tensors are new: record again
+        self._graph = None  # the optimizer's tensors are new, so the graph is captured again
         self._uncaptured = 0
 
     def _seed_dropout(self) -> None:
-        """Make this step's dropout masks those of its number, whatever was drawn before.
+        """Make the dropout masks depend only on the seed and the number of the step.
 
-        They come from the device's own generator, which a graph asks for its seed when replayed.
+        They come from the device's default generator, whose seed a graph reads at each replay.
         """
         seed = seed_at(self._recipe.seed, self._steps, 0, DROPOUT)
         if self._device.type == "cuda":
@@ -268,14 +271,14 @@ class FusedUpdater:
 
 @contextmanager
 def _compiling_quietly() -> Iterator[None]:
-    """Without what the compiler says about its own reductions, which no user can act upon."""
+    """Suppress a warning of the compiler about its own reductions, which no user can act on."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"\s*Online softmax is disabled", UserWarning)
         yield
 
 
 class Operators(nn.Module):
-    """A model's operators on the batches of one plan, as a module, so that weights can differ."""
+    """A model's operators for one plan, as a module whose weights `functional_call` can replace."""
 
     def __init__(self, model: QueryModel, plan: Plan) -> None:
         super().__init__()
@@ -283,7 +286,7 @@ class Operators(nn.Module):
         self._plan = plan
 
     def forward(self, rows: Tensor, anchors: Tensor, relations: Tensor) -> Region:
-        """Regions [batch, dim] from the anchors' rows of the entity table, and ids."""
+        """Regions [batch, dim] from the anchors' rows of the entity table and the ids."""
         region = embed(
             self.model,
             self._plan,
@@ -295,16 +298,19 @@ class Operators(nn.Module):
 
 
 class SideStream:
-    """Work that may run beside the current stream's, within a captured graph too."""
+    """A CUDA stream for work in parallel with the current stream, also within a captured graph."""
 
     def __init__(self, device: torch.device, priority: int = 0) -> None:
         on_gpu = device.type == "cuda"
         self.stream = torch.cuda.Stream(device, priority=priority) if on_gpu else None
-        """None where there are no streams, and all work is done in order."""
+        """None on a CPU, where all work is done in order."""
 
     @contextmanager
     def fork(self) -> Iterator[None]:
-        """Issue what is inside beside whatever the current stream gets until `join`."""
+        """Run the block's work in parallel with the current stream's work until `join`.
+
+        It starts after the work that the current stream has been given so far.
+        """
         if self.stream is None:
             yield
             return
@@ -313,13 +319,13 @@ class SideStream:
             yield
 
     def join(self) -> None:
-        """Let the current stream wait for what was issued beside it."""
+        """Let the current stream wait for the work of this stream."""
         if self.stream is not None:
             torch.cuda.current_stream().wait_stream(self.stream)
 
 
 def pack_pool(data: DeviceData, composition: dict[str, int]) -> Pool:
-    """The queries of a pool in one table, and each batch row's range in it."""
+    """The queries of a pool in one table, with the range of each batch row's shape in it."""
     blocks = [data.blocks[shape] for shape in composition]
     widest_anchors = max(block.anchors.shape[1] for block in blocks)
     widest_relations = max(block.relations.shape[1] for block in blocks)
@@ -350,12 +356,12 @@ def pack_pool(data: DeviceData, composition: dict[str, int]) -> Pool:
 
 
 def slice_groups(table: Tensor, plan: Plan) -> list[Tensor]:
-    """The rows of each group of a batch; columns beyond a shape's slots are padding."""
+    """The rows of each group of a batch; the columns after a shape's own slots are padding."""
     return list(torch.split(table, [group.count for group in plan.groups]))
 
 
 def can_fuse(model: QueryModel, data: DeviceData, recipe: TrainingRecipe) -> bool:
-    """Whether there are kernels for the model and every pool has an anchor for them to move."""
+    """Whether there are kernels for the model and every pool has a shape with an anchor."""
     pools = [recipe.pool(name) for name in recipe.cycle]
     return kernels_of(model) is not None and all(
         any(data.blocks[shape].shape.num_anchors for shape in pool.shapes) for pool in pools
@@ -363,14 +369,14 @@ def can_fuse(model: QueryModel, data: DeviceData, recipe: TrainingRecipe) -> boo
 
 
 def anchor_ids_of(plan: Plan, anchors: Tensor) -> Tensor:
-    """[rows] the entities of the plan's only anchor step, in its order."""
+    """[rows] the entities of the plan's only anchor step, in the order of that step."""
     (step,) = (step for step in plan.steps if isinstance(step, AnchorStep))
     groups = slice_groups(anchors, plan)
     return torch.cat([groups[slot.group][:, slot.column] for slot in step.entities])
 
 
 def _joined(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-    """The rows of all parts, which are (offsets, values), as one part without gaps."""
+    """The rows of all parts (offsets, values) in one part without gaps."""
     lengths = torch.cat([offsets.diff() for offsets, _ in parts])
     joined = torch.zeros(len(lengths) + 1, dtype=torch.int64, device=lengths.device)
     torch.cumsum(lengths, dim=0, out=joined[1:])

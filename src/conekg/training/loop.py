@@ -1,7 +1,7 @@
 """The training loop, to be read from top to bottom.
 
-It knows steps, checkpoints and when to stop; what a step does to the parameters is the
-updater's, what a validation measures is the caller's.
+It decides when to log, validate, save and stop. The updater decides what a step does to the
+parameters, and the caller what a validation measures.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from conekg.training.updater import Updater, make_updater
 logger = logging.getLogger(__name__)
 
 Validate = Callable[[QueryModel], Mapping[str, float]]
-"""Measures a model on validation queries; `score` decides which checkpoint is best."""
+"""Measures a model on validation queries; the measure `SCORE` decides which checkpoint is best."""
 
 SCORE = "score"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands, for whoever watches it."""
+    """What a run reports while it trains."""
 
     step: int
     steps: int
     losses: Mapping[str, float]
-    """The mean loss of each pool since the last report."""
+    """The last logged mean loss of each pool; empty before the first."""
     validation: Mapping[str, float] = field(default_factory=dict)
-    """What the last validation measured."""
+    """What the last validation measured; empty before the first."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,15 @@ class Outcome:
 
     step: int
     finished: bool
-    """False when it was interrupted or ran out of time; `--resume` continues it."""
+    """Whether all steps are done; if not, `--resume` continues the run."""
     reason: Literal["finished", "interrupted", "time is up"]
     seconds: float
+    """Training time, that before earlier stops included."""
     best_score: float | None
 
 
 def check_max_minutes(value: float | None) -> None:
-    """Refuse what is no number of minutes, before any work is done for it."""
+    """Raise `ConfigError` unless `value` is None or a number of minutes, 0 or more."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if value is not None and not (is_number and value >= 0):  # refuses NaN as well
         raise ConfigError(
@@ -75,23 +76,23 @@ def check_max_minutes(value: float | None) -> None:
 
 
 @contextmanager
-def _lack_of_memory_told(purpose: str, hint: str) -> Iterator[None]:
-    """Say for what there was too little memory, and let go of what was in it."""
+def _explain_lack_of_memory(purpose: str, hint: str) -> Iterator[None]:
+    """Turn a lack of memory into a `ConeKGError`, and free what the failed work had allocated."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         is_lack = isinstance(error, MemoryError | torch.OutOfMemoryError)
-        # Of a CPU's memory torch has no error of its own.
-        if not is_lack and "can't allocate memory" not in str(error):
+        # For the CPU's memory torch raises a plain RuntimeError, whose text depends on the system.
+        if not is_lack and "DefaultCPUAllocator" not in str(error):
             raise
         clear_frames(error.__traceback__)
-        said, _, _ = str(error).partition("\n")  # Python itself says nothing of its own
+        detail, _, _ = str(error).partition("\n")  # empty if Python itself ran out of memory
         raise ConeKGError(
-            f"there is not enough memory to {purpose}{said and ': '}{said}", hint=hint
+            f"there is not enough memory to {purpose}{detail and ': '}{detail}", hint=hint
         ) from error
 
 
-@_lack_of_memory_told(
+@_explain_lack_of_memory(
     "train",
     "start a run with a lower training.batch_size, training.negatives or model.dim (--set); "
     "earlier checkpoints are untouched",
@@ -104,10 +105,10 @@ def train(
     max_minutes: float | None = None,
     report: Callable[[Progress], None] = lambda _: None,
 ) -> Outcome:
-    """Train the run's model from its last checkpoint, or from nothing, to the recipe's end.
+    """Train the run's model from its last checkpoint, or from the start, to the recipe's end.
 
-    Checkpoints, metrics and the best model go to the run's folder. Ctrl-C and `max_minutes`
-    end it early, saved and ready to be resumed.
+    Checkpoints, metrics and the best model are written to the run's folder. After Ctrl-C or
+    `max_minutes`, the training stops early and is saved, so that it can be resumed.
     """
     check_max_minutes(max_minutes)
     device = device or pick_device()
@@ -129,7 +130,7 @@ def _train(
     updater = make_updater(model, data, recipe, device)
     state = _restore(run, model, updater)
     watch = LossWatch(None if model.has_own_loss else UNINFORMED_LOSS)
-    _show_logged_losses(watch, run, state.step)
+    _replay_logged_losses(watch, run, state.step)
     started = time.monotonic()
     deadline = math.inf if max_minutes is None else started + 60.0 * max_minutes
     last_report, losses, validation = started, dict[str, float](), dict[str, float]()
@@ -142,9 +143,10 @@ def _train(
         save = partial(_save, run, model, updater, writer, started)
         if validate and _lacks_validation(run, state.step):
             validation = _validate(run, model, validate, state.step)
-            state, is_best = _judged(state, validation)
+            state, is_best = _with_best_score(state, validation)
             save(state, best=is_best)
-            writer.wait()  # what is in no log is made up for
+            # Logged last: if this is interrupted, the next resume validates again.
+            writer.wait()
             tracker.log("valid", state.step, validation)
         while state.step < recipe.steps:
             if forgets_moments_at(recipe, state.step):
@@ -156,28 +158,28 @@ def _train(
             is_last = state.step == recipe.steps
             stopping = is_last or stop.requested or now > deadline
 
-            if stopping or _due(state.step, recipe.log_every, recipe.checkpoint_every):
+            if stopping or _is_due(state.step, recipe.log_every, recipe.checkpoint_every):
                 losses = updater.take_loss()
-                watch.check(losses, state.step, learning_rate)  # before anything is overwritten
+                watch.check(losses, state.step, learning_rate)  # before a checkpoint is replaced
                 tracker.log("train", state.step, losses | {"learning_rate": learning_rate})
-            if validate and (is_last or _due(state.step, recipe.validate_every)):
+            if validate and (is_last or _is_due(state.step, recipe.validate_every)):
                 _check_weights(model, state.step)
                 try:
                     validation = _validate(run, model, validate, state.step)
-                except BaseException:  # also of who will not wait for its end
+                except BaseException:  # also Ctrl-C, if the user does not wait for the end
                     save(state)
                     writer.wait()
                     raise
                 tracker.log("valid", state.step, validation)
-                state, is_best = _judged(state, validation)
-            is_due = stopping or _due(state.step, recipe.checkpoint_every)
+                state, is_best = _with_best_score(state, validation)
+            is_due = stopping or _is_due(state.step, recipe.checkpoint_every)
             save(state, best=is_best, last=is_due)
-            # At the end of a step: what is saved here counts as done, its validation included.
+            # Reported last, so that a checkpoint that is saved here includes the validation.
             if now - last_report > 0.2 or stopping:
                 last_report = now
                 try:
                     report(Progress(state.step, recipe.steps, losses, validation))
-                except (OSError, SystemExit):  # nobody reads what is printed, or its disk is full
+                except (OSError, SystemExit):  # such as a closed pipe or a full disk
                     save(state)
                     writer.wait()
                     raise
@@ -193,34 +195,35 @@ def _train(
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """The device of that name; `auto` is the first GPU where there is one, otherwise the CPU."""
+    """The device of that name; `auto` is the first GPU if there is one, otherwise the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
     except RuntimeError:
-        device = torch.device("meta")  # what torch does not know is refused as what we do not
+        device = torch.device("meta")  # unknown to torch: refused below like other devices
     if device.type not in ("cpu", "cuda"):
         raise ConfigError(f"unknown device {name!r}; there are auto, cpu and cuda", key="device")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         count = torch.cuda.device_count()
         raise ConfigError(
-            f"device {name!r} was asked for, but torch finds {count} GPUs; leave it to auto",
+            f"device {name!r} was asked for, but torch finds {count} GPUs; use auto",
             key="device",
         )
-    if device.index:  # kernels would be launched on the first
+    if device.index:  # the Triton kernels would be launched on the first GPU
         raise ConfigError(
-            f"device {name!r} is not the first GPU; make it so by CUDA_VISIBLE_DEVICES="
-            f"{device.index} and leave the choice to auto",
+            f"device {name!r} is not the first GPU; set CUDA_VISIBLE_DEVICES={device.index} to "
+            "make it the first, and use auto",
             key="device",
         )
     return device
 
 
 def _check_weights(model: QueryModel, step: int) -> None:
-    """Raise TrainingDivergedError where weights are not all finite numbers.
+    """Raise `TrainingDivergedError` if a weight is NaN or infinite.
 
-    Asked before a model is measured or saved: a loss tells of the weights before the update.
+    Called before a model is validated or saved: the last loss was that of the weights before the
+    last update.
     """
     spoilt = model.spoilt_weights()
     if spoilt is not None:
@@ -231,8 +234,8 @@ def _check_weights(model: QueryModel, step: int) -> None:
         )
 
 
-def _show_logged_losses(watch: LossWatch, run: Run, until: int) -> None:
-    """Let the watch see what the run logged up to a step, in whichever process that was."""
+def _replay_logged_losses(watch: LossWatch, run: Run, until: int) -> None:
+    """Let the watch see the losses that earlier processes of the run logged up to a step."""
     for line in read_metrics(run.folder):
         if line["kind"] == "train" and int(line["step"]) <= until:
             watch.see(
@@ -242,7 +245,11 @@ def _show_logged_losses(watch: LossWatch, run: Run, until: int) -> None:
 
 
 def _restore(run: Run, model: QueryModel, updater: Updater) -> Checkpoint:
-    """Where the run stands: its last checkpoint, else its best, else the start."""
+    """Load the last checkpoint of the run, else its best, else begin at step 0.
+
+    The weights and the optimizer state are loaded into `model` and `updater`; the returned
+    checkpoint holds only the progress.
+    """
     for which in ("last", "best"):
         folder = run.checkpoint_folder(which)
         if has_checkpoint(folder):
@@ -273,7 +280,7 @@ def _save(
     best: bool = False,
     last: bool = True,
 ) -> None:
-    """Have those checkpoints of a run written beside what follows; raise what failed before."""
+    """Start to write the wanted checkpoints in the background; raise if an earlier one failed."""
     writer.check()
     wanted: dict[Which, bool] = {"best": best, "last": last}
     folders = [run.checkpoint_folder(which) for which, is_wanted in wanted.items() if is_wanted]
@@ -287,20 +294,20 @@ def _save(
 
 
 def _lacks_validation(run: Run, step: int) -> bool:
-    """Whether the validation after a step is due and not logged: it failed, or was cut short."""
+    """Whether the validation after a step is due but not logged: it failed or was interrupted."""
     recipe = run.recipe.training
-    if step == 0 or not (step == recipe.steps or _due(step, recipe.validate_every)):
+    if step == 0 or not (step == recipe.steps or _is_due(step, recipe.validate_every)):
         return False
     logged = read_metrics(run.folder)
     return not any(line["kind"] == "valid" and line["step"] == step for line in logged)
 
 
 def _validate(run: Run, model: QueryModel, validate: Validate, step: int) -> dict[str, float]:
-    """What the caller measures; a lack of memory is told with the setting that helps."""
-    with _lack_of_memory_told(
+    """What the caller measures; a lack of memory names the setting that helps."""
+    with _explain_lack_of_memory(
         f"validate after step {step}",
-        "what was trained is saved; continue with --resume when there is more, or with a lower "
-        f"validate_queries in {run.folder / 'recipe.toml'}",
+        "the training so far is saved; continue with --resume when there is more memory, or with "
+        f"a lower validate_queries in {run.folder / 'recipe.toml'}",
     ):
         model.eval()
         with torch.no_grad():
@@ -310,15 +317,16 @@ def _validate(run: Run, model: QueryModel, validate: Validate, step: int) -> dic
     return measured
 
 
-def _judged(state: Checkpoint, validation: Mapping[str, float]) -> tuple[Checkpoint, bool]:
-    """The state with the best score so far, and whether that is this validation's.
+def _with_best_score(state: Checkpoint, validation: Mapping[str, float]) -> tuple[Checkpoint, bool]:
+    """The state with the best score so far, and whether it is that of this validation.
 
-    Of equals the later: where nothing can be measured, that is the trained one.
+    Of equal scores the later one counts as best: if there is nothing to measure and all scores
+    are equal, the best checkpoint is the one that was trained longest.
     """
     if state.best_score is not None and validation[SCORE] < state.best_score:
         return state, False
     return replace(state, best_score=validation[SCORE]), True
 
 
-def _due(step: int, *periods: int | None) -> bool:
+def _is_due(step: int, *periods: int | None) -> bool:
     return any(period is not None and step % period == 0 for period in periods)

@@ -1,4 +1,4 @@
-"""The training loss: known answers near their query's region, drawn entities away from it."""
+"""The training loss: it draws answers into their query's region and drives negatives out of it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def negative_sampling_loss(
     weights: Tensor,
     adversarial_temperature: float = 0.0,
 ) -> Tensor:
-    """The weighted mean of −log σ(ℓ₊) and of −log σ(−ℓ₋), half of each; a scalar.
+    """Half the weighted mean of −log σ(ℓ₊) plus half that of −log σ(−ℓ₋); a scalar.
 
     `positive_logits` [rows, positives], `negative_logits` [rows, negatives], `weights` [rows].
-    ConE, Section 4.3, as it was run with one positive: queries are weighted, of each query all
-    positives count alike and all negatives. With a temperature t a negative counts by
-    softmax(t·ℓ₋) instead (Sun et al., "RotatE", 2019): those that the model takes for answers
-    teach most.
+    ConE, Section 4.3, as it was run with one positive: `weights` weighs the queries, and all
+    positives of a query count equally, as do all negatives. With a temperature t, a negative has
+    the weight softmax(t·ℓ₋) instead (Sun et al., "RotatE", 2019), so that negatives that the model
+    takes for answers count most.
     """
     positive = (weights * logsigmoid(positive_logits).mean(dim=1)).sum()
     surprise = logsigmoid(-negative_logits)

@@ -1,7 +1,7 @@
-"""The loss watch: stops a run whose loss says that nothing is being learnt any more.
+"""The loss watch: stops a run whose loss is not finite or has collapsed.
 
-It looks at means over stretches of steps, so that what it finds does not depend on how often
-a run reports its loss.
+It judges means over spans of steps, so its result does not depend on how often a run reports
+its loss.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from conekg.errors import TrainingDivergedError
 
 
 class LossWatch:
-    """Sees the losses that a run reports, in the order of its steps."""
+    """Watches the losses that a run reports, in the order of its steps."""
 
     span = 50
-    """Steps whose losses are averaged, at least, before they are judged; a batch tells little."""
+    """Losses are averaged over at least this many steps, as that of one batch is too noisy."""
     patience = 5
-    """Such stretches in a row that must look collapsed; one bad moment is no reason to stop."""
+    """How many spans in a row must look collapsed before the run is stopped."""
 
     def __init__(self, uninformed_loss: float | None) -> None:
-        """`uninformed_loss` is what a model that knows nothing pays; None: not known."""
+        """`uninformed_loss` is the loss of a model that knows nothing; None if it is unknown."""
         self._uninformed_loss = uninformed_loss
         self._has_learnt = False
         self._collapsed = 0
@@ -30,7 +30,7 @@ class LossWatch:
         self._steps = 0
 
     def check(self, losses: Mapping[str, float], step: int, learning_rate: float) -> None:
-        """Raise TrainingDivergedError when the loss is not finite or has collapsed."""
+        """Raise `TrainingDivergedError` if a reported loss is not finite or has collapsed."""
         advice = (
             f"lower the learning rate, now {learning_rate:g} (--set training.learning_rate=...), "
             "or raise the margin (--set model.gamma=...)"
@@ -53,7 +53,7 @@ class LossWatch:
             )
 
     def see(self, losses: Mapping[str, float], step: int) -> None:
-        """Count a report without judging it, such as one of before a run was resumed."""
+        """Take a report without raising, such as a logged one of a run that is resumed."""
         if self._uninformed_loss is None or not losses:
             return
         steps = step - self._last_step

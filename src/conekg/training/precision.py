@@ -1,4 +1,4 @@
-"""How matrix products are taken: the one meaning of a recipe's `precision`."""
+"""The precision of matrix products, as a recipe's `precision` sets it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Precision = Literal["float32", "tf32", "bfloat16"]
 
 @contextmanager
 def matrix_precision(precision: Precision, device: torch.device) -> Iterator[None]:
-    """Take matrix products on a GPU in the given precision, sums in float32.
+    """Compute matrix products on a GPU in the given precision, with sums in float32.
 
     On a CPU, where reduced precision is slower, every choice means float32. Weights,
-    moments, angles and distances are float32 always.
+    moments, angles and distances are always float32.
     """
     if precision == "float32" or device.type != "cuda":
         yield
@@ -34,14 +34,14 @@ def matrix_precision(precision: Precision, device: torch.device) -> Iterator[Non
 
 
 class ReducedWeights:
-    """Copies of a model's layers in another kind of number, for products to read.
+    """Copies of the weights of a model's linear layers in another data type, for matrix products.
 
-    Autocast makes such copies anew in every update, before anything can begin. These are
-    renewed when the weights have moved, beside other work.
+    Autocast would make such copies in every update before the products can begin. These are
+    renewed after the weights have changed, in parallel with other work.
     """
 
     def __init__(self, model: nn.Module, dtype: torch.dtype) -> None:
-        """Copies all linear layers within `model`; relation and entity tables stay as they are."""
+        """Copies all linear layers within `model`, but not its tables of relations and entities."""
         self._weights: dict[str, nn.Parameter] = {
             f"{prefix}.{name}": parameter
             for prefix, layer in model.named_modules()
@@ -53,7 +53,7 @@ class ReducedWeights:
         }
 
     def renew(self, *, moved_only: bool = False) -> None:
-        """Copy the weights again; with `moved_only`, those that an update has a gradient for."""
+        """Copy the weights again; with `moved_only`, only those that have a gradient."""
         names = [
             name
             for name, weight in self._weights.items()
@@ -66,7 +66,7 @@ class ReducedWeights:
             )
 
     def stand_ins(self) -> dict[str, Tensor]:
-        """The copies by parameter name; gradients by them go to the weights."""
+        """The copies by parameter name; their gradients go to the original weights."""
         stand_in: Callable[[Tensor, Tensor], Tensor] = _StandIn.apply
         return {
             name: stand_in(weight, self._copies[name]) for name, weight in self._weights.items()
@@ -74,7 +74,7 @@ class ReducedWeights:
 
 
 class _StandIn(torch.autograd.Function):
-    """The second of two tensors, differentiated as the first, of which it is a copy."""
+    """Returns the second tensor, a copy of the first, but sends the gradient to the first."""
 
     @staticmethod
     def forward(_: Any, weight: Tensor, copy: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """The recipe: every hyper-parameter of a training run, typed, documented and checked.
 
-A recipe is frozen and is stored with the run it made. Reading and writing it as
-TOML is in `recipe_file`, the recipes that come with the package are in `recipes`;
-each model's own parameters are documented beside the model.
+A recipe is frozen and is stored with its run. `recipe_file` reads and writes recipes as
+TOML, `recipes` holds those that come with the package, and each model's own parameters are
+documented beside the model.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ IdleWeights = Literal["rest", "drift"]
 Decay = Literal["drops", "linear"]
 
 RESERVED = ("step", "kind", "learning_rate")
-"""What a line of a run's metrics holds beside the loss of each pool, which has the pool's name."""
+"""Keys of a line of a run's metrics that no pool may have as its name: the loss of each pool is
+logged under the name of the pool."""
 
 _MOST_AT_ONCE = 100_000_000
-"""Queries of a batch, or entities beside one: beyond any memory, within torch's whole numbers."""
+"""Limit of the queries per batch and of the entities per query: more than fits into any memory,
+but still within torch's integers."""
 _MOST_TIMES = 1_000_000
-"""How often a protocol's number of queries may be taken."""
+"""Limit of `query_times`."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,12 @@ class Pool:
         where = f"training.pools.{self.name}"
         if self.name in RESERVED:
             raise ConfigError(
-                f"{where}: the metrics of a run have another use for {self.name!r}; call the pool "
-                "something else",
+                f"{where}: the metrics of a run have another use for {self.name!r}; give the pool "
+                "another name",
                 key=where,
             )
         if not self.shares:
-            raise ConfigError(f"{where} is empty: a pool has one shape at least", key=where)
+            raise ConfigError(f"{where} is empty: a pool has at least one shape", key=where)
         for shape, share in self.shares:
             if not (share > 0 and math.isfinite(share)):
                 key = f"{where}.{shape}"
@@ -60,8 +62,8 @@ class Pool:
     def composition(self, batch_size: int) -> dict[str, int]:
         """How many queries of each shape a batch of `batch_size` holds.
 
-        Shares are rounded by largest remainder, the earlier shape first among equals, and
-        no shape is left out, so that every step of a run has the same composition.
+        Shares are rounded by largest remainder; of equal remainders the earlier shape comes
+        first. Each shape gets at least one query. Every step of a run has this composition.
 
         >>> Pool("path", (("1p", 1.0), ("2p", 1.0), ("3p", 1.0))).composition(512)
         {'1p': 171, '2p': 171, '3p': 170}
@@ -72,7 +74,7 @@ class Pool:
                 f"shapes of pool {self.name!r}",
                 key="training.batch_size",
             )
-        spare = batch_size - len(self.shares)  # each shape has one query for certain
+        spare = batch_size - len(self.shares)  # each shape gets one query in any case
         total = sum(share for _, share in self.shares)
         wanted = [max(0.0, batch_size * share / total - 1.0) for _, share in self.shares]
         scale = spare / sum(wanted) if sum(wanted) > spare else 1.0
@@ -99,7 +101,8 @@ OTHER_POOL = Pool(
         ("pni", 1.0),
     ),
 )
-"""Intersections and negations; the release has ten times as many queries of 2i and 3i."""
+"""Intersections and negations; the release has ten times as many queries of 2i and of 3i as of
+each negation structure."""
 
 
 @dataclass(frozen=True)
@@ -112,24 +115,24 @@ class TrainingRecipe:
     """Queries per update."""
     positives: int = 1
     """Known answers drawn for each query; one, as published. With more, queries with many answers
-    are learnt in fewer steps, at little cost: a positive takes as much time as a negative."""
+    are learnt in fewer steps at little cost, since a positive takes only as long as a negative."""
     negatives: int = 128
     """Entities drawn against each query's positive answers."""
     negative_sampling: NegativeSampling = "uniform-filtered"
     """`uniform-filtered` never draws a known answer of the query; `uniform-published` may, as
     the published code does, whose filter has no effect."""
     near_misses: float = 0.0
-    """For queries with negation, the share of negatives that only the negations rule out, such as
-    entities in both `A` and `B` for `A and not B`; none, as published. Uniform negatives hardly
-    ever show what a negation does. Near misses are found on the training graph before the first
-    step."""
+    """For queries with negation, the share of negatives that would be answers without the
+    negations, such as entities in both `A` and `B` for `A and not B`; none, as published. Uniform
+    negatives hardly ever show what a negation does. Near misses are found on the training graph
+    before the first step."""
     adversarial_temperature: float = 0.0
     """How much more a negative counts if the model takes it for an answer; with 0, as published,
-    all count alike. Meant for filtered negatives: among unfiltered ones, those that count more are
-    often true answers."""
+    all count equally. Meant for filtered negatives: among unfiltered ones, those that count more
+    are often true answers."""
     answer_discount: float = 0.5
-    """How much less a query counts the more answers n it has: its weight is (4 + n) to the power of
-    minus this. 0.5, as published; with 0 all queries count alike."""
+    """How much less a query with many answers counts: with n answers, its weight is (4 + n) to the
+    power of minus this. 0.5, as published; with 0 all queries count equally."""
     pools: tuple[Pool, ...] = (PATH_POOL, OTHER_POOL)
     """Which shapes share a batch, and in which proportion. EmQL draws its own examples instead and
     uses only the names of the pools, for `cycle`."""
@@ -138,8 +141,9 @@ class TrainingRecipe:
     learning_rate: float = 1e-4
     """Adam's step size at the start."""
     decay: Decay = "drops"
-    """How the learning rate falls: `drops`, as published, keeps it and divides it at `drops_at`;
-    `linear` lowers it by the same amount at every step, to zero after the last, without drops."""
+    """How the learning rate falls: with `drops`, as published, it is constant between the drops at
+    `drops_at`; with `linear` it falls by the same amount at every step, to zero after the last, and
+    `drops_at` must be empty."""
     drops_at: tuple[float, ...] = (0.5, 0.75)
     """Fractions of the run after which the learning rate drops."""
     drop_factor: float = 5.0
@@ -147,12 +151,12 @@ class TrainingRecipe:
     fresh_moments: bool = True
     """Whether Adam forgets its moments at each drop, as the published code does."""
     idle_weights: IdleWeights = "rest"
-    """What Adam does with weights that an update does not use, as a batch of paths does not use
-    those of intersections: they `rest`, or `drift` on by their momentum, as in the published runs,
-    whose PyTorch treated a missing gradient as zero."""
+    """What Adam does with weights that an update does not use, such as those of intersections in a
+    batch of paths: they `rest`, or `drift` on by their momentum, as in the published runs, whose
+    version of PyTorch treated a missing gradient as zero."""
     precision: Precision = "float32"
-    """Of matrix products on a GPU: `float32`, `tf32` (ten bits of mantissa) or `bfloat16` (seven).
-    Sums are always in float32; on a CPU all three mean float32."""
+    """Precision of matrix products on a GPU: `float32`, `tf32` (ten bits of mantissa) or `bfloat16`
+    (seven). Sums are always in float32; on a CPU all three mean float32."""
     compile_operators: bool = False
     """Whether a GPU run compiles the model's operators first: about a minute at the start, a
     shorter step afterwards. A CPU run ignores it; EmQL has nothing to compile."""
@@ -241,7 +245,7 @@ class TrainingRecipe:
         _require(len(self.cycle) >= 1, "cycle", list(self.cycle), "one pool name or more")
         for name in self.cycle:
             _require(name in names, "cycle", name, f"one of the pools {', '.join(names)}")
-        for name in dict.fromkeys(self.cycle):  # a batch of a pool left out of it is never drawn
+        for name in dict.fromkeys(self.cycle):  # no batch of any other pool is ever drawn
             self.pool(name).composition(self.batch_size)
 
     def pool(self, name: str) -> Pool:
@@ -254,7 +258,7 @@ class TrainingRecipe:
         return tuple(dict.fromkeys(shapes))
 
     def restricted_to(self, shapes: frozenset[str]) -> TrainingRecipe:
-        """This recipe with only those shapes left in its pools; emptied pools leave the cycle."""
+        """This recipe with only those shapes in its pools; pools that become empty are removed."""
         pools = tuple(
             Pool(pool.name, tuple(share for share in pool.shares if share[0] in shapes))
             for pool in self.pools
@@ -274,10 +278,10 @@ class TrainingRecipe:
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that determines a run beside its graph and its queries."""
+    """Everything that determines a run besides its graph and its queries."""
 
     name: str
-    """Which of the package's recipes this one started from."""
+    """The name of the package's recipe that this one was derived from."""
     model: str
     """A key of `model.catalog.MODELS`."""
     config: ModelConfig

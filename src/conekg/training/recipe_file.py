@@ -1,7 +1,8 @@
-"""Recipes as text: TOML in and out, and `key=value` changes from the command line.
+"""Recipes as text: reads and writes TOML, and applies `key=value` changes.
 
-Keys are checked against the dataclasses that hold them, so a misspelt key or a
-value of the wrong type fails here, with a suggestion, before any work starts.
+Keys and types are checked against the dataclasses, so a misspelt key or a value of the wrong
+type is refused here, with a suggestion, before any work starts. So is a change that would
+have no effect.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from conekg.training.recipe import Pool, Recipe, TrainingRecipe
 
 Table = dict[str, Any]
 
-_OF_THE_SHARED_LOSS = (
+_SHARED_LOSS_SETTINGS = (
     "positives",
     "negatives",
     "negative_sampling",
@@ -34,10 +35,10 @@ _OF_THE_SHARED_LOSS = (
     "query_times",
     "compile_operators",
 )
-"""Settings that, like the pools, only models without a loss of their own use."""
-_OF_THE_DROPS = ("drop_factor", "fresh_moments")
-"""What says how a drop of the learning rate is done."""
-_CAME_LATER = frozenset(
+"""Settings that, like the pools, are ignored by models with a loss of their own."""
+_DROP_SETTINGS = ("drop_factor", "fresh_moments")
+"""Settings that have an effect only if the learning rate drops."""
+_ADDED_LATER = frozenset(
     {
         "model.projection",
         "model.turned_share",
@@ -47,12 +48,13 @@ _CAME_LATER = frozenset(
         "training.decay",
     }
 )
-"""Settings that recipes of earlier versions lack: by default each does what was done without it,
-and so it is when such a run is opened. A new setting belongs here if that is true of it."""
+"""Settings that recipes of earlier versions lack. The default of each is the behaviour from before
+it existed, so runs of those versions can still be opened. A new setting belongs here only if that
+holds for it."""
 
 
 def recipe_to_table(recipe: Recipe) -> Table:
-    """The recipe as nested plain dictionaries, as TOML and JSON hold them; None is left out."""
+    """The recipe as nested dictionaries of plain values, as in TOML and JSON; None is left out."""
     training = _plain(recipe.training)
     training["pools"] = {pool.name: dict(pool.shares) for pool in recipe.training.pools}
     return {
@@ -63,7 +65,10 @@ def recipe_to_table(recipe: Recipe) -> Table:
 
 
 def recipe_from_table(table: Mapping[str, Any]) -> Recipe:
-    """The recipe that `recipe_to_table` wrote, every key checked."""
+    """The recipe of a table as `recipe_to_table` makes it; `ConfigError` for a wrong key or value.
+
+    Keys that are left out have their default values.
+    """
     model = dict(_require_table(table.get("model", {}), "model"))
     name = _require_text(model.pop("name", "cone"), "model.name")
     _refuse_bare_keys(table, name)
@@ -81,7 +86,7 @@ def recipe_from_table(table: Mapping[str, Any]) -> Recipe:
 
 
 def _refuse_bare_keys(table: Mapping[str, Any], model: str) -> None:
-    """Raise ConfigError at a key of a part of a recipe that stands outside it: `steps`."""
+    """Raise `ConfigError` for a key that lacks its part: `steps` instead of `training.steps`."""
     for part, kind in (("training", TrainingRecipe), ("model", find_model(model).config)):
         for field in dataclasses.fields(kind):
             if field.name in table:
@@ -100,7 +105,7 @@ def dump_recipe(recipe: Recipe) -> str:
 
 
 def parse_recipe(text: str, source: str = "recipe") -> Recipe:
-    """The recipe of TOML text; `source` names the text in errors."""
+    """The recipe in a TOML text; `source` names the text in errors."""
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -116,7 +121,8 @@ def parse_recipe(text: str, source: str = "recipe") -> Recipe:
 def read_config(path: Path) -> Table:
     """The keys of a TOML file that changes some values of a recipe, as nested dictionaries."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # editors may put a mark first
+        # Some editors write a byte order mark, which "utf-8-sig" skips.
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -126,13 +132,14 @@ def read_config(path: Path) -> Table:
 def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable[str]) -> Recipe:
     """The recipe with a configuration table merged in, then `key=value` settings, in order.
 
-    A pool given in `changes` replaces the pool of that name; other tables are merged. A table
-    that names its recipe, as that of a run does, is taken as a whole, whatever `recipe` is.
+    A pool in `changes` replaces the pool of that name; other tables are merged. If `changes` has
+    the key `recipe`, as the `recipe.toml` of a run has, it must be a whole recipe, which replaces
+    `recipe`.
     """
     if "recipe" in changes:
         recipe, changes = _whole_recipe(recipe, changes), {}
     table = _merged(recipe_to_table(recipe), changes, ())
-    chosen, set_pools = _chosen_in(changes), list[str]()
+    chosen, set_pools = _training_keys(changes), list[str]()
     for setting in settings:
         keys, value = _parse_setting(setting)
         if keys == ["recipe"]:
@@ -140,26 +147,32 @@ def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable
                 f"--set {setting!r} would change the recipe's name alone; --recipe chooses another",
                 key="recipe",
             )
+        if isinstance(value, dict) and keys in (["model"], ["training"]):
+            raise ConfigError(
+                f"--set {setting!r} would replace all of {keys[0]}, not only the keys in it; set "
+                f"one key at a time, as in --set {keys[0]}.KEY=VALUE",
+                key=keys[0],
+            )
         if value == "none" and ".".join(keys) in _may_be_none(recipe.model):
             value = None
         _assign(table, keys, value)
         chosen += keys[1:2] if keys[:1] == ["training"] else []
         set_pools += keys[2:3] if keys[:2] == ["training", "pools"] else []
     _refuse_another_model(recipe, table)
-    changed = _with_shape_names(recipe_from_table(table), but_of=recipe.training.pools)
-    _refuse_idle_changes(recipe, changed)
-    _refuse_idle_drops(recipe.training, changed.training, chosen)
-    _refuse_idle_pools(changed.training, set_pools)
+    changed = _with_shape_names(recipe_from_table(table), unchanged=recipe.training.pools)
+    _refuse_changes_without_effect(recipe, changed)
+    _refuse_unused_drop_settings(recipe.training, changed.training, chosen)
+    _refuse_unused_pools(changed.training, set_pools)
     for name in changed.training.trained_shapes():
         check_trainable(parse_shape(name))
     return changed
 
 
 def _whole_recipe(like: Recipe, table: Mapping[str, Any]) -> Recipe:
-    """The recipe that a table holds whole; ConfigError where it lacks a key of the model's recipes.
+    """The recipe of a table that must hold a whole recipe; `ConfigError` if a key is missing.
 
-    Nothing is merged in, as what a recipe leaves unset has no key in its table. What an earlier
-    version had no key for has its default, with which the recipe is the one it was.
+    Nothing is merged with `like`, whose keys are the required ones: a key that may be missing
+    means that its value is None. Keys in `_ADDED_LATER` may be missing too.
     """
     _refuse_another_model(like, table)
     missing = [
@@ -168,25 +181,26 @@ def _whole_recipe(like: Recipe, table: Mapping[str, Any]) -> Recipe:
         for key in recipe_to_table(like)[part]
         if key not in _require_table(table.get(part, {}), part)
     ]
-    missing = [key for key in missing if key not in _may_be_none(like.model) | _CAME_LATER]
+    missing = [key for key in missing if key not in _may_be_none(like.model) | _ADDED_LATER]
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise ConfigError(
-            f"recipe = {table['recipe']!r}: a configuration that names its recipe is taken as a "
-            f"whole, and this one lacks {', '.join(missing[:3])}{more}; leave out `recipe` to "
-            "change only what it has (--recipe chooses what is changed), or add what it lacks",
+            f"recipe = {table['recipe']!r}: a configuration that names its recipe must be a whole "
+            f"recipe, and this one lacks {', '.join(missing[:3])}{more}; leave out `recipe` to "
+            "change only the keys it has (--recipe chooses the recipe to change), or add the "
+            "missing keys",
             key=missing[0],
         )
     return _with_shape_names(recipe_from_table(table))
 
 
-def _with_shape_names(recipe: Recipe, but_of: Collection[Pool] = ()) -> Recipe:
-    """The recipe with the shapes of its pools called as query sets call them.
+def _with_shape_names(recipe: Recipe, unchanged: Collection[Pool] = ()) -> Recipe:
+    """The recipe with each shape of its pools under the name that query sets use.
 
-    ConfigError at what is no shape; pools that are among `but_of` are left as they are.
+    Pools in `unchanged` are not changed. Raises `ConfigError` for text that is no shape.
     """
     training = recipe.training
-    pools = tuple(pool if pool in but_of else _pool_by_names(pool) for pool in training.pools)
+    pools = tuple(pool if pool in unchanged else _pool_by_names(pool) for pool in training.pools)
     return dataclasses.replace(recipe, training=dataclasses.replace(training, pools=pools))
 
 
@@ -212,17 +226,20 @@ def _pool_by_names(pool: Pool) -> Pool:
     return Pool(pool.name, tuple(shares.items()))
 
 
-def _chosen_in(changes: Mapping[str, Any]) -> list[str]:
+def _training_keys(changes: Mapping[str, Any]) -> list[str]:
     """The keys of `training` that a table sets."""
     training = changes.get("training")
     return list(training) if isinstance(training, Mapping) else []
 
 
-def _refuse_idle_drops(
+def _refuse_unused_drop_settings(
     before: TrainingRecipe, after: TrainingRecipe, chosen: Iterable[str]
 ) -> None:
-    """Raise ConfigError where it was chosen how to do drops and there are none."""
-    for name in _OF_THE_DROPS:
+    """Raise `ConfigError` if a setting of the drops was changed and the learning rate never drops.
+
+    `chosen` are the keys of `training` that the user set.
+    """
+    for name in _DROP_SETTINGS:
         value = getattr(after, name)
         if name in chosen and value != getattr(before, name) and not after.drops_at:
             key = f"training.{name}"
@@ -233,14 +250,14 @@ def _refuse_idle_drops(
             )
 
 
-def _refuse_idle_pools(training: TrainingRecipe, names: Iterable[str]) -> None:
-    """Raise ConfigError at a pool that was set and that no update draws from.
+def _refuse_unused_pools(training: TrainingRecipe, names: Iterable[str]) -> None:
+    """Raise `ConfigError` for a pool that was changed by a setting but is not in the cycle.
 
-    A file may have such pools: it replaces some of a recipe's and leaves the others idle.
+    Only settings are checked: a file may leave pools of the recipe unused.
     """
-    there = {pool.name for pool in training.pools}
+    existing = {pool.name for pool in training.pools}
     for name in names:
-        if name in there and name not in training.cycle:
+        if name in existing and name not in training.cycle:
             key = f"training.pools.{name}"
             raise ConfigError(
                 f"{key} would change nothing: training.cycle, {list(training.cycle)}, has no "
@@ -250,7 +267,7 @@ def _refuse_idle_pools(training: TrainingRecipe, names: Iterable[str]) -> None:
 
 
 def _refuse_another_model(recipe: Recipe, table: Mapping[str, Any]) -> None:
-    """Raise ConfigError where changes are meant for another model than the recipe is of."""
+    """Raise `ConfigError` if a table names another model than that of the recipe."""
     model = table.get("model")
     name = model.get("name", recipe.model) if isinstance(model, Mapping) else recipe.model
     if name != recipe.model:
@@ -262,8 +279,12 @@ def _refuse_another_model(recipe: Recipe, table: Mapping[str, Any]) -> None:
         )
 
 
-def _refuse_idle_changes(before: Recipe, after: Recipe) -> None:
-    """Raise ConfigError where a change says how to draw what is never drawn."""
+def _refuse_changes_without_effect(before: Recipe, after: Recipe) -> None:
+    """Raise `ConfigError` for a change of examples that this recipe never draws.
+
+    Near misses need a shape with a negated part; models with a loss of their own draw their own
+    examples.
+    """
     near_misses, shapes = after.training.near_misses, after.training.trained_shapes()
     if near_misses > before.training.near_misses and not any(map(_has_near_misses, shapes)):
         raise ConfigError(
@@ -275,7 +296,7 @@ def _refuse_idle_changes(before: Recipe, after: Recipe) -> None:
         return
     idle = {
         f"training.{name}": getattr(after.training, name)
-        for name in _OF_THE_SHARED_LOSS
+        for name in _SHARED_LOSS_SETTINGS
         if getattr(after.training, name) != getattr(before.training, name)
     } | {
         f"training.pools.{pool.name}": dict(pool.shares)
@@ -293,7 +314,7 @@ def _refuse_idle_changes(before: Recipe, after: Recipe) -> None:
 
 
 def _has_near_misses(shape_name: str) -> bool:
-    """Whether queries of that shape can have some."""
+    """Whether queries of that shape can have near misses."""
     return near_miss_query(parse_shape(shape_name).template) is not None
 
 
@@ -303,7 +324,7 @@ def _parse_setting(setting: str) -> tuple[list[str], Any]:
         raise ConfigError(
             f"--set {setting!r} is not key=value; for example: --set training.steps=1000"
         )
-    try:  # a TOML value; a bare word is a string, so that nobody has to quote twice in a shell
+    try:  # any other text is a string: TOML's quotes would have to be quoted again in a shell
         ((_, value),) = tomllib.loads(f"value = {text.strip()}").items()
     except (ValueError, RecursionError):
         value = text.strip()
@@ -311,14 +332,14 @@ def _parse_setting(setting: str) -> tuple[list[str], Any]:
 
 
 def _keys_of(key: str) -> list[str]:
-    """The parts of a dotted key, as TOML has them: one with dots of its own is put in quotes."""
+    """The parts of a dotted key of TOML; a part that contains dots must be in quotes."""
     try:
         inner: Any = tomllib.loads(f"{key} = 0")
         keys = []
         while isinstance(inner, dict):
             ((name, inner),) = inner.items()
             keys.append(name)
-    except ValueError:  # no key of TOML's, and so none of ours: it is told with those there are
+    except ValueError:  # not a TOML key: refused later, with the list of known keys
         return key.strip().split(".")
     return keys
 
@@ -332,13 +353,13 @@ def _assign(table: Table, keys: list[str], value: Any) -> None:
             raise ConfigError(f"{'.'.join(keys)}: {where} is a value and has no keys", key=where)
         table = inner
     if value is None:
-        table.pop(last, None)  # TOML has no null; in a file the key is left out instead
+        table.pop(last, None)  # TOML has no null: leaving out the key means None
     else:
         table[last] = value
 
 
 def _may_be_none(model: str) -> frozenset[str]:
-    """The keys of a model's recipes that need no value."""
+    """The keys of a model's recipes whose value may be None."""
     parts: dict[str, type[Any]] = {
         "training": TrainingRecipe,
         "model": find_model(model).config,
@@ -355,11 +376,11 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any], path: tuple[str
     result = dict(base)
     for key, value in changes.items():
         old = result.get(key)
-        replaces = len(path) >= 2  # below training.pools a table is one value
+        replaces = len(path) >= 2  # each table below training.pools is one value
         if isinstance(old, dict) and isinstance(value, Mapping) and not replaces:
             result[key] = _merged(old, value, (*path, key))
         else:
-            result[key] = copy.deepcopy(value)  # settings are put in, not into the caller's table
+            result[key] = copy.deepcopy(value)  # settings must not change the caller's table
     return result
 
 
@@ -415,8 +436,8 @@ def _key(key: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """A string, number, boolean or list as TOML: as JSON writes it, but for two matters of text.
+    """A string, number, boolean or list as TOML, which is JSON with two differences in text.
 
-    TOML wants no surrogate escapes and does want the delete character escaped.
+    TOML has no surrogate escapes, and the delete character must be escaped.
     """
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,9 +1,9 @@
 """The recipes that come with the package: `paper`, `fast`, `medium` and `small`.
 
-`paper` repeats the runs behind the published numbers, per model and per data set; `fast`
-is for a GPU and a shorter wait. Both others are for a CPU: `small` makes a graph of a few
-thousand entities useful within a minute, `medium` one of some hundred thousand facts within
-some ten.
+`paper` repeats the runs behind the published numbers, per model and data set; `fast` takes
+less time on a GPU. The others are for a CPU: `small` trains a useful model on a graph of a
+few thousand entities within a minute, `medium` on one of about a hundred thousand facts
+within about ten minutes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ RECIPES = ("paper", "fast", "medium", "small")
 """Names that `find_recipe` knows."""
 
 _BY_GRAPH = ("paper", "fast")
-"""Those of them that differ from graph to graph."""
+"""The recipes that depend on the graph."""
 
 DATA_SETS = ("fb15k", "fb15k-237", "nell995")
-"""Graphs that the paper has hyper-parameters of its own for."""
+"""The data sets for which the paper has hyper-parameters."""
 
 _PUBLISHED = TrainingRecipe(
     steps=450_001,
@@ -45,14 +45,14 @@ _PUBLISHED = TrainingRecipe(
     validate_every=30_000,
     checkpoint_every=30_000,
 )
-"""What all published runs share; ours differ in the precision of matrix products, which were
-float32."""
+"""What all published runs share. Only the precision of matrix products differs, which was
+float32 in those runs."""
 
 
 def find_recipe(name: str, model: str, graph_name: str = "") -> Recipe:
-    """The recipe called `name` for a model; `paper` and `fast` also look at which graph it is.
+    """The recipe called `name` for a model; `paper` and `fast` also depend on the graph's name.
 
-    A graph that the paper does not have is trained as FB15k-237 is.
+    On a graph that is not in the paper, `paper` uses the values for FB15k-237.
     """
     find_model(model)
     if name not in RECIPES:
@@ -74,9 +74,11 @@ def find_recipe(name: str, model: str, graph_name: str = "") -> Recipe:
 
 
 def recipe_of(graph: KnowledgeGraph, name: str, model: str) -> tuple[Recipe, str | None]:
-    """The recipe called `name` for a model on a graph, which must be what it is called.
+    """The recipe called `name` for a model on a graph.
 
-    Also, where the graph is not what it is called, and so gets another recipe, why.
+    The recipe of a benchmark is used only if the graph is really that benchmark. The second value
+    explains why a graph with the name of a benchmark does not get its recipe; otherwise it is
+    None.
     """
     own = release_of(graph)
     is_called_so = name in _BY_GRAPH and data_set_of(graph.name) is not None
@@ -85,7 +87,7 @@ def recipe_of(graph: KnowledgeGraph, name: str, model: str) -> tuple[Recipe, str
 
 
 def data_set_of(graph_name: str) -> str | None:
-    """Which of the paper's data sets a graph is, by its name; None for any other."""
+    """The data set of the paper that a graph's name stands for; None for any other name."""
     name = benchmark_of(graph_name)
     return name if name in DATA_SETS else None
 
@@ -102,8 +104,8 @@ def _paper(model: str, data_set: str) -> tuple[ModelConfig, TrainingRecipe]:
                 dim=800, gamma=gamma, hidden=1600, dropout=dropout, arctangent="published"
             )
             return config, replace(_PUBLISHED, steps=steps, learning_rate=rate)
-        # Section 5.1 reports these two with d = 1600, numbers a query that is: Appendix E has 800
-        # boxes. BetaE's authors ran them with half of that.
+        # Section 5.1 reports these two with d = 1600, which is the count of numbers per query: in
+        # Appendix E, Query2Box has 800 dimensions. BetaE's authors ran them with half of that.
         case "gqe":
             return GqeConfig(dim=1600, gamma=24.0), _PUBLISHED
         case "box":
@@ -118,15 +120,16 @@ def _paper(model: str, data_set: str) -> tuple[ModelConfig, TrainingRecipe]:
 
 
 def _fast(model: str, graph_name: str) -> tuple[ModelConfig, TrainingRecipe]:
-    """For ConE what was best in a few minutes on validation queries; others as the paper, shorter.
+    """For ConE the settings that were best on validation queries after a few minutes.
 
-    `benchmarks/search_recipe.py` compared the settings, `docs/recipe-search.md` has what it found:
+    `benchmarks/search_recipe.py` compared them, with the results in `docs/recipe-search.md`:
     rotation (on FB15k of a quarter of the cones, on FB15k-237 of none), a small margin, filtered
-    negatives that count more the likelier the model thinks them, eight positives a query, links
+    negatives that count more the likelier the model thinks them, eight positives per query, links
     twice as often as longer paths, four times the training queries, a learning rate that falls
-    evenly; on FB15k also more negatives, near misses among them, and queries of many answers count
-    as much as others. EmQL, which draws its own examples, has the schedule of `small` with more
-    and larger steps, as it ran on FB15k.
+    linearly; on FB15k also more negatives, near misses among them, and equal weights for queries
+    with many answers. EmQL, which draws its own examples, has the schedule of `small` with more
+    and larger steps, as it ran on FB15k. The other models have the paper's recipe with fewer steps
+    and filtered negatives.
     """
     if model == "emql":
         own, short = _small(model)
@@ -153,18 +156,19 @@ def _fast(model: str, graph_name: str) -> tuple[ModelConfig, TrainingRecipe]:
     )
     data_set = data_set_of(graph_name)
     if data_set == "fb15k-237":
-        # Long paths and negations gain by the published projection what links lose.
+        # The published projection gains as much on long paths and negations as it loses on links.
         config = replace(config, projection="published", initial_scale=3.0)
     elif data_set == "fb15k":
-        # With both kinds of cones side by side, long paths and negations gain; links lose little.
+        # A mix of turned and projected cones gains on long paths and negations, and loses little
+        # on links.
         config = replace(config, turned_share=0.25, initial_scale=2.5)
     fast = replace(
         fast,
         steps={"fb15k": 107_000, "fb15k-237": 110_000}.get(data_set or "", 70_000),
         positives=8,
         negatives=512 if data_set == "fb15k" else fast.negatives,
-        # By the validation mean over all structures; on the other graphs short trials saw no
-        # gain for negations.
+        # Chosen by the validation mean over all structures. On the other graphs, short trials
+        # showed no gain for negations.
         near_misses=0.0625 if data_set == "fb15k" else 0.0,
         answer_discount=0.0 if data_set == "fb15k" else fast.answer_discount,
         query_times=4,
@@ -192,15 +196,15 @@ _EVERYTHING = Pool(
         ("pni", 0.8),
     ),
 )
-"""All trained shapes in one batch, which costs a CPU less than three; links weigh most, as every
-other shape is built on them."""
+"""All trained shapes in one batch, which takes a CPU less time than three batches. Links have the
+largest share because every other shape is built on them."""
 
 
 def _medium(model: str) -> tuple[ModelConfig, TrainingRecipe]:
-    """More steps than `small`, at a rate that falls evenly, with more candidates a query.
+    """`small` with more steps, a linearly falling learning rate and more candidates per query.
 
     Chosen for ConE on FB15k-237's validation queries (`docs/recipe-search.md`), where the 700 steps
-    of `small` learn little. The other models get the same changes, untried.
+    of `small` learn little. The other models get the same changes, which were not tried for them.
     """
     config, training = _small(model)
     longer = replace(
@@ -221,10 +225,10 @@ def _small(model: str) -> tuple[ModelConfig, TrainingRecipe]:
     """Narrow regions and hard negatives; chosen on the geography graph's validation queries.
 
     ConE projects by rotation here: with the published projection it has a third of the MRR
-    after as many steps. Both it and BetaE want logits near zero at the start: while all
-    distances are far below γ, every step pushes all entities away from all queries, and what
-    the random initialisation had told apart is lost. BetaE gets a small margin for that,
-    ConE a larger initial scale.
+    after as many steps. ConE and BetaE need logits near zero at the start. While all distances
+    are far below γ, every step pushes all entities away from all queries, which destroys the
+    differences of the random initialisation. For that, BetaE gets a small margin and ConE a
+    larger initial scale.
     """
     training = TrainingRecipe(
         steps=1500,
@@ -270,7 +274,7 @@ def _small(model: str) -> tuple[ModelConfig, TrainingRecipe]:
             rates = replace(training, negatives=16, learning_rate=1e-3)
             return BetaConfig(dim=32, gamma=6.0, hidden=128), rates
         case "emql":
-            facts = Pool("facts", (("1p", 1.0),))  # it draws its own examples, from the facts
+            facts = Pool("facts", (("1p", 1.0),))  # only for the cycle: EmQL draws facts itself
             own = replace(training, steps=300, learning_rate=1e-2, pools=(facts,), cycle=("facts",))
             return EmqlConfig(dim=128), own
         case _:

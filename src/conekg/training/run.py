@@ -1,8 +1,8 @@
 """A run is a folder: recipe, graph, queries, checkpoints, metrics.
 
-It holds all that is needed to continue it, to evaluate it and to ask it, and names the
-graph and the package version it was made with. Writers of other parts (evaluation,
-calibration) put their file beside these.
+It holds everything needed to continue it, evaluate it and ask it questions, and records the
+graph and the package version that it was made with. Evaluation and calibration put their own
+files beside these.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from conekg.version import VERSION
 
 FORMAT_VERSION = 1
 CHECKPOINTS = "checkpoints"
-"""The folder of a run that training writes to."""
+"""The folder in a run that holds its checkpoints."""
 _RECIPE = "recipe.toml"
 _INFO_KINDS: dict[str, type] = {
     "conekg": str,
@@ -50,7 +50,7 @@ _INFO_KINDS: dict[str, type] = {
     "seed": int,
     "graph": dict,
 }
-"""What `run.json` holds beside its format."""
+"""The keys of `run.json` besides its format, and the types of their values."""
 _RESTORE = (
     "restore the file from a copy of the run, or train a new one on what is left: "
     "`conekg train RUN/graph --queries RUN/queries --out NEW`"
@@ -61,7 +61,7 @@ Which = Literal["best", "last"]
 
 @dataclass(frozen=True)
 class Run:
-    """A training run on disk; what it holds is read when it is first asked for."""
+    """A training run on disk; each of its files is read when it is first needed."""
 
     folder: Path
 
@@ -84,13 +84,13 @@ class Run:
             made_by = self.info["conekg"]
             other = "" if made_by == VERSION else f"use conekg {made_by}, which made the run, or "
             remedy = _RESTORE
-            if (model := self.info["model"]) not in MODELS:  # nothing is wrong with the file
+            if (model := self.info["model"]) not in MODELS:  # the file itself is not damaged
                 remedy = f"put {model!r} into conekg.model.catalog.MODELS before the run is opened"
             raise CheckpointError(error.message, hint=other + remedy) from error
 
     @cached_property
     def graph(self) -> KnowledgeGraph:
-        """The run's own copy of its graph, checked to be the one it was started with."""
+        """The run's own copy of its graph; `CheckpointError` if it is another graph."""
         graph = load_graph(self.folder / "graph")
         expected = self.info["graph"]["fingerprint"]
         if graph.fingerprint != expected:
@@ -103,11 +103,11 @@ class Run:
 
     @cached_property
     def _held(self) -> MutableMapping[Split, QuerySet]:
-        """Query sets of the run that somebody still has: they need not be read again."""
+        """The query sets of the run that are still in use, which need not be read again."""
         return WeakValueDictionary()
 
     def queries(self, split: Split) -> QuerySet:
-        """The queries of a split that belong to the run."""
+        """The run's queries of a split; `DataError` if it has none."""
         if not self.has_queries(split):
             raise DataError(
                 f"the run has no {split} queries",
@@ -117,7 +117,7 @@ class Run:
             )
         queries = self._held.get(split)
         if queries is None:
-            # With the graph, so that a file from elsewhere is told from the run's own.
+            # Given the graph, loading refuses a file of another graph.
             queries = load_query_set(self.folder / "queries" / f"{split}.arrow", self.graph)
             self._held[split] = queries
         return queries
@@ -127,15 +127,15 @@ class Run:
         return (self.folder / "queries" / f"{split}.arrow").exists()
 
     def num_queries(self, split: Split) -> int:
-        """How many queries of that split the run has: a small graph may hold none."""
+        """How many queries of that split the run has; 0 if it has no such file."""
         return len(self.queries(split)) if self.has_queries(split) else 0
 
     def checkpoint_folder(self, which: Which) -> Path:
-        """Where that checkpoint is, or will be."""
+        """The folder of that checkpoint, which may not exist yet."""
         return self.folder / CHECKPOINTS / which
 
     def new_model(self, recipe: Recipe | None = None) -> QueryModel:
-        """The model of the run's recipe, or of another, before the first step, on the CPU."""
+        """An untrained model of the run's recipe, or of another, on the CPU."""
         recipe = recipe or self.recipe
         return build_model(
             recipe.model,
@@ -147,7 +147,7 @@ class Run:
         )
 
     def load_model(self, which: Which = "best", device: torch.device | str = "cpu") -> QueryModel:
-        """The trained model, ready to answer; without a best checkpoint the last is taken."""
+        """The trained model in evaluation mode; the last checkpoint if there is no best one."""
         which = self._available(which)
         parameters = load_parameters(self.checkpoint_folder(which))
         model = self.new_model()
@@ -162,11 +162,11 @@ class Run:
         return model.to(device).eval()
 
     def weights_name(self, which: Which = "best") -> str:
-        """The name of the weights that `load_model` takes; other weights have another."""
+        """A name of the weights that `load_model` loads; different weights have different names."""
         return checkpoint_name(self.checkpoint_folder(self._available(which)))
 
     def weights_step(self, which: Which = "best") -> int:
-        """How many steps the weights that `load_model` takes were trained for."""
+        """How many steps the weights that `load_model` loads were trained for."""
         return checkpoint_step(self.checkpoint_folder(self._available(which)))
 
     def _available(self, which: Which) -> Which:
@@ -179,7 +179,7 @@ class Run:
         return which
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
-        """Put a JSON file beside the others, replacing it as a whole."""
+        """Write a JSON file into the run's folder, replacing an older one atomically."""
         write_object(self.folder / name, content)
 
 
@@ -189,16 +189,16 @@ def create_run(
     recipe: Recipe,
     queries: Mapping[Split, QuerySet],
 ) -> Run:
-    """A new run in `folder`, which must not exist or be empty; it appears complete or not at all.
+    """Create a run in `folder`, which must not exist or be empty.
 
-    `queries` has the training queries at least. Where `folder` is a link, the run is put where
-    it leads.
+    The run appears there complete or not at all. `queries` has at least the training queries. If
+    `folder` is a link, the run is put where the link leads.
     """
     check_vacant(folder)
     place, private = place_of(folder), None
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        # Of a name of its own: processes of two machines may have one number.
+        # A random name, since processes on two machines may have the same process id.
         private = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
         part = private / "run"
         part.mkdir()
@@ -218,7 +218,7 @@ def create_run(
         }
         write_object(part / RUN_FILE, info)
         sync_tree(part)
-        part.replace(place)  # an empty folder may be replaced
+        part.replace(place)  # this also replaces an empty folder
     except OSError as error:
         raise CheckpointError(f"cannot create the run {folder}: {error.strerror}") from error
     finally:
@@ -230,7 +230,7 @@ def create_run(
 
 
 def check_vacant(folder: Path) -> None:
-    """Raise an error unless a new run can be put there; worth asking before long work."""
+    """Raise an error unless a new run can be created in `folder`; to be called before long work."""
     if folder.resolve() == Path.cwd():
         raise CheckpointError(
             f"{folder} is the current folder, but a run is moved to its place as a whole",
@@ -247,14 +247,14 @@ def check_vacant(folder: Path) -> None:
 
 
 def open_run(folder: Path | str) -> Run:
-    """The run in `folder`; CheckpointError when there is none, or one of another format."""
+    """The run in `folder`; `CheckpointError` if there is none or it has another format."""
     folder = as_path(folder, "the folder of the run")
     _read_info(folder)
     return Run(folder)
 
 
 def check_weights(model: QueryModel, checkpoint: Path) -> None:
-    """Raise CheckpointError where weights that came from a checkpoint are not all finite."""
+    """Raise `CheckpointError` if weights that were loaded from `checkpoint` are not all finite."""
     spoilt = model.spoilt_weights()
     if spoilt is not None:
         raise CheckpointError(
@@ -300,7 +300,7 @@ def _read_info(folder: Path) -> dict[str, Any]:
 
 
 def _check_info(info: dict[str, Any]) -> None:
-    """Raise `ValueError` unless `run.json` says all that it should."""
+    """Raise `ValueError` if `run.json` lacks a key or has a value of the wrong type."""
     for key, kind in _INFO_KINDS.items():
         value_of(info, key, kind)
     for key in ("name", "fingerprint"):

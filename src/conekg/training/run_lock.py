@@ -1,4 +1,4 @@
-"""One process trains a run at a time: two would write over each other's checkpoints."""
+"""The lock of a run: two processes that train it would overwrite each other's checkpoints."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from conekg.graph.source import RUN_FILE
 
 @contextmanager
 def held_for_training(folder: Path) -> Iterator[None]:
-    """Hold a run; CheckpointError where another process trains it.
+    """Lock a run during the block; `CheckpointError` if another process is training it.
 
-    Where the file system or the operating system has no such locks, nothing is held.
+    If the file system or the operating system has no such locks, nothing is locked.
     """
     with ExitStack() as stack:
         try:

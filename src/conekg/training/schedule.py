@@ -1,4 +1,4 @@
-"""The learning rate of each step: divided at fixed fractions of the run, or falling evenly."""
+"""The learning rate of each step: divided at fixed fractions of the run, or falling linearly."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from conekg.training.recipe import TrainingRecipe
 
 
 def drop_steps(recipe: TrainingRecipe) -> tuple[int, ...]:
-    """The steps that start with a lower learning rate than the one before, rounded down."""
-    # 0.29 of 100 steps is 29, though the product of floats is a little less.
+    """The steps that start with a lower learning rate than the step before, rounded down."""
+    # Rounded first: 0.29 of 100 steps is 29, but the product of the floats is a little less.
     return tuple(int(round(recipe.steps * fraction, 6)) for fraction in recipe.drops_at)
 
 
 def learning_rate_at(recipe: TrainingRecipe, step: int) -> float:
-    """The learning rate of a step; the first step is 0."""
+    """The learning rate of a step, counted from 0."""
     if recipe.decay == "linear":
         return recipe.learning_rate * (recipe.steps - step) / recipe.steps
     drops = sum(step >= drop for drop in drop_steps(recipe))
@@ -20,9 +20,9 @@ def learning_rate_at(recipe: TrainingRecipe, step: int) -> float:
 
 
 def forgets_moments_at(recipe: TrainingRecipe, step: int) -> bool:
-    """Whether Adam starts afresh before this step.
+    """Whether Adam's moments are reset before this step.
 
-    Every published drop builds a new optimizer; doing so twice at one step changes nothing,
-    so a run resumed exactly there equals the unbroken one.
+    The published code creates a new optimizer at every drop. Resetting twice before the same step
+    changes nothing, so a run that is resumed exactly there equals one that was never stopped.
     """
     return recipe.fresh_moments and step in drop_steps(recipe)

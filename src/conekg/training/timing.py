@@ -1,4 +1,4 @@
-"""How long a training step takes: the one clock of benchmarks and of `conekg reproduce speed`."""
+"""Measures the time of a training step, for the benchmarks and `conekg reproduce speed`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import time
 from conekg.training.updater import Updater
 
 WARM_UP_STEPS = 5
-"""Steps before the clock starts: compilation, caches, and the graph of a GPU, which is captured
-in the fourth."""
+"""Steps before the time is taken, which fill caches, compile and, in the fourth step, capture the
+graph of a GPU."""
 
 REPEATS = 5
-"""How many times the steps are timed; the median counts."""
+"""How many times the steps are timed; the result is the median."""
 
 
 def seconds_per_step(
     updater: Updater, learning_rate: float, steps: int, *, repeats: int = REPEATS
 ) -> float:
-    """The median over `repeats` of the mean time of `steps` training steps, warmed up."""
+    """The seconds per training step after a warm-up: the median of `repeats` means over `steps`."""
     for _ in range(WARM_UP_STEPS):
         updater.step(learning_rate)
     updater.take_loss()  # waits for the device

@@ -1,4 +1,4 @@
-"""Tracking: metrics as JSON lines, always, and as TensorBoard events where it is installed."""
+"""Tracking: writes metrics as JSON lines and, if TensorBoard is installed, as its events."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TENSORBOARD_FOLDER = "tensorboard"
 
 
 class Tracker:
-    """Appends to a run's metrics; one line an event, flushed as it is written."""
+    """Appends to the metrics of a run: one line per event, flushed at once."""
 
     def __init__(self, folder: Path, *, from_step: int = 0) -> None:
-        """Open the metrics of a run, dropping what lies after `from_step`.
+        """Open the metrics of a run and remove the lines of steps after `from_step`.
 
-        A killed run may have logged steps that its last checkpoint does not know; they are
-        run again, and would otherwise be in the file twice.
+        A killed run may have logged steps after its last checkpoint. They are run again and would
+        otherwise be in the file twice.
         """
         self._path = folder / METRICS_FILE
         if self._path.exists():
@@ -57,7 +57,7 @@ class Tracker:
 
 
 def read_metrics(folder: Path) -> list[dict[str, float | str]]:
-    """The lines of a run's metrics, oldest first; a last one cut short by a kill is left out."""
+    """The lines of a run's metrics, oldest first; a last line that was cut short is left out."""
     path = folder / METRICS_FILE
     return _parse(path) if path.exists() else []
 
@@ -103,7 +103,9 @@ def _keep_until(path: Path, step: int) -> None:
 
 def _open_tensorboard(folder: Path, from_step: int) -> SummaryWriter | None:
     """A writer of TensorBoard events, or None where the package is not installed."""
-    if importlib.util.find_spec("tensorboard") is None:
+    package = importlib.util.find_spec("tensorboard")
+    # A folder of that name, such as that of a run, is found as a package without an origin.
+    if package is None or package.origin is None:
         return None
     from torch.utils.tensorboard import SummaryWriter
 

@@ -1,8 +1,7 @@
-"""Updaters: what turns one recipe step into changed parameters.
+"""Updaters: run the steps of a recipe and change the parameters of a model.
 
-An updater owns the model's parameters, the data and the optimizer for the length of a
-run; the loop around it never touches a tensor. `make_updater` is the one place that
-chooses an implementation.
+An updater owns the model's parameters, the data and the optimizer during a run; the training
+loop does not touch them. `make_updater` chooses the implementation.
 """
 
 from __future__ import annotations
@@ -30,25 +29,25 @@ from conekg.training.precision import matrix_precision
 from conekg.training.recipe import TrainingRecipe
 
 WORTH_A_THREAD = 1 << 17
-"""Coordinates of a batch (queries times dimensions) below which a second thread waits more than
-it works: at 512 times 128 one thread took less time than two that sleep while they wait, as the
-commands have them, on idle cores and on busy ones."""
+"""Size of a batch (queries times dimensions) below which one thread is used. Below it, a second
+thread waits more than it works: at 512 times 128, one thread was faster than two that sleep while
+they wait, as in our commands, on idle and on busy cores."""
 
 
 class Updater(Protocol):
-    """Runs recipe steps, remembers how many, and can be stopped and continued exactly."""
+    """Runs the steps of a recipe, counts them, and can be stopped and continued exactly."""
 
     def step(self, learning_rate: float) -> None:
         """Run one round of the update cycle."""
 
     def take_loss(self) -> dict[str, float]:
-        """The mean loss of each pool since the last call; the only wait for the device."""
+        """The mean loss of each pool since the last call; only this waits for the device."""
 
     def reset_moments(self) -> None:
         """Forget Adam's moments and its count of updates."""
 
     def state(self) -> dict[str, Tensor]:
-        """Everything beside the parameters that the next step depends on."""
+        """Everything besides the parameters that the next step depends on."""
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Continue from what `state` returned."""
@@ -59,10 +58,10 @@ def make_updater(
 ) -> Updater:
     """The fastest updater for this model on this device."""
     model = model.to(device)
-    # Where some weights are to stay as they are, only autograd knows which.
-    learns_throughout = all(parameter.requires_grad for parameter in model.parameters())
-    if device.type == "cuda" and learns_throughout:
-        # Kernels need Triton, which only a GPU build of torch brings along.
+    # The fused updater trains all weights: it would move frozen ones as well.
+    trains_all = all(parameter.requires_grad for parameter in model.parameters())
+    if device.type == "cuda" and trains_all:
+        # Imported only here: the kernels need Triton, which only a GPU build of torch includes.
         from conekg.training.fused import FusedUpdater, can_fuse
 
         if can_fuse(model, data, recipe):
@@ -104,14 +103,15 @@ class EagerUpdater:
             group["lr"] = learning_rate
         with one_thread() if self._one_thread else nullcontext():
             for update, pool in enumerate(self._recipe.cycle):
-                # Once an update: what autocast has made of weights it keeps until it is left.
+                # Entered for each update: until it is left, autocast keeps its copies of the
+                # weights, which the update changes.
                 with matrix_precision(self._recipe.precision, self._device):
                     loss = self._update(pool, update)
                 self._losses[pool].append(loss)
         self._steps += 1
 
     def _update(self, pool: str, update: int) -> Tensor:
-        """The loss of one batch, whose gradient has been applied."""
+        """Update the parameters with one batch; returns the loss of the batch."""
         counters = (self._recipe.seed, self._steps, update)
         generator = generator_at(*counters, self._device)
         with _seeded(seed_at(*counters, DROPOUT), self._device):
@@ -135,7 +135,7 @@ class EagerUpdater:
         return loss.detach()
 
     def take_loss(self) -> dict[str, float]:
-        """The mean loss of each pool since the last call; the only wait for the device."""
+        """The mean loss of each pool since the last call; only this waits for the device."""
         means = {
             pool: float(torch.stack(losses).mean())
             for pool, losses in self._losses.items()
@@ -165,19 +165,19 @@ class EagerUpdater:
         for entry, value in state.items():
             name, separator, key = entry.rpartition(":")
             if separator:
-                # Adam keeps its own count where the parameter is; it accepts either place.
+                # Adam's step counter is on the parameter's device or on the CPU; it accepts both.
                 self._optimizer.state[parameters[name]][key] = value.to(self._device, copy=True)
 
     def _new_optimizer(self) -> torch.optim.Adam:
-        # One pass over each table instead of a dozen; the sparse gradients of embedding
-        # rows would save nothing, as Adam's moments move every row.
+        # `fused` makes one pass over each table instead of a dozen. Sparse gradients of the used
+        # rows would save nothing, since Adam's moments move every row.
         return torch.optim.Adam(self._model.parameters(), lr=self._recipe.learning_rate, fused=True)
 
 
 def batch_loss(
     model: QueryModel, plan: Plan, batch: Batch, adversarial_temperature: float = 0.0
 ) -> Tensor:
-    """The loss of a batch, a scalar that can be differentiated."""
+    """The loss of a batch, a differentiable scalar."""
     region = embed(model, plan, batch.anchors, batch.relations)
     candidates = torch.cat([batch.positives, batch.negatives], dim=1)
     positives, negatives = model.logits(region, candidates).split(
@@ -188,7 +188,7 @@ def batch_loss(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch, and what asks it for their number, use one thread inside, as before outside."""
+    """Use one thread in torch during the block, and in code that asks torch for their number."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -199,7 +199,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Make torch's own generators start from `seed` inside, and as they were outside."""
+    """Seed torch's default generators during the block, and restore their state after it."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
