@@ -192,6 +192,21 @@ def test_scoring_all_equals_scoring_each(name: str) -> None:
 
 
 @every_model
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("entity_id", [-1, NUM_ENTITIES])
+@pytest.mark.parametrize("candidates", [1, NUM_ENTITIES])
+def test_ids_of_no_entity_are_refused(
+    name: str, candidates: int, entity_id: int, dtype: torch.dtype
+) -> None:
+    """By few candidates and by many, which a compiled loop scores differently."""
+    model = small_model(name).to(dtype)
+    entity_ids = torch.zeros(4, candidates, dtype=torch.long)
+    entity_ids[2, -1] = entity_id
+    with pytest.raises(IndexError, match="out of range"):
+        model.distance(some_regions(model), entity_ids)
+
+
+@every_model
 @pytest.mark.parametrize("rows", [1, 3, 4])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_scoring_table_gives_the_model_s_logits(name: str, rows: int, dtype: torch.dtype) -> None:

@@ -32,8 +32,12 @@ def cone_candidate_distance(
     """[rows, candidates] ConE's distance from each cone to its candidates.
 
     `angles` [entities, dim]; `places` [rows, candidates] says which rows of it; `axis` and
-    `half_aperture` [rows, dim]. Float32 on the CPU; differentiable by all three.
+    `half_aperture` [rows, dim]. Float32 on the CPU; differentiable by all three. IndexError for a
+    place that is no row of `angles`.
     """
+    # The compiled passes check no index: they would read, and write, beyond the end of a table.
+    if places.numel() and not 0 <= int(places.min()) <= int(places.max()) < len(angles):
+        raise IndexError(f"index out of range: places must be at least 0 and below {len(angles)}")
     result: Tensor = _ConeCandidateDistance.apply(  # type: ignore[no-untyped-call]
         angles, places, axis, half_aperture, center_weight
     )
