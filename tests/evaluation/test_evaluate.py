@@ -257,6 +257,10 @@ def test_a_model_is_left_as_it_was_found():
     two = evaluate(model.eval(), tiny_queries()["test"], num_entities=SIZE)
     assert not model.training
     assert replace(one, seconds=0) == replace(two, seconds=0)  # dropout is off either way
+    scorer = module.ModelScorer(model.train())
+    three = evaluate(scorer, tiny_queries()["test"], num_entities=SIZE)
+    assert model.training
+    assert replace(three, seconds=0) == replace(two, seconds=0)
 
 
 def test_unions_by_de_morgan_use_the_operators():
@@ -346,4 +350,10 @@ def test_a_failed_evaluation_leaves_the_model_training():
         model.entity.fill_(torch.nan)
     with pytest.raises(ConeKGError, match="NaN"):
         evaluate(model, tiny_queries()["valid"], num_entities=SIZE)
+    assert model.training
+    model = new_model("gqe").train()
+    too_large = one_query(STRUCTURES["1p"], [3])
+    too_large.anchors[:] = SIZE
+    with pytest.raises(IndexError):
+        evaluate(model, QuerySet("test", (too_large,)), num_entities=SIZE)
     assert model.training

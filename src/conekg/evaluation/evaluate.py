@@ -101,11 +101,12 @@ class ModelScorer:
         return len(branches_of(shape, self._union, DEFAULT_BRANCH_CAP))
 
     def scores(self, block: QueryBlock) -> Tensor:
-        """[queries, num_entities] the logits; of a union, those of its best branch."""
-        plan, region = embed_shape(
-            self._model, block.shape, block.anchors, block.relations, self._union
-        )
-        return best_over_branches(plan, self._table.logits(region))
+        """[queries, num_entities] the logits, without dropout; of a union, its best branch's."""
+        with _in_eval_mode(self._model):
+            plan, region = embed_shape(
+                self._model, block.shape, block.anchors, block.relations, self._union
+            )
+            return best_over_branches(plan, self._table.logits(region))
 
 
 def evaluate(
@@ -133,7 +134,7 @@ def evaluate(
     blocks = [_with_hard_answers(block, max_queries) for block in query_set]
     total, done = sum(map(len, blocks)), 0
     results, started = [], time.monotonic()
-    with _not_training(model), torch.inference_mode():
+    with torch.inference_mode():
         for block in blocks:
             reason = scorer.why_not(block.shape)
             if reason is None and len(block):
@@ -177,11 +178,8 @@ def _scorer_of(model: QueryModel | Scorer, union: UnionForm | None) -> Scorer:
 
 
 @contextmanager
-def _not_training(model: QueryModel | Scorer) -> Iterator[None]:
-    """Switch a model's dropout off inside; outside it is as before, after an error too."""
-    if not isinstance(model, QueryModel):
-        yield
-        return
+def _in_eval_mode(model: QueryModel) -> Iterator[None]:
+    """Switch dropout off inside the block; restore the model's mode afterwards, even on error."""
     was_training = model.training
     model.eval()
     try:
