@@ -83,6 +83,8 @@ def test_gradients_take_the_usual_way() -> None:
     fast(inputs).sum().backward()
     assert inputs.grad is not None
     assert layer.weight.grad is not None
+    layer.weight.requires_grad_(False)
+    assert fast(inputs.detach()).requires_grad, "the bias is trained alone"
 
 
 def test_other_layers_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
