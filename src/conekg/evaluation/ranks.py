@@ -30,7 +30,7 @@ def filtered_ranks(
     easy_values: Tensor,
     ties: Ties = "mean",
 ) -> Tensor:
-    """[hard answers] the rank of each hard answer, 1 being best; float64, since ranks can be halves.
+    """[hard answers] the rank of each hard answer, 1 being best; float64 for half ranks.
 
     `scores` [rows, num_entities], larger is better; the answers of row i are
     `values[offsets[i] : offsets[i + 1]]`. All tensors are on one device.
