@@ -10,9 +10,9 @@ CENTER_WEIGHT = 0.3
 
 
 WIDENED = (0.0, 1.25)
-"""Half apertures as shares of π: what the usual dropout makes of them."""
+"""Range of half apertures, as shares of π, under the usual dropout."""
 ANYWHERE = (-1.5, 5.0)
-"""What much dropout, and the complement of what it widened, make of them."""
+"""Their range under strong dropout, with the complements of cones that it has widened."""
 
 
 def sample(rows, candidates, dim, entities=11, seed=0, apertures=WIDENED):

@@ -235,7 +235,7 @@ def _tile_product(rows: int) -> Any:
     Its arguments are addresses and numbers: the tile [inputs, rows], the panel [inputs, 32], the
     number of inputs, the 32 initial sums, the destination of the sums, the floats between two rows
     there; and for prefetching the address to start from, the bytes between two streams, and the
-    share of steps, in 1/256, that prefetch two more lines.
+    prefetches of two lines per step, in 1/256.
     """
 
     @intrinsic

@@ -29,7 +29,7 @@ GROUP = 512
 _VECTORS = GROUP // LINE_BYTES
 _HALF = LINE_BYTES // 2
 _DIMENSIONS = 256
-"""The largest number of dimensions whose bytes always add up to less than 2^16."""
+"""Dimensions per block; their bytes always add up to less than 2^16."""
 
 
 def has_wide_lookup() -> bool:
