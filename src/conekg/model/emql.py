@@ -181,7 +181,7 @@ class Emql(QueryModel):
         return embedding(entity_ids, self.entity)
 
     def distance_to_points(self, region: Region, points: Tensor) -> Tensor:
-        """[rows, candidates] −⟨a, e⟩; without ids the sketch cannot be asked."""
+        """[rows, candidates] −⟨a, e⟩; points have no ids, so the sketch plays no part."""
         return -(points * region[0][:, None]).sum(dim=-1)
 
     def distance(self, region: Region, entity_ids: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ def cone_candidate_distance(
 ) -> Tensor:
     """[rows, candidates] ConE's distance from each cone to its candidates.
 
-    `angles` [entities, dim]; `places` [rows, candidates] says which rows of it; `axis` and
+    `angles` [entities, dim]; `places` [rows, candidates], the candidates' rows of it; `axis` and
     `half_aperture` [rows, dim]. Float32 on the CPU; differentiable by all three. IndexError for a
     place that is no row of `angles`.
     """

@@ -291,9 +291,9 @@ def _emit_product(builder: Any, rows: int, arguments: Any) -> None:
         turn = builder.lshr(builder.mul(loop.index, pace), place(_FRACTION))
         far = builder.mul(builder.lshr(turn, place(1)), place(LINE_BYTES))
         side = builder.mul(builder.and_(turn, place(1)), builder.mul(gap, place(2)))
-        wanted = builder.add(ahead, builder.add(far, side))
-        for line_wanted in (wanted, builder.add(wanted, gap)):
-            emit_fetch(builder, builder.inttoptr(line_wanted, ir.IntType(8).as_pointer()))
+        upcoming = builder.add(ahead, builder.add(far, side))
+        for address in (upcoming, builder.add(upcoming, gap)):
+            emit_fetch(builder, builder.inttoptr(address, ir.IntType(8).as_pointer()))
         begin = builder.mul(loop.index, place(rows))
         for row in range(rows):
             value = builder.load(builder.gep(values, [builder.add(begin, place(row))]))
