@@ -81,8 +81,8 @@ def prepare_region(first, second, GEOMETRY: tl.constexpr):
     """(center, extent, rest, sign): the region's coordinates as `term` takes them.
 
     For a cone: the axis in turns minus 1/2, as points are, |sin(h/2)|, |cos(h/2)|, and the sign of
-    the derivative of |sin(h/2)| by h. It is −1 where dropout has stretched the half aperture h
-    beyond π, and below zero, where the complement of such a cone has it.
+    the derivative of |sin(h/2)| by h. That is −1 for half apertures h beyond π, which dropout can
+    cause, and for those below zero, which complements of such cones have.
     """
     if GEOMETRY == 0:
         center = first * 0.15915494309189535 - 0.5
