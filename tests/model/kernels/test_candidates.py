@@ -71,6 +71,15 @@ def test_the_number_of_threads_changes_no_bit():
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
+@pytest.mark.parametrize("loss", [torch.sum, torch.norm])
+def test_second_derivatives_are_refused(loss):
+    """Without an error, the gradient of a gradient penalty would lack what goes through them."""
+    angles, places, axis, half_aperture, _ = sample(2, 3, 4)
+    distance = cone_candidate_distance(angles, places, axis, half_aperture, CENTER_WEIGHT)
+    with pytest.raises(RuntimeError, match="no second derivatives; take a model in float64"):
+        torch.autograd.grad(loss(distance), [angles], create_graph=True)
+
+
 def test_no_rows():
     angles, places, axis, half_aperture, _ = sample(0, 4, 3)
     distance = cone_candidate_distance(angles, places, axis, half_aperture, CENTER_WEIGHT)

@@ -32,8 +32,8 @@ def cone_candidate_distance(
     """[rows, candidates] ConE's distance from each cone to its candidates.
 
     `angles` [entities, dim]; `places` [rows, candidates], the candidates' rows of it; `axis` and
-    `half_aperture` [rows, dim]. Float32 on the CPU; differentiable by all three. IndexError for a
-    place that is no row of `angles`.
+    `half_aperture` [rows, dim]. Float32 on the CPU; differentiable by all three, once only.
+    IndexError for a place that is no row of `angles`.
     """
     # The compiled passes check no index: they would read, and write, beyond the end of a table.
     if places.numel() and not 0 <= int(places.min()) <= int(places.max()) < len(angles):
@@ -72,6 +72,10 @@ class _ConeCandidateDistance(torch.autograd.Function):
     @staticmethod
     def backward(context: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients by entity angles, axes and half apertures."""
+        if torch.is_grad_enabled():  # with create_graph: the passes would count as constants
+            raise RuntimeError(
+                "the compiled distances of ConE have no second derivatives; take a model in float64"
+            )
         arrays, where = context.arrays, context.where
         by_angle, by_axis, by_aperture = (
             np.zeros_like(arrays[0]),
