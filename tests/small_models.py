@@ -52,7 +52,7 @@ SMALL_FACTS = np.array(
 def small_model(name: str, seed: int = 0, **options: object) -> QueryModel:
     """A variant over 8 entities and 6 relations: float64, frozen, in eval mode.
 
-    What starts at zero is drawn, as it would be after some training.
+    Weights that start at zero are drawn at random, as if the model had been trained a little.
     """
     return rough_model(name, seed, **options).double().eval().requires_grad_(False)
 

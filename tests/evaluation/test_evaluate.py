@@ -21,8 +21,8 @@ from tiny import CONFIGS, tiny_graph, tiny_queries
 GRAPH = tiny_graph()
 SIZE = GRAPH.num_entities
 ALIKE = 1e-4
-"""Scores so close may change places between batched and single evaluation. Either is a sum of 32
-numbers of size 1 in float32, off by 1e-5 or so with what goes before it."""
+"""Scores closer than this may change places between batched and single evaluation. Each is a sum of
+32 numbers of size 1 in float32, with an error of about 1e-5."""
 
 
 def new_model(name):
@@ -56,16 +56,17 @@ def slow_scores(model, query):
             case _:
                 return [node]
 
-    everyone = torch.arange(SIZE)[None]
+    all_ids = torch.arange(SIZE)[None]
     with torch.no_grad():
-        logits = [model.logits(region(branch), everyone)[0] for branch in branches(query)]
+        logits = [model.logits(region(branch), all_ids)[0] for branch in branches(query)]
     return torch.stack(logits).amax(dim=0).tolist()
 
 
 def slow_mrr(model, query):
-    """Filtered MRR of one query straight from the definition, at least and at most.
+    """The least and the largest filtered MRR of one query, straight from the definition.
 
-    What is alike may come before an answer or after it; None without a hard answer.
+    An entity whose score differs by less than `ALIKE` may come before an answer or after it. None
+    without a hard answer.
     """
     smaller, larger = (
         Oracle(np.concatenate([GRAPH.edges(split) for split in splits]), SIZE)
@@ -90,7 +91,7 @@ def query_set(shape, anchors, relations, split="test"):
 
 @st.composite
 def query_sets(draw, name):
-    """Queries that need not have an answer, hard or at all, and whose easy ones may be false."""
+    """Random queries: some have no hard answer or none at all, some have false easy answers."""
     shape = STRUCTURES[name]
     rows = draw(st.integers(1, 5))
     entity, relation = st.integers(0, SIZE - 1), st.integers(0, GRAPH.num_relations - 1)
@@ -164,7 +165,7 @@ def test_an_easy_answer_that_negation_makes_false_is_filtered_all_the_same():
     assert least - 1e-6 <= report.measured["2in"].mrr <= most + 1e-6
 
 
-def test_ranks_are_given_with_the_queries_they_are_of():
+def test_the_callback_gets_the_ranked_queries_and_their_ranks():
     given_ranks = []
     queries = tiny_queries()["test"]
     report = evaluate(
@@ -189,30 +190,30 @@ def test_batches_change_nothing(monkeypatch):
     model = new_model("cone")
     whole = evaluate(model, tiny_queries()["test"], num_entities=SIZE)
     monkeypatch.setitem(module._SCORES_AT_ONCE, "cpu", 3 * SIZE)
-    told = []
+    reported = []
     parts = evaluate(
         model,
         tiny_queries()["test"],
         num_entities=SIZE,
-        progress=lambda done, total: told.append((done, total)),
+        progress=lambda done, total: reported.append((done, total)),
     )
     for name, metrics in whole.measured.items():
         assert parts.measured[name].mrr == pytest.approx(metrics.mrr, rel=0.02)
-    assert told == sorted(told)
-    assert told[-1][0] == told[-1][1] == sum(r.num_queries for r in whole.structures)
+    assert reported == sorted(reported)
+    assert reported[-1][0] == reported[-1][1] == sum(r.num_queries for r in whole.structures)
 
 
-def test_progress_counts_what_cannot_be_answered_too():
-    told, queries = [], tiny_queries()["test"]
+def test_progress_counts_queries_that_cannot_be_answered_too():
+    reported, queries = [], tiny_queries()["test"]
     assert queries.blocks[-1].shape.name in NEGATION_STRUCTURES
     evaluate(
         new_model("box"),
         queries,
         num_entities=SIZE,
-        progress=lambda done, total: told.append((done, total)),
+        progress=lambda done, total: reported.append((done, total)),
     )
-    assert told == sorted(told)
-    assert told[-1][0] == told[-1][1]
+    assert reported == sorted(reported)
+    assert reported[-1][0] == reported[-1][1]
 
 
 def test_a_limit_takes_evenly_spaced_queries():
@@ -233,7 +234,7 @@ def test_a_limit_takes_evenly_spaced_queries():
         assert report.structures[0].num_queries == min(limit, len(rows))
 
 
-def test_a_limit_of_nothing_is_refused():
+def test_a_limit_of_zero_queries_is_refused():
     with pytest.raises(ConfigError, match="max_queries is 0; it must be 1 or more") as caught:
         evaluate(new_model("gqe"), tiny_queries()["test"], num_entities=SIZE, max_queries=0)
     assert caught.value.key == "max_queries"
@@ -257,6 +258,10 @@ def test_a_model_is_left_as_it_was_found():
     two = evaluate(model.eval(), tiny_queries()["test"], num_entities=SIZE)
     assert not model.training
     assert replace(one, seconds=0) == replace(two, seconds=0)  # dropout is off either way
+    scorer = module.ModelScorer(model.train())
+    three = evaluate(scorer, tiny_queries()["test"], num_entities=SIZE)
+    assert model.training
+    assert replace(three, seconds=0) == replace(two, seconds=0)
 
 
 def test_unions_by_de_morgan_use_the_operators():
@@ -293,23 +298,23 @@ def seven_unions():
 
 
 def one_query(shape, hard):
-    """A query of entities and relations 0, 1, ... that has these hard answers, true or not."""
+    """One query of entities and relations 0, 1, ..., with the given hard answers, true or not."""
     anchors = np.arange(shape.num_anchors, dtype=np.int32)[None]
     relations = np.arange(shape.num_relations, dtype=np.int32)[None] % GRAPH.num_relations
     return QueryBlock(shape, anchors, relations, Ragged.from_rows([[]]), Ragged.from_rows([hard]))
 
 
-def test_too_many_branches_are_told_and_by_de_morgan_there_is_one():
+def test_too_many_branches_are_reported_and_de_morgan_needs_only_one():
     model = new_model("cone")
     shape, by_law = seven_unions()
     block = one_query(shape, [3])
-    told = []
+    reported = []
     others = tiny_queries()["test"].blocks
     report = evaluate(
         model,
         QuerySet("test", (*others, block)),
         num_entities=SIZE,
-        progress=lambda done, total: told.append((done, total)),
+        progress=lambda done, total: reported.append((done, total)),
     )
     alone = evaluate(model, QuerySet("test", others), num_entities=SIZE)
     assert report.measured == alone.measured
@@ -317,7 +322,7 @@ def test_too_many_branches_are_told_and_by_de_morgan_there_is_one():
     why = report.unanswered[shape.name]
     assert "128 union-free branches; at most 64 are allowed, unless" in why
     assert "De Morgan" in why
-    assert told[-1][0] == told[-1][1]
+    assert reported[-1][0] == reported[-1][1]
     report = evaluate(model, QuerySet("test", (block,)), num_entities=SIZE, union="demorgan")
     query = Shape(by_law).ground(block.anchors[0].tolist(), block.relations[0].tolist())
     scores = slow_scores(model, query)
@@ -328,8 +333,8 @@ def test_too_many_branches_are_told_and_by_de_morgan_there_is_one():
 
 
 @pytest.mark.parametrize(("union", "rows"), [("dnf", [1] * 4), ("demorgan", [2] * 2)])
-def test_batches_are_as_large_as_what_is_embedded_allows(monkeypatch, union, rows):
-    """Memory for two scores an entity: of a union by DNF one query has both."""
+def test_batch_sizes_depend_on_the_number_of_embedded_branches(monkeypatch, union, rows):
+    """There is memory for two scores per entity; by DNF one query of a union takes both."""
     monkeypatch.setitem(module._SCORES_AT_ONCE, "cpu", 2 * SIZE)
     block = one_query(STRUCTURES["2u"], [3]).take(np.zeros(4, dtype=np.int64))
     seen, scores = [], module.ModelScorer.scores
@@ -346,4 +351,10 @@ def test_a_failed_evaluation_leaves_the_model_training():
         model.entity.fill_(torch.nan)
     with pytest.raises(ConeKGError, match="NaN"):
         evaluate(model, tiny_queries()["valid"], num_entities=SIZE)
+    assert model.training
+    model = new_model("gqe").train()
+    too_large = one_query(STRUCTURES["1p"], [3])
+    too_large.anchors[:] = SIZE
+    with pytest.raises(IndexError):
+        evaluate(model, QuerySet("test", (too_large,)), num_entities=SIZE)
     assert model.training

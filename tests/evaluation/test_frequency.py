@@ -46,7 +46,7 @@ def test_counts_are_incoming_edges():
 
 
 def test_memory_is_that_of_a_few_relations(monkeypatch):
-    """A million entities and a thousand relations: all counts would be four gigabytes."""
+    """With a million entities and a thousand relations, all counts would take four gigabytes."""
     size = 1_000_000
     edges = np.array([(0, 2 * r, size - 1 - r) for r in range(1000)], dtype=np.int32)
     monkeypatch.setattr(frequency, "_COUNTS_KEPT", 2 * size)
@@ -62,7 +62,7 @@ def test_memory_is_that_of_a_few_relations(monkeypatch):
 
 
 def links(relations):
-    """Links of entity 0, one of each relation."""
+    """1p queries from entity 0, one for each relation."""
     return QueryBlock(
         STRUCTURES["1p"],
         np.zeros((len(relations), 1), dtype=np.int32),
@@ -89,7 +89,7 @@ def test_only_the_last_relations_count():
     assert scores(STRUCTURES["up"], [1, 3, 0]) == expected(lambda e: count(0, e))
 
 
-def test_what_is_negated_twice_counts():
+def test_double_negations_count():
     for union, by_law, relations in (("2u", "2u-DM", [0, 3]), ("up", "up-DM", [1, 3, 0])):
         assert scores(STRUCTURES[by_law], relations) == scores(STRUCTURES[union], relations)
         assert max(scores(STRUCTURES[by_law], relations)) > 0
@@ -101,11 +101,11 @@ def test_what_is_negated_twice_counts():
     assert scores(shape_of(link & ~(~link | link)), [1, 3, 4]) == both
 
 
-def test_a_query_that_names_no_relation_is_a_tie():
+def test_a_query_without_relations_scores_all_entities_alike():
     assert set(scores(shape_of(Not(Anchor(0))), [])) == {0.0}
 
 
-def test_a_query_of_nothing_but_negations_and_entities_is_a_tie():
+def test_a_query_of_negations_and_entities_alone_scores_all_entities_alike():
     negated = [Not(Project(Anchor(slot), slot)) for slot in range(2)]
     for query in (And(tuple(negated)), Or(tuple(negated)), Or((Anchor(0), Anchor(1)))):
         shape = shape_of(query)
@@ -113,7 +113,7 @@ def test_a_query_of_nothing_but_negations_and_entities_is_a_tie():
 
 
 def test_any_number_of_branches_is_answered():
-    """Seven unions of two are 128 branches of a DNF, which nobody needs here."""
+    """Seven unions of two have 128 branches by DNF, but the baseline does not build them."""
     links_of = [Project(Anchor(slot), slot) for slot in range(14)]
     pairs = zip(links_of[::2], links_of[1::2], strict=True)
     shape = Shape(And(tuple(Or(pair) for pair in pairs)))
@@ -145,7 +145,7 @@ def test_every_structure_is_answered():
     assert 0 < report.measured["1p"].mrr < 1
 
 
-def test_unions_by_de_morgan_are_not_its_way():
+def test_unions_by_de_morgan_are_refused():
     scorer, queries = FrequencyScorer(GRAPH.adjacency("train")), tiny_queries()["test"]
     assert evaluate(scorer, queries, num_entities=GRAPH.num_entities).union == "dnf"
     with pytest.raises(ConfigError, match="'frequency' answers unions as 'dnf'"):

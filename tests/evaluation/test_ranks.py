@@ -61,7 +61,7 @@ def ragged(batch, wanted):
 @pytest.mark.parametrize("ties", TIES)
 @given(batch=batches())
 def test_equals_the_slow_definition(ties, batch):
-    """Ties, empty easy sets, queries all of whose entities are answers, none that is hard."""
+    """With ties, without easy or hard answers, and with queries that every entity answers."""
     scores = torch.tensor([row for row, _ in batch], dtype=torch.float32)
     found = filtered_ranks(scores, *ragged(batch, "hard"), *ragged(batch, "easy"), ties).tolist()
     expected = [
@@ -141,8 +141,10 @@ def test_the_gpu_counts_as_the_cpu_does(ties):
 
 
 def ranks_by_loops_and_by_kernel(name, num_entities, dim):
-    """Ranks of six hard answers by the loops of a CPU, and by a GPU's kernel or, elsewhere, by
-    Triton's interpreter of it."""
+    """Ranks of six hard answers by the compiled loops and by the Triton kernel.
+
+    Without a GPU the kernel runs under Triton's interpreter.
+    """
     pytest.importorskip("triton")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = build_model(name, num_entities, 4, {"dim": dim}, seed=1)
@@ -168,6 +170,6 @@ def test_the_kernel_of_a_gpu_ranks_as_the_loops_of_a_cpu_do(name):
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["cone", "box", "gqe"])
 def test_a_gpu_ranks_a_larger_table_as_a_cpu_does(name):
-    """Rounding may swap neighbours among thousands, no more than one or two."""
+    """Rounding may shift a rank among thousands by one or two."""
     expected, actual = ranks_by_loops_and_by_kernel(name, 6000, 100)
     torch.testing.assert_close(actual, expected, atol=2.0, rtol=0.0)

@@ -64,9 +64,9 @@ def test_markdown_can_stand_beside_the_papers_rows():
     assert "Not answered: 2in (box has no negation)" in text
 
 
-def test_what_a_report_is_of_stands_below_it():
-    told = ("Of the run a[b].", "Of one graph.")
-    text = report().to_markdown(about=told)
+def test_notes_about_the_run_are_at_the_end():
+    about = ("Of the run a[b].", "Of one graph.")
+    text = report().to_markdown(about=about)
     assert text.endswith("- Of the run a[b].\n- Of one graph.\n")
 
 
@@ -77,7 +77,7 @@ def test_an_average_without_one_of_its_structures_says_so():
     assert "avg_p is over 8 of 9 structures." in report(structures=tuple(results[1:])).notes()
 
 
-def test_the_bar_of_a_union_ends_no_cell():
+def test_bars_of_unions_are_escaped_in_cells():
     text = comparison_markdown({"a|b": {"1p": 2.0, "(e.r | e.r).r.r": 1.0}})
     heading, rule, row = text.splitlines()
     assert heading == r"| | 1p | (e.r \| e.r).r.r |"
@@ -102,12 +102,12 @@ def test_the_table_shows_counts_policy_and_what_was_not_answered():
     assert text.index("1p") < text.index("2p") < text.index("2in") < text.index("avg_p")
 
 
-def test_a_table_of_one_report_has_no_more_columns():
+def test_a_table_without_other_rows_has_no_other_columns():
     titles = [column.header for column in report().to_table().columns]
     assert titles == ["structure", "queries", "hard", "MRR", "Hits@1", "Hits@3", "Hits@10"]
 
 
-def test_columns():
+def test_columns_are_in_the_order_of_the_paper_and_others_last():
     assert column_order(["up-DM", "2u-DM", "pni"]) == ["pni", "2u-DM", "up-DM"]
     assert column_order(["pni", "x", "1p", "avg_n", "avg_p"]) == [
         "avg_p",

@@ -1,4 +1,4 @@
-"""The model that docs/researchers.md adds, under the contract that it promises."""
+"""The example model of docs/researchers.md passes the tests of the catalog's models."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from book import blocks_of
 
 TESTS = Path(__file__).parents[1]
 RECIPES = TESTS.parent / "docs" / "researchers.md"
-HELD_TO = ("test_contract", "test_catalog", "test_measure", "test_scoring", "test_support")
+CONTRACT_FILES = ("test_contract", "test_catalog", "test_measure", "test_scoring", "test_support")
 
 
 @pytest.mark.slow
 def test_the_documented_model_keeps_the_contract(tmp_path: Path) -> None:
-    """As the page says: one file, one line in the catalog, small sizes for the tests."""
+    """Added as the page says: one file, one line in the catalog, small sizes for the tests."""
     (code,) = (b.body for b in blocks_of(RECIPES) if "class Disc(QueryModel)" in b.body)
     (tmp_path / "disc.py").write_text(code, "utf-8")
     (tmp_path / "with_disc.py").write_text(
@@ -31,7 +31,7 @@ def test_the_documented_model_keeps_the_contract(tmp_path: Path) -> None:
         "small_models.VARIANTS['disc'] = ('disc', {})\n",
         "utf-8",
     )
-    files = [f"{TESTS}/model/{name}.py" for name in HELD_TO]
+    files = [f"{TESTS}/model/{name}.py" for name in CONTRACT_FILES]
     paths = [str(tmp_path), str(TESTS), *filter(None, sys.path)]
     plugin = ("-p", "with_disc")
     chosen = ("-k", "disc or every_model or expected or negation_needs")

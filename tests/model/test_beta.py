@@ -108,8 +108,8 @@ def test_features_reproduce_the_direct_formula() -> None:
 
 def test_an_entity_diverges_from_itself_by_nothing() -> None:
     model = small_model("beta")
-    everyone = torch.arange(8)
-    distances = model.distance_to_all(model.anchor(everyone))
+    all_ids = torch.arange(8)
+    distances = model.distance_to_all(model.anchor(all_ids))
     assert distances.diagonal().abs().max() < 1e-12
     assert (distances.fill_diagonal_(1.0) > 0).all()
 

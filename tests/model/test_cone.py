@@ -1,4 +1,4 @@
-"""ConE's formulas in plain loops, its ranges, and the properties the paper promises."""
+"""ConE's formulas in plain loops, its ranges, and the properties that the paper states."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def published_distance(v: float, axis: float, half: float, weight: float) -> flo
 
 
 @given(v=angles, axis=angles, half=st.floats(0.0, 1.25 * math.pi), weight=st.floats(0.0, 1.0))
-@example(v=-math.pi, axis=-1e-9, half=math.pi, weight=0.0)  # inside, by less than sines tell
+@example(v=-math.pi, axis=-1e-9, half=math.pi, weight=0.0)  # inside by less than sines resolve
 def test_distance_is_the_published_one(v: float, axis: float, half: float, weight: float) -> None:
     # Dropout lets half apertures pass π in training; the published formula covers that.
     point, center, opening = (torch.tensor([x], dtype=torch.float64) for x in (v, axis, half))
@@ -168,7 +168,7 @@ def test_the_rotating_projection_is_the_formula(share: float, num_turned: int) -
 
 
 def test_the_rotating_projection_starts_as_a_rotation() -> None:
-    # Built without `small_model`, which draws what starts at zero.
+    # Not `small_model`, which replaces weights that start at zero by random ones.
     model = Cone(6, 4, ConeConfig(dim=5, hidden=7, projection="rotation"), torch.Generator())
     anchors = model.anchor(torch.arange(6))
     relation = torch.full((6,), 2)
@@ -179,10 +179,10 @@ def test_the_rotating_projection_starts_as_a_rotation() -> None:
     torch.testing.assert_close(turn[0], turned_by, msg="the network adds nothing yet")
     assert turn.std() > 0.1
     torch.testing.assert_close(half, half[:1].expand(6, 5))
-    # Narrow for entities, nearly everyone for everyone.
+    # Narrow from entities, nearly the full circle from the universe.
     assert 0 < half.min() < half.max() < 0.4
-    _, from_everyone = model.project(model.universe(6), relation)
-    assert from_everyone.min() > math.pi - 0.4
+    _, from_universe = model.project(model.universe(6), relation)
+    assert from_universe.min() > math.pi - 0.4
 
 
 def test_the_network_makes_the_cones_that_are_not_turned() -> None:
@@ -203,7 +203,9 @@ def test_the_network_makes_the_cones_that_are_not_turned() -> None:
 @pytest.mark.parametrize(
     ("dim", "share", "num_turned"), [(5, 0.15, 1), (5, 0.55, 3), (5, 0.05, 1), (1, 0.5, 1)]
 )
-def test_so_many_cones_are_turned_and_one_at_least(dim: int, share: float, num_turned: int) -> None:
+def test_turned_share_is_rounded_to_cones_and_at_least_one(
+    dim: int, share: float, num_turned: int
+) -> None:
     config = ConeConfig(dim=dim, hidden=7, projection="rotation", turned_share=share)
     model = Cone(6, 4, config, torch.Generator())
     anchors, relation = model.anchor(torch.arange(6)), torch.full((6,), 2)
@@ -215,8 +217,8 @@ def test_so_many_cones_are_turned_and_one_at_least(dim: int, share: float, num_t
     assert is_turned.tolist() == [j < num_turned for j in range(dim)]
 
 
-def test_which_cones_are_turned_is_in_the_recipe_and_in_no_checkpoint() -> None:
-    # So that weights of before there was a share are read as they were.
+def test_which_cones_are_turned_is_not_part_of_checkpoints() -> None:
+    # Checkpoints from before `turned_share` existed can still be read.
     config = ConeConfig(dim=5, hidden=7, projection="rotation", turned_share=0.6)
     model, other = (Cone(6, 4, config, torch.Generator().manual_seed(seed)) for seed in (0, 1))
     assert model.state_dict().keys() == dict(model.named_parameters()).keys()
@@ -232,7 +234,7 @@ def test_which_cones_are_turned_is_in_the_recipe_and_in_no_checkpoint() -> None:
             torch.testing.assert_close(part, twin)
 
 
-def test_a_share_of_turned_cones_needs_cones_that_are_turned() -> None:
+def test_turned_share_needs_the_rotating_projection() -> None:
     with pytest.raises(ConfigError, match=r"turned_share = 0\.5 .* 1, .* 'published', which turns"):
         ConeConfig(turned_share=0.5)
 
@@ -378,7 +380,7 @@ def test_angle_gradient_is_exact_away_from_the_centre() -> None:
     assert zero.grad.item() == 0.0
 
 
-def test_the_published_arctangent_turns_small_negative_x_around() -> None:
+def test_the_published_arctangent_flips_the_sign_of_small_negative_x() -> None:
     x, y = torch.tensor([-1e-4]), torch.tensor([0.5])
     assert float(angle(x, y)) > math.pi / 2
     assert float(published_angle(x, y)) < math.pi / 2
@@ -398,10 +400,10 @@ def test_the_universe_holds_everyone_at_no_outside_distance() -> None:
     region = model.universe(2)
     assert (model.inside_fraction_of_all(region) == 1).all()
     assert model.distance_to_all(region).abs().max() < 1e-15
-    (nobody,) = model.negate(region)[1:]
-    assert (nobody == 0).all()
-    somebody = embed_queries(model, [Project(Universe(), 2)])
-    assert somebody[1].max() <= math.pi
+    _, complement_half = model.negate(region)
+    assert (complement_half == 0).all()
+    _, projected_half = embed_queries(model, [Project(Universe(), 2)])
+    assert projected_half.max() <= math.pi
 
 
 def test_size_is_the_sum_of_apertures() -> None:
@@ -438,7 +440,7 @@ def test_memory_of_scoring_all_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("at", [2.0, 0.0, math.pi / 2, -3.0])
-def test_an_average_has_a_gradient_from_a_thousandth_on(at: float) -> None:
+def test_an_average_shorter_than_a_thousandth_has_no_gradient(at: float) -> None:
     for length, flows in ((0.9e-3, False), (1.1e-3, True), (2e-2, True), (1.0, True)):
         x = torch.tensor(length * math.cos(at), dtype=torch.float64, requires_grad=True)
         y = torch.tensor(length * math.sin(at), dtype=torch.float64, requires_grad=True)

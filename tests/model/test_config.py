@@ -1,4 +1,4 @@
-"""Options of every kind that a model of one's own may have, from tables."""
+"""Configurations from tables, with options of every type that a user's model may have."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from conekg.model.config import config_from_table
 
 @dataclass(frozen=True)
 class Options:
-    """One option of each kind."""
+    """One option of each type."""
 
     dim: int = 8
     width: int | None = None
-    rate: Optional[float] = None  # noqa: UP045  (an older way to write it, which people still do)
+    rate: Optional[float] = None  # noqa: UP045  (the older notation, still in use)
     act: Literal["relu", "gelu"] | None = None
     norm: int | str = 2
     sizes: tuple[float, ...] = ()
@@ -36,14 +36,14 @@ class Options:
         ("sizes", [1, 0.5], (1.0, 0.5)),
     ],
 )
-def test_a_value_of_an_accepted_kind_is_taken(key: str, value: object, expected: object) -> None:
+def test_a_value_of_an_accepted_type_is_taken(key: str, value: object, expected: object) -> None:
     found = getattr(config_from_table(Options, {key: value}, "model"), key)
     assert found == expected
     assert type(found) is type(expected)
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "message"),
     [
         ("width", "wide", "a whole number is needed"),
         ("width", 1.5, "a whole number is needed"),
@@ -55,8 +55,8 @@ def test_a_value_of_an_accepted_kind_is_taken(key: str, value: object, expected:
         pytest.param("rate", 10**400, "a finite number is needed", id="beyond floats"),
     ],
 )
-def test_a_value_of_another_kind_is_refused(key: str, value: object, told: str) -> None:
-    with pytest.raises(ConfigError, match=told) as caught:
+def test_a_value_of_another_type_is_refused(key: str, value: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
         config_from_table(Options, {key: value}, "model")
     assert caught.value.key == f"model.{key}"
 

@@ -1,4 +1,4 @@
-"""What every model of the catalog promises, whatever its geometry."""
+"""The contract of every model of the catalog, whatever its geometry."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_gradients_are_finite_and_reach_every_parameter(name: str) -> None:
 
 @every_model
 def test_gradients_are_the_same_bit_by_bit_by_several_threads(name: str) -> None:
-    """As often as they are taken: a run that is resumed on a CPU ends with the same weights."""
+    """Repeated gradients are equal, so a run resumed on a CPU ends with the same weights."""
     model = rough_model(name, dim=64).train()
 
     def gradient() -> Tensor:
@@ -181,14 +181,29 @@ def test_no_verb_changes_its_arguments(name: str) -> None:
 def test_scoring_all_equals_scoring_each(name: str) -> None:
     model = small_model(name)
     region = some_regions(model)
-    everyone = torch.arange(NUM_ENTITIES)
-    each = model.distance(region, everyone.repeat(4, 1))
+    all_ids = torch.arange(NUM_ENTITIES)
+    each = model.distance(region, all_ids.repeat(4, 1))
     torch.testing.assert_close(model.distance_to_all(region), each)
-    torch.testing.assert_close(model.distance(region, everyone[None]), each)
-    backwards = model.distance(region, everyone.flip(0).repeat(4, 1)).flip(1)
+    torch.testing.assert_close(model.distance(region, all_ids[None]), each)
+    backwards = model.distance(region, all_ids.flip(0).repeat(4, 1)).flip(1)
     torch.testing.assert_close(backwards, each)
     expected = model.gamma - model.distance_scale * each
     torch.testing.assert_close(model.logits_of_all(region), expected)
+
+
+@every_model
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("entity_id", [-1, NUM_ENTITIES])
+@pytest.mark.parametrize("candidates", [1, NUM_ENTITIES])
+def test_ids_of_no_entity_are_refused(
+    name: str, candidates: int, entity_id: int, dtype: torch.dtype
+) -> None:
+    """With fewer candidates than entities and with more, which ConE looks up differently."""
+    model = small_model(name).to(dtype)
+    entity_ids = torch.zeros(4, candidates, dtype=torch.long)
+    entity_ids[2, -1] = entity_id
+    with pytest.raises(IndexError, match="out of range"):
+        model.distance(some_regions(model), entity_ids)
 
 
 @every_model
@@ -209,8 +224,8 @@ def test_a_scoring_table_gives_the_model_s_logits(name: str, rows: int, dtype: t
 @every_model
 def test_an_empty_batch_has_empty_answers(name: str) -> None:
     model = small_model(name)
-    nobody = torch.empty(0, dtype=torch.long)
-    region = model.project(model.anchor(nobody), nobody)
+    no_ids = torch.empty(0, dtype=torch.long)
+    region = model.project(model.anchor(no_ids), no_ids)
     region = model.intersect(tuple(torch.stack([part, part]) for part in region))
     if model.can_negate:
         region = model.negate(region)
@@ -223,7 +238,7 @@ def test_an_empty_batch_has_empty_answers(name: str) -> None:
 
 
 @every_model
-def test_what_a_model_cannot_do_it_says(name: str) -> None:
+def test_a_missing_operator_raises_an_error_that_names_it(name: str) -> None:
     model = small_model(name)
     region = some_regions(model)
     if not model.can_negate:
@@ -243,13 +258,13 @@ def test_what_a_model_cannot_do_it_says(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in VARIANTS if model_class(name).has_extent])
 def test_entities_are_inside_their_own_region(name: str) -> None:
     model = small_model(name)
-    everyone = torch.arange(NUM_ENTITIES)
-    inside = model.inside_fraction_of_all(model.anchor(everyone))
+    all_ids = torch.arange(NUM_ENTITIES)
+    inside = model.inside_fraction_of_all(model.anchor(all_ids))
     torch.testing.assert_close(inside.diagonal(), torch.ones(NUM_ENTITIES).double())
     assert (inside.fill_diagonal_(0.0) == 0).all()
     region = some_regions(model)
     torch.testing.assert_close(
-        model.inside_fraction(region, everyone[None]), model.inside_fraction_of_all(region)
+        model.inside_fraction(region, all_ids[None]), model.inside_fraction_of_all(region)
     )
     # Inside everywhere means no outside distance; outside somewhere means some.
     mixed = model.inside_fraction_of_all(region)
@@ -281,7 +296,7 @@ def test_models_train_and_score_in_single_precision(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(MODELS) - {"emql"}))
 def test_regions_stay_float32_beside_bfloat16_products(name: str) -> None:
-    """Kernels read regions as they are, and eight bits are too few for angles and counts."""
+    """Kernels read regions in float32; the 8 bits of bfloat16 are too few for angles."""
     model = rough_model(name)
     ids = torch.arange(4)
     with torch.autocast("cpu", torch.bfloat16):
@@ -294,7 +309,7 @@ def test_regions_stay_float32_beside_bfloat16_products(name: str) -> None:
 
 
 class RoundedProducts(TorchFunctionMode):
-    """Takes matrix products in bfloat16 and gives them in float32; all else is left as it is."""
+    """Takes matrix products in bfloat16 and converts them to float32; all else is unchanged."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -306,7 +321,7 @@ class RoundedProducts(TorchFunctionMode):
 
 @every_model
 def test_only_products_are_taken_in_bfloat16(name: str) -> None:
-    """Attention, gates and losses have eight bits too few otherwise."""
+    """Attention, gates and losses need more than the 8 bits of bfloat16."""
     model = rough_model(name).eval()
     ids = torch.arange(4)
 

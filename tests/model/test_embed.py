@@ -1,4 +1,4 @@
-"""Running plans: one product a depth, branches in order, unions by their best branch."""
+"""Running plans: one product per depth, branches in order, unions by their best branch."""
 
 from __future__ import annotations
 
@@ -97,11 +97,11 @@ def test_intersections_of_a_depth_run_their_networks_once() -> None:
 
 
 @pytest.mark.parametrize("name", list(VARIANTS))
-def test_an_intersection_of_a_derived_model_s_own_is_what_plans_are_run_by(name: str) -> None:
-    """Written anew, brought by a class beside the model, or made of the model's."""
+def test_plans_use_the_intersection_of_a_subclass(name: str) -> None:
+    """Whether it is new, comes from a mixin, or calls the parent's."""
     model = small_model(name)
     kind = type(model)
-    beside = type("Beside", (), {"intersect": lambda self, operands: tuple(p[1] for p in operands)})
+    mixin = type("Mixin", (), {"intersect": lambda self, operands: tuple(p[1] for p in operands)})
     first = {"intersect": lambda self, operands: tuple(part[0] for part in operands)}
     halved = {
         "intersect": lambda self, operands: tuple(p / 2 for p in kind.intersect(self, operands))
@@ -112,7 +112,7 @@ def test_an_intersection_of_a_derived_model_s_own_is_what_plans_are_run_by(name:
     usual = model.intersect(tuple(torch.stack(part) for part in zip(*operands, strict=True)))
     for bases, changes, expected in (
         ((kind,), first, operands[0]),
-        ((beside, kind), {}, operands[1]),
+        ((mixin, kind), {}, operands[1]),
         ((kind,), halved, tuple(part / 2 for part in usual)),
     ):
         model.__class__ = type("Derived", bases, changes)

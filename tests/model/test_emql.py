@@ -50,8 +50,8 @@ def test_a_sketch_never_underestimates(members: dict[int, float], seed: int) -> 
         torch.tensor([list(members.values())], dtype=torch.float64),
     )
     sketch = model.sketch(ids, weights)
-    everyone = torch.arange(NUM_ENTITIES)[None]
-    found = model.weight_in(sketch, everyone)[0].tolist()
+    all_ids = torch.arange(NUM_ENTITIES)[None]
+    found = model.weight_in(sketch, all_ids)[0].tolist()
     # A cell holds the weight of all that fall into it; an entity's estimate is its best cell.
     for entity in range(NUM_ENTITIES):
         cells = [
@@ -71,14 +71,16 @@ def test_an_anchor_is_a_set_of_one() -> None:
 
 
 @pytest.mark.parametrize("top_k", [1, 4, 40])
-def test_a_member_weighs_half_of_an_equal_share_at_least(top_k: int) -> None:
-    """Of k equal members each weighs 1/k; who weighs a little less than half of it is none."""
+def test_a_member_weighs_at_least_half_of_an_equal_share(top_k: int) -> None:
+    """k equal members weigh 1/k each; an entity below half of that is no member."""
     model = emql(top_k=top_k)
     shares = [1.0, 0.51, 0.5, 0.49, 0.25, 0.0]
     weights = torch.tensor([[share / top_k for share in shares]], dtype=torch.float64)
     ids = torch.arange(len(shares))[None]
     sketch = model.sketch(ids, weights)
-    torch.testing.assert_close(model.weight_in(sketch, ids), weights)  # no two share all cells
+    torch.testing.assert_close(
+        model.weight_in(sketch, ids), weights
+    )  # no two entities share all cells
     assert model.is_member(sketch, ids)[0].tolist() == [True, True, True, False, False, False]
 
 
@@ -90,7 +92,7 @@ def test_following_a_relation_is_the_formula(subject: int, relation: int) -> Non
     weights = []
     for s, r, _ in FACTS:
         key = float(region[0][0] @ model.entity[s] + model.relation[relation] @ model.relation[r])
-        # Facts about others miss the sketch of a set of one, so that they get no weight.
+        # Facts about other subjects miss the sketch of the one subject, so they get no weight.
         weights.append(math.exp(key / math.sqrt(3 * 5)) if s == subject else 0.0)
     expected = sum(
         w / sum(weights) * model.entity[o] for w, (_, _, o) in zip(weights, FACTS, strict=True)
@@ -125,9 +127,9 @@ def test_intersection_and_union_combine_sketches() -> None:
     )
     torch.testing.assert_close(both[0], model.entity[[1]] + model.entity[[3]])
     torch.testing.assert_close(either[0], both[0])
-    everyone = torch.arange(NUM_ENTITIES)[None]
-    assert model.is_member(both[1], everyone)[0].nonzero().flatten().tolist() == [2]
-    assert model.is_member(either[1], everyone)[0].nonzero().flatten().tolist() == [1, 2, 3]
+    all_ids = torch.arange(NUM_ENTITIES)[None]
+    assert model.is_member(both[1], all_ids)[0].nonzero().flatten().tolist() == [2]
+    assert model.is_member(either[1], all_ids)[0].nonzero().flatten().tolist() == [1, 2, 3]
 
 
 def test_decoding_with_the_sketch_keeps_to_the_facts() -> None:
@@ -226,7 +228,7 @@ def test_drawn_pairs_exist_and_overlap(seed: int) -> None:
 
 
 def test_pairs_that_overlap_are_drawn_uniformly() -> None:
-    """A member of the set, each as often; then a fact about it, each as often."""
+    """First a member of the set, then a fact about that member, each uniformly."""
     facts = [(0, 0, 5), (1, 0, 5), (2, 1, 5), (3, 2, 6), (3, 2, 5), (4, 0, 7)]
     index = FactIndex(torch.tensor(facts), NUM_ENTITIES, 6)
     rows = 6000

@@ -1,4 +1,4 @@
-"""Geometries have the numbers that kernels compare with."""
+"""Geometries have the numbers that kernels hard-code."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def test_numbers_are_those_that_kernels_are_written_for() -> None:
 
 
 def test_kernels_are_handed_plain_numbers() -> None:
-    """Of an enumeration a compiler would make other code, or none."""
+    """Compilers would treat an enumeration differently, or reject it."""
     assert (tile.CONE, tile.BOX, tile.POINT) == (0, 1, 2)
     assert {type(code) for code in (tile.CONE, tile.BOX, tile.POINT)} == {int}
 
 
-def test_triton_s_kernels_too() -> None:
+def test_triton_kernels_are_handed_plain_numbers_too() -> None:
     pytest.importorskip("triton")
     from conekg.model.kernels import geometry
 

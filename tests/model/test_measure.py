@@ -1,4 +1,4 @@
-"""Every model's measure, and that a derived model keeps it only with the distances it is of."""
+"""Every model's measure, and that a subclass keeps it only if it keeps the distance."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ EXPECTED: dict[str, Measure | None] = {
     "box": Measure(Geometry.BOX, center_weight=0.4, inverse_range=1.0),
     "beta": Measure(Geometry.INNER, center_weight=0.0, inverse_range=1.0),
 } | dict.fromkeys(VARIANTS.keys() - {"cone", "cone-rotation", "gqe", "box", "beta"})
-"""By variant; a model without kernels of its own has none."""
+"""By variant; None for a model without kernels."""
 MEASURED = [name for name in MODELS if EXPECTED[name] is not None]
 
 
-def derived(name: str, *inherited: str) -> QueryModel:
-    """A model of a class derived from its own, with those methods written anew."""
+def derived(name: str, *methods: str) -> QueryModel:
+    """A model of a subclass that overrides the given methods, without changing what they do."""
     model = rough_model(name, **OPTIONS.get(name, {}))
     kind = type(model)
 
-    def anew(method: str):
+    def overridden(method: str):
         return lambda self, *arguments: getattr(kind, method)(self, *arguments)
 
-    model.__class__ = type("Derived", (kind,), {method: anew(method) for method in inherited})
+    model.__class__ = type("Derived", (kind,), {method: overridden(method) for method in methods})
     return model
 
 
@@ -63,7 +63,7 @@ def test_a_cone_s_inverse_range_is_that_of_its_angles() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_derived_model_with_other_operators_measures_alike(name: str) -> None:
+def test_a_subclass_with_other_operators_keeps_the_measure(name: str) -> None:
     changed = ("project_by_weights", "intersect", "negate", "anchor_of_weights", "size")
     assert measure_of(derived(name)) == EXPECTED[name]
     assert measure_of(derived(name, *changed)) == EXPECTED[name]
@@ -84,12 +84,12 @@ def test_a_derived_model_with_other_operators_measures_alike(name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("name", MEASURED)
-def test_a_derived_model_with_its_own_distance_has_none(name: str, method: str) -> None:
+def test_a_subclass_with_its_own_distance_has_no_measure(name: str, method: str) -> None:
     assert measure_of(derived(name, method)) is None
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_a_derived_model_with_a_scale_of_its_own_measures_alike_where_kernels_know_one(
+def test_a_subclass_with_its_own_scale_keeps_the_measure_if_kernels_take_a_scale(
     name: str,
 ) -> None:
     model = derived(name)
@@ -103,7 +103,7 @@ def test_a_derived_model_with_a_scale_of_its_own_measures_alike_where_kernels_kn
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_scale_is_a_number_and_as_it_is_now(name: str) -> None:
+def test_the_scale_is_a_number_with_its_present_value(name: str) -> None:
     model = rough_model(name)
     scale = scale_of(model)
     assert type(scale) is float

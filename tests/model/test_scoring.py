@@ -28,7 +28,7 @@ def test_every_model_has_its_table(name: str, kind: type) -> None:
 
 
 def derived(name: str, **changes: object) -> QueryModel:
-    """The small model of that name, as an object of a class derived from its own."""
+    """The small model of that name, as an instance of a subclass with these attributes."""
     model = rough_model(name).eval().requires_grad_(False)
     model.__class__ = type("Derived", (type(model),), changes)
     return model
@@ -57,7 +57,7 @@ def test_a_derived_model_is_scored_by_its_own_distance(name: str) -> None:
 
 @pytest.mark.parametrize("name", list(MODELS))
 def test_a_derived_model_is_scored_by_its_own_logits(name: str) -> None:
-    """Such as by a bias of each entity, which no distance has."""
+    """For example with a bias per entity, which is no part of the distance."""
     kind, bias = MODELS[name].model, torch.linspace(-3.0, 3.0, NUM_ENTITIES)
     ids = torch.arange(NUM_ENTITIES).expand(3, -1)
     changes = {
@@ -102,7 +102,7 @@ def test_scores_carry_the_learnt_scale() -> None:
 
 @pytest.mark.parametrize("name", list(VARIANTS))
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
-def test_weights_that_are_not_finite_are_not_scored(name: str, value: float) -> None:
+def test_weights_that_are_not_finite_are_refused(name: str, value: float) -> None:
     model = rough_model(name)
     *_, last = model.named_parameters()
     last[1].data.view(-1)[0] = value

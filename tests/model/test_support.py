@@ -33,14 +33,14 @@ def test_the_error_names_model_operator_and_shape() -> None:
     assert "cone" in str(found.value.hint)
 
 
-def test_de_morgan_brings_negation_into_a_union() -> None:
+def test_unions_by_de_morgan_need_negation() -> None:
     union = Or((Project(Anchor(0), 1), Project(Anchor(2), 3)))
     assert is_supported(Gqe, union)
     assert missing_operators(Gqe, union, "demorgan") == ("negation",)
     assert is_supported(Cone, union, "demorgan")
 
 
-def test_the_remedy_of_a_law_is_the_other_form() -> None:
+def test_the_hint_for_unions_by_de_morgan_is_dnf() -> None:
     with pytest.raises(UnsupportedOperatorError, match="shape 2u need by De Morgan's law") as found:
         check_supported(Gqe, [STRUCTURES["2u"]], "demorgan")
     assert "dnf" in str(found.value.hint)
@@ -50,8 +50,8 @@ def test_the_remedy_of_a_law_is_the_other_form() -> None:
 
 
 def test_the_universe_needs_a_cone() -> None:
-    somebody = Project(Universe(), 0)
-    assert is_supported(Cone, somebody)
-    assert missing_operators(Beta, somebody) == ("the set of all entities",)
+    query = Project(Universe(), 0)
+    assert is_supported(Cone, query)
+    assert missing_operators(Beta, query) == ("the set of all entities",)
     with pytest.raises(UnsupportedOperatorError, match="the set of all entities"):
-        check_supported(Box, [somebody])
+        check_supported(Box, [query])

@@ -31,7 +31,7 @@ from conekg.query.shape import Shape
 from conekg.sampling.query_set import QueryBlock, QuerySet
 
 _SCORES_AT_ONCE = {"cpu": 1 << 22, "cuda": 1 << 26}
-"""How many scores, branches counted, are in memory at a time."""
+"""How many scores of (branch, entity) are in memory at a time, by kind of device."""
 
 
 class Scorer(Protocol):
@@ -39,34 +39,34 @@ class Scorer(Protocol):
 
     @property
     def name(self) -> str:
-        """What the report calls it."""
+        """The name in the report."""
         ...
 
     @property
     def device(self) -> torch.device:
-        """Where the scores are."""
+        """The device of the scores."""
         ...
 
     @property
     def union(self) -> UnionForm:
-        """How it answers unions."""
+        """How unions are answered: `dnf` or `demorgan`."""
         ...
 
     def why_not(self, shape: Shape) -> str | None:
-        """Why queries of this shape cannot be answered; None when they can."""
+        """Why queries of this shape cannot be answered; None if they can."""
         ...
 
     def tables_of(self, shape: Shape) -> int:
-        """How many scores of each entity are in memory while a query of this shape is scored."""
+        """How many scores per entity are in memory while one query of this shape is scored."""
         ...
 
     def scores(self, block: QueryBlock) -> Tensor:
-        """[queries, num_entities] larger for likelier answers."""
+        """[queries, num_entities] scores, larger for likelier answers."""
         ...
 
 
 class ModelScorer:
-    """Scores of a model under the weights it has when this is made."""
+    """Scores of a model under the weights it has when the scorer is made."""
 
     def __init__(self, model: QueryModel, union: UnionForm = "dnf") -> None:
         self._model = model
@@ -80,16 +80,16 @@ class ModelScorer:
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The device of the model's weights."""
         return self._model.device
 
     @property
     def union(self) -> UnionForm:
-        """As the best of their branches, or by De Morgan's law."""
+        """`dnf`, the best of a union's branches, or `demorgan`, De Morgan's law."""
         return self._union
 
     def why_not(self, shape: Shape) -> str | None:
-        """Which operators the model lacks for this shape, or that it has too many branches."""
+        """The operators that the model lacks, or that the shape has too many branches; or None."""
         try:
             missing = missing_operators(self._model, shape, self._union)
         except QueryTooLargeError as error:
@@ -97,15 +97,16 @@ class ModelScorer:
         return f"{self.name} has no {' and no '.join(missing)}" if missing else None
 
     def tables_of(self, shape: Shape) -> int:
-        """One a branch that is embedded: by De Morgan's law a union is a single one."""
+        """The number of branches that are embedded; by De Morgan's law, one."""
         return len(branches_of(shape, self._union, DEFAULT_BRANCH_CAP))
 
     def scores(self, block: QueryBlock) -> Tensor:
-        """[queries, num_entities] the logits; of a union, those of its best branch."""
-        plan, region = embed_shape(
-            self._model, block.shape, block.anchors, block.relations, self._union
-        )
-        return best_over_branches(plan, self._table.logits(region))
+        """[queries, num_entities] the logits, without dropout; of a union, its best branch's."""
+        with _in_eval_mode(self._model):
+            plan, region = embed_shape(
+                self._model, block.shape, block.anchors, block.relations, self._union
+            )
+            return best_over_branches(plan, self._table.logits(region))
 
 
 def evaluate(
@@ -121,11 +122,12 @@ def evaluate(
 ) -> Report:
     """The metrics of every structure of a query set, and their averages.
 
-    Structures that the model cannot answer are reported as such, not skipped. At most
-    `max_queries` queries of each structure are ranked, evenly spaced ones. `union` says how a
-    model is to take unions, by default as `dnf`; a scorer has its own way, and another one is
-    refused. `progress` hears how many queries are done, of how many; `ranked` is given the queries
-    of each structure that were ranked, and the ranks of their hard answers, query after query.
+    Queries without a hard answer are left out. Structures that the model cannot answer are
+    reported with the reason. Of each structure at most `max_queries` queries are ranked, evenly
+    spaced. `union` says how a model answers unions, by default as `dnf`; a scorer has a form of its
+    own, and any other is refused. `progress` is called with the numbers of finished and of all
+    queries, `ranked` with the ranked queries of a structure and the ranks of their hard answers,
+    query by query.
     """
     if max_queries is not None and max_queries < 1:
         raise ConfigError(f"max_queries is {max_queries}; it must be 1 or more", key="max_queries")
@@ -133,14 +135,13 @@ def evaluate(
     blocks = [_with_hard_answers(block, max_queries) for block in query_set]
     total, done = sum(map(len, blocks)), 0
     results, started = [], time.monotonic()
-    with _not_training(model), torch.inference_mode():
+    with torch.inference_mode():
         for block in blocks:
             reason = scorer.why_not(block.shape)
             if reason is None and len(block):
-                at = done  # bound now: the block's progress adds to what was done before it
 
-                def advance(rows: int, at: int = at) -> None:
-                    progress(at + rows, total)
+                def advance(rows: int, before: int = done) -> None:
+                    progress(before + rows, total)
 
                 ranks = _ranks_of(scorer, block, num_entities, ties, advance)
                 ranked(block, ranks)
@@ -177,11 +178,8 @@ def _scorer_of(model: QueryModel | Scorer, union: UnionForm | None) -> Scorer:
 
 
 @contextmanager
-def _not_training(model: QueryModel | Scorer) -> Iterator[None]:
-    """Switch a model's dropout off inside; outside it is as before, after an error too."""
-    if not isinstance(model, QueryModel):
-        yield
-        return
+def _in_eval_mode(model: QueryModel) -> Iterator[None]:
+    """Switch dropout off inside the block; restore the model's mode afterwards, even on error."""
     was_training = model.training
     model.eval()
     try:
@@ -197,7 +195,7 @@ def _ranks_of(
     ties: Ties,
     progress: Callable[[int], None],
 ) -> NDArray[np.float64]:
-    """The ranks of one structure's hard answers, in batches whose scores fit their memory."""
+    """The ranks of one structure's hard answers, by batches of at most `_SCORES_AT_ONCE` scores."""
     budget = _SCORES_AT_ONCE.get(scorer.device.type, _SCORES_AT_ONCE["cpu"])
     batch_size = max(1, budget // (scorer.tables_of(block.shape) * max(1, num_entities)))
     ranks: list[NDArray[np.float64]] = []
@@ -211,10 +209,10 @@ def _ranks_of(
 
 
 def _with_hard_answers(block: QueryBlock, max_queries: int | None) -> QueryBlock:
-    """The queries that ask for a prediction at all; of too many, evenly spaced ones."""
+    """The queries with a hard answer, at most `max_queries` of them, evenly spaced."""
     rows = np.flatnonzero(block.hard.lengths)
-    asked = block if len(rows) == len(block) else block.take(rows)
-    return asked.evenly_spaced(max_queries)
+    with_hard = block if len(rows) == len(block) else block.take(rows)
+    return with_hard.evenly_spaced(max_queries)
 
 
 def _to_device(answers: Ragged, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -1,10 +1,8 @@
-"""The frequency baseline: rank entities by how often they answer the last relation.
+"""The frequency baseline: rank entities by their number of edges of the query's last relation.
 
-It knows the training edges and nothing of the anchors, so a model that does not beat it
-has learnt no more than which entities are common. A query with several last relations (an
-intersection, a union) combines their counts as fuzzy sets do; negated parts say nothing
-about which entities are frequent and are left out. What is negated twice is not negated, as
-in a union by De Morgan's law.
+It ignores the anchors, so a model that does not beat it has learnt no more than which entities
+are common. For several last relations (an intersection, a union) counts are combined as fuzzy
+sets are, by minimum and maximum. Negated parts are left out; double negations are removed first.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from conekg.sampling.query_set import QueryBlock
 Counts = NDArray[np.float32]
 
 _COUNTS_KEPT = 1 << 26
-"""How many counts, of the relations asked for last, are in memory."""
+"""How many counts are cached, of the most recently used relations."""
 
 
 class FrequencyScorer:
@@ -34,13 +32,13 @@ class FrequencyScorer:
 
     def __init__(self, training: Adjacency) -> None:
         self._num_entities = training.num_entities
-        # Not all relations at once: of a graph of millions of entities that is more than memory.
-        kept = max(1, _COUNTS_KEPT // max(1, training.num_entities))
-        self._counts_of = lru_cache(maxsize=kept)(partial(answer_counts, training))
+        # Not the counts of all relations: with millions of entities they exceed the memory.
+        cached_relations = max(1, _COUNTS_KEPT // max(1, training.num_entities))
+        self._counts_of = lru_cache(maxsize=cached_relations)(partial(answer_counts, training))
 
     @property
     def name(self) -> str:
-        """What the report calls it."""
+        """The name in the report."""
         return "frequency"
 
     @property
@@ -50,19 +48,19 @@ class FrequencyScorer:
 
     @property
     def union(self) -> UnionForm:
-        """How it takes unions: as the best of their operands."""
+        """`dnf`: a union is as good as the best of its operands."""
         return "dnf"
 
     def why_not(self, shape: Shape) -> str | None:
-        """Every shape can be answered."""
+        """None: every shape can be answered."""
         return None
 
     def tables_of(self, shape: Shape) -> int:
-        """One a relation at most."""
+        """The number of relations, an upper bound."""
         return max(1, shape.num_relations)
 
     def scores(self, block: QueryBlock) -> Tensor:
-        """[queries, num_entities] combined counts."""
+        """[queries, num_entities] the combined counts; zeros if no relation counts."""
         relations = block.relations
 
         def score(node: Query, below: tuple[Counts | None, ...]) -> Counts | None:
@@ -92,7 +90,7 @@ class FrequencyScorer:
 
 
 def answer_counts(adjacency: Adjacency, relation: int) -> Counts:
-    """[num_entities] how many edges of a relation end in each entity."""
+    """[num_entities] the number of edges of a relation that end in each entity."""
     start, stop = adjacency.pair_offsets[adjacency.relation_offsets[relation : relation + 2]]
     counts = np.bincount(adjacency.tails[start:stop], minlength=adjacency.num_entities)
     return counts.astype(np.float32)

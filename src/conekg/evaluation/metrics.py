@@ -1,4 +1,4 @@
-"""Metrics from ranks: mean over a query's hard answers, then over queries, then structures."""
+"""Metrics from ranks: the mean over a query's hard answers, then queries, then structures."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ class Metrics:
 
 
 def metrics_of(ranks: NDArray[np.float64], answers_per_query: LongArray) -> Metrics:
-    """The metrics of queries whose hard answers have these ranks, query after query.
+    """The metrics of queries, from the ranks of their hard answers, query by query.
 
-    Every query has one hard answer at least, and counts alike however many it has.
+    Every query must have at least one hard answer. All queries have equal weight, however many
+    hard answers they have.
     """
     starts = np.cumsum(answers_per_query) - answers_per_query
 
@@ -50,7 +51,7 @@ def metrics_of(ranks: NDArray[np.float64], answers_per_query: LongArray) -> Metr
 
 
 def mean_metrics(metrics: Iterable[Metrics]) -> Metrics | None:
-    """The mean of each metric; None of nothing."""
+    """The mean of each metric; None without any metrics."""
     collected = list(metrics)
     if not collected:
         return None
@@ -58,7 +59,7 @@ def mean_metrics(metrics: Iterable[Metrics]) -> Metrics | None:
 
 
 def averages_of(by_structure: Mapping[str, Metrics]) -> dict[str, Metrics]:
-    """avg_p and avg_n over those of their structures that were measured; unmeasured ones absent."""
+    """avg_p and avg_n over those of their structures that were measured; absent if none was."""
     averages = {}
     for name, structures in AVERAGES.items():
         average = mean_metrics(by_structure[s] for s in structures if s in by_structure)

@@ -1,8 +1,8 @@
 """Filtered ranks by counting: how many other entities score above a hard answer.
 
-Entities that are answers themselves, easy or hard, are not counted. Nothing is sorted
-and nothing leaves the device but the ranks, and memory is bounded whatever the number of
-answers. Ties are broken by a named policy, which every report repeats.
+Entities that are answers themselves, easy or hard, are not counted. Nothing is sorted,
+only ranks leave the device, and memory does not grow with the number of answers. A named
+policy breaks ties; every report states it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from torch import Tensor
 from conekg.errors import ConeKGError, ConfigError
 
 Ties = Literal["mean", "optimistic", "pessimistic"]
-"""Where a hard answer stands among non-answers of equal score: in the middle of them, so that
-constant scores give the middle rank; before them; behind them."""
+"""Where a hard answer ranks among non-answers of equal score: in the middle (constant scores then
+give the middle rank), before them, or behind them."""
 
 _COUNTED_AT_ONCE = 1 << 24
 """How many (answer, entity) pairs are compared at a time."""
@@ -54,7 +54,7 @@ def filtered_ranks(
 
 
 def _ranks_among(others: Tensor, own: Tensor, ties: Ties) -> Tensor:
-    """[answers] 1 + the entities above, and the policy's part of those that are equal."""
+    """[answers] 1 + the number of higher scores + the policy's share of the equal ones."""
     ranks = 1.0 + (others > own).sum(dim=1).double()
     if ties == "optimistic":
         return ranks
@@ -63,7 +63,7 @@ def _ranks_among(others: Tensor, own: Tensor, ties: Ties) -> Tensor:
 
 
 def _without(scores: Tensor, *rows_and_values: Tensor) -> Tensor:
-    """The scores with the given places replaced by NaN, which is neither above nor equal."""
+    """The scores with NaN at the given places, which is neither above nor equal to any score."""
     others = scores.clone()
     for rows, values in zip(rows_and_values[::2], rows_and_values[1::2], strict=True):
         others[rows, values] = torch.nan

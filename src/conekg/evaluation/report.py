@@ -1,7 +1,7 @@
 """Reports: the result of an evaluation as data, as Markdown and as a table in a terminal.
 
-Percentages, columns and their order are those of the paper's tables, so that a row of
-ours can stand beside a row of theirs.
+Numbers are in percent and columns in the order of the paper's tables, so that our rows can be
+compared with the paper's.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _ABSENT = "–"
 
 @dataclass(frozen=True)
 class StructureResult:
-    """What was measured on the queries of one structure, or why nothing was."""
+    """The metrics of one structure's queries, or the reason why there are none."""
 
     structure: str
     num_queries: int
     num_answers: int
-    """Hard answers ranked."""
+    """The number of hard answers that were ranked."""
     metrics: Metrics | None
     reason: str | None = None
     """Why there are no metrics."""
@@ -60,12 +60,12 @@ class Report:
 
     @property
     def unanswered(self) -> dict[str, str]:
-        """The reason, by structure, for those without metrics."""
+        """By structure, the reason why it has no metrics."""
         return {r.structure: r.reason for r in self.structures if r.reason is not None}
 
     @property
     def by_reason(self) -> dict[str, list[str]]:
-        """The structures without metrics, by why there are none."""
+        """By reason, the structures that have no metrics for it."""
         found = dict[str, list[str]]()
         for name, reason in self.unanswered.items():
             found.setdefault(reason, []).append(name)
@@ -107,10 +107,10 @@ class Report:
         beside: Mapping[str, Mapping[str, float]] | None = None,
         about: Sequence[str] = (),
     ) -> str:
-        """Markdown with one table a metric, the counts, and the policies it depends on.
+        """Markdown: tables of the MRR, of the other metrics and of counts, then notes.
 
-        `beside` adds rows of MRR in percent from elsewhere, by label, such as the paper's;
-        `about` adds sentences, such as which run this is of.
+        `beside` adds rows of MRR in percent from other sources, by label, such as the paper's;
+        `about` adds notes, such as which run was evaluated.
         """
         parts = [f"# {self.model} on {self.split} queries", ""]
         rows = {self.model: self.row()} | dict(beside or {})
@@ -126,7 +126,7 @@ class Report:
         return "\n".join(parts) + "\n"
 
     def to_table(self, beside: Mapping[str, Mapping[str, float]] | None = None) -> Table:
-        """A table for a terminal: one row a structure, percentages, the averages last."""
+        """A table for a terminal: one row per structure, in percent, the averages last."""
         table = Table(title=f"{self.model} on {self.split} queries (filtered, percent)")
         table.add_column("structure")
         for title in ("queries", "hard", *_TITLES.values(), *(beside or {})):
@@ -139,16 +139,16 @@ class Report:
                 f"{result.num_queries:,}",
                 f"{result.num_answers:,}",
                 *_cells(result.metrics),
-                *_others(name, beside),
+                *_cells_beside(name, beside),
             )
         table.add_section()
         for name, metrics in self.averages.items():
-            table.add_row(name, "", "", *_cells(metrics), *_others(name, beside))
+            table.add_row(name, "", "", *_cells(metrics), *_cells_beside(name, beside))
         table.caption = " ".join(self.notes())
         return table
 
     def notes(self) -> list[str]:
-        """Sentences without which the numbers could be misread."""
+        """Sentences needed to read the numbers correctly: policies, gaps in the averages."""
         notes = [f"MRR is filtered; equal scores: {self.ties} rank; unions: {self.union}."]
         for name in self.averages:
             covered, all_of = self._covered(name), AVERAGES[name]
@@ -165,9 +165,9 @@ class Report:
 def comparison_markdown(
     rows: Mapping[str, Mapping[str, float]], digits: int = 1, corner: str = ""
 ) -> str:
-    """A Markdown table: one row a label, one column a structure, in the paper's order.
+    """A Markdown table: one row per label, one column per structure, in the paper's order.
 
-    `corner` says, above the labels, what the numbers are.
+    `corner` is the heading of the labels' column.
     """
     columns = column_order([name for row in rows.values() for name in row])
     lines = [
@@ -183,7 +183,7 @@ def comparison_markdown(
 
 
 def column_order(names: Sequence[str]) -> list[str]:
-    """The given columns: each average before its structures, then whatever else there is."""
+    """The given columns, each average before its structures, and any others last."""
     preferred = [column for average, group in AVERAGES.items() for column in (average, *group)]
     preferred += list(STRUCTURES)
     present = set(names)
@@ -191,7 +191,7 @@ def column_order(names: Sequence[str]) -> list[str]:
 
 
 def _in_a_cell(text: str) -> str:
-    """Text for a Markdown table, whose cells end where a bar stands, as one of a union does."""
+    """Text for a cell of a Markdown table. The bar of a union would end the cell: it is escaped."""
     return text.replace("|", r"\|")
 
 
@@ -201,5 +201,5 @@ def _cells(metrics: Metrics | None) -> list[str]:
     return [f"{100.0 * getattr(metrics, name):.1f}" for name in METRICS]
 
 
-def _others(name: str, beside: Mapping[str, Mapping[str, float]] | None) -> list[str]:
+def _cells_beside(name: str, beside: Mapping[str, Mapping[str, float]] | None) -> list[str]:
     return [f"{row[name]:.1f}" if name in row else _ABSENT for row in (beside or {}).values()]

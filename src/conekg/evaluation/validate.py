@@ -1,4 +1,4 @@
-"""Validation during training: the callable that the training loop is handed."""
+"""Validation during training: the function that is passed to the training loop."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from conekg.sampling.query_set import QuerySet
 def make_validator(
     queries: QuerySet, num_entities: int, max_queries: int
 ) -> Callable[[QueryModel], Mapping[str, float]]:
-    """A function from a model to its MRR on each structure, and their mean as `score`.
+    """A function from a model to its MRR on each structure, and their mean under `score`.
 
-    At most `max_queries` of each structure are ranked, always the same ones.
+    At most `max_queries` queries of each structure are ranked, always the same ones.
     """
 
     def validate(model: QueryModel) -> Mapping[str, float]:

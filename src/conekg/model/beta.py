@@ -1,8 +1,8 @@
 """BetaE: a set of entities as a product of Beta distributions.
 
 Ren and Leskovec, "Beta Embeddings for Multi-Hop Logical Reasoning in Knowledge Graphs",
-NeurIPS 2020. Negation takes reciprocals of both parameters, which turns dense places
-into sparse ones.
+NeurIPS 2020. Negation takes reciprocals of both parameters, which turns regions of high
+density into regions of low density.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ class Beta(QueryModel):
         return regularize(weights).chunk(2, dim=-1)
 
     def relation_weights(self, relation_ids: Tensor) -> tuple[Tensor, ...]:
-        """(r,), [rows, dim]."""
+        """(r,), the relations' vectors [rows, dim]."""
         return (embedding(relation_ids, self.relation),)
 
     def project_by_weights(self, region: Region, relation: tuple[Tensor, ...]) -> Region:
-        """reg(MLP([α; β; r]))."""
+        """(α', β') = reg(MLP([α; β; r]))."""
         inputs = torch.cat([*region, *relation], dim=-1)
-        # Distributions need the full precision even where the products are taken in bfloat16.
+        # Under autocast the network returns bfloat16, which is too coarse for α and β.
         return regularize(self.projection(inputs).to(inputs.dtype)).chunk(2, dim=-1)
 
     def intersect(self, operands: Region) -> Region:
@@ -79,13 +79,13 @@ class Beta(QueryModel):
         return self._intersections([operands])[0]
 
     def intersect_each(self, operands: Sequence[Region]) -> list[Region]:
-        """The same for stacks of different numbers of distributions."""
-        if type(self).intersect is not Beta.intersect:  # a derived model has one of its own
+        """`intersect` for several stacks, whose numbers of operands may differ."""
+        if type(self).intersect is not Beta.intersect:  # a subclass overrides it
             return super().intersect_each(operands)
         return self._intersections(operands)
 
     def _intersections(self, operands: Sequence[Region]) -> list[Region]:
-        """The intersection of each stack, by one run of the network."""
+        """The intersection of each stack; the attention network runs once for all of them."""
         inputs = [torch.cat(region, dim=-1) for region in operands]
         weights = [
             torch.softmax(attention.to(stack.dtype), dim=0)
@@ -102,7 +102,7 @@ class Beta(QueryModel):
         return alpha.reciprocal(), beta.reciprocal()
 
     def points(self, entity_ids: Tensor) -> Tensor:
-        """[..., 2·dim] α and β of the entities, one after the other."""
+        """[..., 2·dim] α and β of the entities, concatenated."""
         return regularize(embedding(entity_ids, self.entity))
 
     def distance_to_points(self, region: Region, points: Tensor) -> Tensor:
@@ -124,7 +124,7 @@ class Beta(QueryModel):
         return features, constants
 
     def size(self, region: Region) -> Tensor:
-        """[rows] the differential entropy: the flatter the distribution, the more answers."""
+        """[rows] the differential entropy; flatter distributions stand for more answers."""
         return entropy(*region).sum(dim=-1)
 
 
@@ -150,12 +150,12 @@ def divergence(alpha: Tensor, beta: Tensor, other_alpha: Tensor, other_beta: Ten
 
 
 def query_constant(alpha: Tensor, beta: Tensor) -> Tensor:
-    """[rows] Σ_dim ln B(α_q, β_q), the part of the divergence that no entity changes."""
+    """[rows] Σ_dim ln B(α_q, β_q), the part of the divergence that all entities share."""
     return log_beta(alpha, beta).sum(dim=-1)
 
 
 def entropy(alpha: Tensor, beta: Tensor) -> Tensor:
-    """The differential entropy of Beta(α, β), elementwise; at most 0, for the uniform one."""
+    """The differential entropy of Beta(α, β), elementwise; at most 0, its value for α = β = 1."""
     return (
         log_beta(alpha, beta)
         - (alpha - 1.0) * torch.digamma(alpha)

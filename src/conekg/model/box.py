@@ -1,7 +1,7 @@
 """Query2Box: a set of entities as an axis-parallel box, a centre and an offset.
 
 Ren, Hu and Leskovec, "Query2box: Reasoning over Knowledge Graphs in Vector Space Using
-Box Embeddings", ICLR 2020. A box has no complement that is a box, so it cannot negate.
+Box Embeddings", ICLR 2020. The complement of a box is not a box, so the model cannot negate.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Box(QueryModel):
         dim, rho = config.dim, self.embedding_range
         self.entity = uniform_table(num_entities, dim, -rho, rho, generator)
         self.relation_center = uniform_table(num_relations, dim, -rho, rho, generator)
-        # Starts positive but is not kept so: a relation may shrink a box.
+        # Initialised positive but not constrained: a relation may shrink a box.
         self.relation_offset = uniform_table(num_relations, dim, 0.0, rho, generator)
         self.attention = perceptron((dim, dim, dim), generator)
         self.gate = DeepSet(dim, dim, dim, generator)
@@ -64,7 +64,7 @@ class Box(QueryModel):
         return weights, torch.zeros_like(weights)
 
     def relation_weights(self, relation_ids: Tensor) -> tuple[Tensor, ...]:
-        """(c_r, o_r), each [rows, dim]."""
+        """(c_r, o_r), the relations' centres and offsets, each [rows, dim]."""
         return (
             embedding(relation_ids, self.relation_center),
             embedding(relation_ids, self.relation_offset),
@@ -78,7 +78,7 @@ class Box(QueryModel):
     def intersect(self, operands: Region) -> Region:
         """Attention over centres; min_i o_i ∘ σ(DeepSets(o)) for offsets."""
         center, offset = operands
-        # Weights and gates keep the full precision where the products are taken in bfloat16.
+        # Under autocast the networks return bfloat16, too coarse for softmax and sigmoid.
         weights = torch.softmax(self.attention(center).to(center.dtype), dim=0)
         gate = torch.sigmoid(self.gate(offset).to(offset.dtype))
         return (weights * center).sum(dim=0), offset.amin(dim=0) * gate
@@ -92,7 +92,7 @@ class Box(QueryModel):
         center, offset = (part[:, None] for part in region)
         difference = (points - center).abs()
         outside = torch.relu(difference - offset).sum(dim=-1)
-        # With a negative offset min(δ, o) = o counts by its absolute value, as published.
+        # Offsets can be negative. Then min(δ, o) = o counts by its absolute value, as published.
         inside = torch.minimum(difference, offset).abs().sum(dim=-1)
         return outside + self.config.center_weight * inside
 

@@ -1,6 +1,6 @@
-"""The models there are: one visible dictionary, and how to build an entry of it.
+"""The catalog: one dictionary of all models, and functions that build a model by its name.
 
-Adding a model is one file and one line here.
+A new model needs one file of its own and one line here.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def find_model(name: str) -> ModelEntry:
 
 
 def model_config(name: str, values: Mapping[str, object]) -> ModelConfig:
-    """The configuration of a model from a mapping; what it does not mention is default."""
+    """The configuration of a model from a mapping; options it leaves out take their defaults."""
     config: ModelConfig = config_from_table(find_model(name).config, values)
     return config
 

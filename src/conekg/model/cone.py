@@ -1,9 +1,9 @@
-"""ConE: a set of entities as a product of sector-cones, one a dimension.
+"""ConE: a set of entities as a product of sector-cones, one per dimension.
 
 Zhang et al., "ConE: Cone Embeddings for Multi-Hop Reasoning over Knowledge Graphs",
-NeurIPS 2021. A cone is an axis in [-π, π) and an aperture θ_ap in [0, 2π]; here the
-*half* aperture h = θ_ap / 2 in [0, π] is kept, as every formula halves it. Comments say
-where the formulas follow the authors' code rather than the paper.
+NeurIPS 2021. A cone has an axis in [-π, π) and an aperture θ_ap in [0, 2π]. This module
+stores the *half* aperture h = θ_ap / 2 in [0, π], which most formulas need. Comments say
+where a formula follows the authors' code rather than the paper.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ Arctangent: TypeAlias = Literal["exact", "published"]
 Projection: TypeAlias = Literal["published", "rotation"]
 
 _SHORTEST_AVERAGE = 1e-3
-"""Below this length an average of unit vectors has no direction worth learning from."""
+"""Length of an average of unit vectors below which its direction gets no gradient."""
 _APERTURE_SLOPE = 2.0
-"""How steeply a rotated cone keeps its aperture: one of zero stays at (π/2)(1 − tanh 2) = 0.06,
-a full circle at as much less than π, and the slope in between is 2 at most."""
+"""The slope s of h → (π/2)(tanh(s(2h/π − 1)) + 1), the map of half apertures under `rotation`
+before relation and network change them. Its derivative is at most s. With s = 2 it maps h = 0 to
+(π/2)(1 − tanh 2) = 0.06 and h = π to π − 0.06."""
 
 
 @dataclass(frozen=True)
@@ -47,24 +48,25 @@ class ConeConfig:
     center_weight: float = 0.02
     """λ, the weight of the inside distance."""
     axis_scale: float = 1.0
-    """λ1, the slope of the map from network outputs to axes, or to turns of them."""
+    """λ1, the slope of the map from network outputs to axes (`rotation`: to turns of axes)."""
     aperture_scale: float = 2.0
     """λ2, the slope of the map from network outputs to apertures."""
     projection: Projection = "published"
-    """What a relation does to a cone: `published` has the network make the new cone; `rotation`
-    has the relation turn and open the cone, and the network, which starts at zero, correct
-    that. Paths compose from the first step then, so that far fewer steps are needed."""
+    """How a relation changes a cone. With `published`, the network computes the new cone. With
+    `rotation`, the relation turns the axis and shifts the aperture, and the network, whose output
+    starts at zero, corrects both. Relations then compose along paths from the first training step
+    on, so that far fewer steps are needed."""
     turned_share: float = 1.0
-    """With `rotation`, the share of the d cones that relations turn, one at least; the network
-    makes the others, as published. Turned cones learn links soonest, made ones long paths and what
-    a negation rules out; a distance is the sum over both kinds."""
+    """With `rotation`, the share of the d cones that relations turn, at least one cone; the network
+    computes the others, as with `published`. Turned cones learn single links fastest; computed ones
+    are better at long paths and at negation. A distance sums over both kinds."""
     initial_scale: float = 0.5
-    """The distance scale m starts at this multiple of ρ. The published 0.5 puts every logit far
-    above zero at first, where large learning rates saturate; about 3 balances them, and about
-    1.2 for `rotation`, whose cones are narrow at first."""
+    """The distance scale m starts at this multiple of ρ. With the published 0.5, all logits start
+    far above zero, where training at a large learning rate saturates. Values that centre them are
+    about 3, and about 1.2 with `rotation`, whose cones start narrow."""
     arctangent: Arctangent = "exact"
     """How an average direction becomes an angle: `exact` is atan2; `published` first replaces
-    |x| < 1e-3 by +1e-3, which turns small negative x around."""
+    every |x| < 1e-3 by +1e-3, which flips the sign of small negative x."""
 
     def __post_init__(self) -> None:
         require_dimensions(self.dim, self.hidden)
@@ -93,7 +95,7 @@ class Cone(QueryModel):
     can_embed_universe: ClassVar[bool] = True
     has_extent: ClassVar[bool] = True
     turned: Tensor
-    """[dim] 1 where relations turn a cone and the network corrects that, 0 where it makes it."""
+    """[dim] 1 for cones that relations turn, 0 for cones that the network computes."""
 
     def __init__(
         self,
@@ -113,18 +115,18 @@ class Cone(QueryModel):
         self.register_buffer("turned", (torch.arange(dim) < turned).float(), persistent=False)
         with torch.no_grad():
             for parameter in self.projection[-1].parameters():
-                for outputs in parameter.chunk(2):  # of axes, of apertures
+                for outputs in parameter.chunk(2):  # the outputs for axes, then for apertures
                     outputs[:turned] = 0.0
         # One hidden layer of width d, as published; the paper's appendix says three of 1600.
         self.attention = perceptron((2 * dim, dim, dim), generator)
         self.gate = DeepSet(2 * dim, dim, dim, generator)
         self.scale = nn.Parameter(torch.full((1,), config.initial_scale * rho))
         self.dropout_generator: torch.Generator | None = None
-        """Where dropout draws from; None is torch's own generator of the device."""
+        """The generator that dropout draws from; None is torch's default one of the device."""
 
     @property
     def distance_scale(self) -> Tensor:
-        """m, the learnt factor of the distance [1]; the paper has none."""
+        """[1] m, the learnt factor of the distance; the authors' code has it, the paper not."""
         return self.scale
 
     def to_angle(self, weight: Tensor) -> Tensor:
@@ -132,12 +134,12 @@ class Cone(QueryModel):
         return math.pi * torch.tanh(weight / self.embedding_range)
 
     def anchor_of_weights(self, weights: Tensor) -> Region:
-        """Cones of aperture zero around the entities' axes (ConE, Section 4.1)."""
+        """Cones of aperture zero at the entities' axes (ConE, Section 4.1)."""
         axis = self.to_angle(weights)
         return axis, torch.zeros_like(axis)
 
     def universe(self, count: int) -> Region:
-        """Cones of half aperture π, the full circle, whatever the axis (ConE, Appendix F.1)."""
+        """Cones of half aperture π, the full circle; their axis 0 is arbitrary (ConE, App. F.1)."""
         axis = self.entity.new_zeros(count, self.dim)
         return axis, torch.full_like(axis, math.pi)
 
@@ -151,22 +153,23 @@ class Cone(QueryModel):
     def project_by_weights(self, region: Region, relation: tuple[Tensor, ...]) -> Region:
         """f_r(V) = g(MLP([axis + axis_r ; h + h_r])) (ConE, Section 4.2, Eq. 3).
 
-        `rotation` departs from the paper: the network's output x corrects a turn of the cones that
-        are turned, as RotatE's (Sun et al., 2019), and an opening of them,
-        θ_ax = wrap(axis + axis_r + π tanh(λ1 x)), h = π/2 (tanh(2(2h/π − 1) + w_r/ρ + λ2 x) + 1).
+        `rotation` departs from the paper: for the cones that relations turn, the relation rotates
+        the axis, as in RotatE (Sun et al., 2019), and shifts the aperture by its raw weight w_r;
+        the network's output x corrects both:
+        θ_ax = wrap(axis + axis_r + π tanh(λ1 x)), h' = π/2 (tanh(2(2h/π − 1) + w_r/ρ + λ2 x) + 1).
         """
         (axis, half_aperture), (turn, opening) = region, relation
         relation_axis = self.to_angle(turn)
         # The same map as for axes, as published, so a relation's aperture may be negative.
         moved = torch.cat([axis + relation_axis, half_aperture + self.to_angle(opening)], dim=-1)
-        # Angles need the full precision even where the products are taken in bfloat16.
+        # Under autocast the network returns bfloat16, which is too coarse for angles.
         raw_axis, raw_aperture = self.projection(moved).to(moved.dtype).chunk(2, dim=-1)
         # ConE, Section 4.2, g: θ_ax = π tanh(λ1 x), θ_ap = π tanh(λ2 x) + π, halved.
         new_axis = math.pi * torch.tanh(self.config.axis_scale * raw_axis)
         level = self.config.aperture_scale * raw_aperture
         if self.config.projection == "rotation":
             new_axis = wrap(self.turned * (axis + relation_axis) + new_axis)
-            # Linear in h, where the inverse of tanh would be infinite for anchors (h = 0).
+            # Linear in h: the inverse of the map below would keep h, but is infinite at h = 0.
             kept = _APERTURE_SLOPE * (2.0 / math.pi * half_aperture - 1.0)
             level = self.turned * (kept + opening / self.embedding_range) + level
         return new_axis, 0.5 * math.pi * (torch.tanh(level) + 1.0)
@@ -176,14 +179,14 @@ class Cone(QueryModel):
         return self._intersections([operands])[0]
 
     def intersect_each(self, operands: Sequence[Region]) -> list[Region]:
-        """The same for stacks of different numbers of cones."""
-        if type(self).intersect is not Cone.intersect:  # a derived model has one of its own
+        """`intersect` for several stacks, whose numbers of operands may differ."""
+        if type(self).intersect is not Cone.intersect:  # a subclass overrides it
             return super().intersect_each(operands)
         return self._intersections(operands)
 
     def _intersections(self, operands: Sequence[Region]) -> list[Region]:
-        """The intersection of each stack, by one run of each network."""
-        # Lower and upper bound of every sector, [θ_ax − θ_ap/2 ; θ_ax + θ_ap/2].
+        """The intersection of each stack; each network runs once for all of them."""
+        # Lower and upper bound of every cone, [θ_ax − θ_ap/2 ; θ_ax + θ_ap/2].
         bounds = [torch.cat([axis - half, axis + half], dim=-1) for axis, half in operands]
         attention = apply_to_each(self.attention, bounds)
         gates = self.gate.of_each(bounds)
@@ -229,14 +232,17 @@ class Cone(QueryModel):
         return cone_distance(points, axis, half_aperture, self.config.center_weight)
 
     def distance(self, region: Region, entity_ids: Tensor) -> Tensor:
-        """[rows, candidates] as the base class has it; compiled where that is faster."""
+        """[rows, candidates] as in the base class.
+
+        Compiled loops compute it in float32 on a CPU if each row has its own candidates.
+        """
         axis, half_aperture = region
         is_compiled = (
             axis.device.type == "cpu" and axis.dtype == torch.float32 and measures_as(self, Cone)
         )
         if not is_compiled or entity_ids.shape[0] != axis.shape[0]:
             return super().distance(region, entity_ids)
-        if entity_ids.numel() < self.num_entities:  # angles of those entities alone
+        if entity_ids.numel() < self.num_entities:  # only the angles that are needed
             distinct, places = entity_ids.unique(return_inverse=True)
             angles = self.points(distinct)
         else:
@@ -246,7 +252,7 @@ class Cone(QueryModel):
         )
 
     def size(self, region: Region) -> Tensor:
-        """[rows] ‖θ_ap‖₁, the paper's measure of the number of answers (Section 5.3)."""
+        """[rows] ‖θ_ap‖₁, which grows with the number of answers (ConE, Section 5.3)."""
         _, half_aperture = region
         return (2.0 * half_aperture).abs().sum(dim=-1)
 
@@ -260,14 +266,14 @@ class Cone(QueryModel):
 def cone_distance(
     point: Tensor, axis: Tensor, half_aperture: Tensor, center_weight: float
 ) -> Tensor:
-    """Σ_dim (d_out + λ d_in) of angles that broadcast against each other; zero on the axis.
+    """Σ_dim (d_out + λ d_in), zero on the axis; the arguments broadcast against each other.
 
     With δ = point − axis the published distance is d_out = min(|sin((δ+h)/2)|, |sin((δ−h)/2)|),
     zero where |sin(δ/2)| < |sin(h/2)|, and d_in = min(|sin(δ/2)|, |sin(h/2)|). (The paper
     prints sin(·)/2, under which opposite angles would coincide; sin(·/2) is meant.) By the
-    addition theorems the former is max(0, |sin δ/2 cos h/2| − |cos δ/2 sin h/2|): no
-    selection, no cancellation of near-equal angles. Absolute values of the aperture's sine
-    and cosine keep this equal to the published form for h beyond π, which dropout can cause.
+    addition theorems d_out = max(0, |sin δ/2 cos h/2| − |cos δ/2 sin h/2|), which needs no
+    selection and subtracts no near-equal angles. The absolute values of sin h/2 and cos h/2
+    keep it equal to the published form for h beyond π, which dropout can cause.
     """
     half_difference = (point - axis) / 2
     x, y = torch.sin(half_difference).abs(), torch.cos(half_difference).abs()

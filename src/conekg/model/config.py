@@ -1,7 +1,7 @@
 """Configurations: range checks that models share, and reading a dataclass from a table.
 
-Each model's configuration is a frozen dataclass beside the model. This module turns what
-a recipe or a command line says into one, refusing what it does not know.
+Each model's configuration is a frozen dataclass beside the model. This module builds one
+from the tables of a recipe file or of the command line, and refuses unknown keys.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ModelConfig(DataclassLike, Protocol):
 
 
 LARGEST_SIZE = 1_000_000
-"""Of a dimension, of a network's width, of a sketch."""
+"""The largest dimension, width of a network and size of a sketch that is accepted."""
 
 Options = TypeVar("Options", bound=DataclassLike)
 
@@ -55,36 +55,37 @@ def require(condition: bool, key: str, value: object, accepted: str) -> None:
 
 
 def require_choice(key: str, value: object, literal: Any) -> None:
-    """Raise ConfigError unless the value is one of a `Literal`'s."""
+    """Raise ConfigError unless the value is one of the choices of a `Literal`."""
     choices = get_args(literal)
     require(value in choices, key, value, " or ".join(map(repr, choices)))
 
 
 def require_size(key: str, value: int) -> None:
-    """Raise ConfigError unless a tensor can have this size.
+    """Raise ConfigError unless the size is from 1 to a million.
 
-    More than a million is a slip: it fits no memory, and far beyond it no whole number of torch's.
+    Larger ones are mistakes: tensors of that size fit no memory, and the largest overflow torch's
+    64-bit integers.
     """
     require(1 <= value <= LARGEST_SIZE, key, value, "at least 1, and a million at most")
 
 
 def require_dimensions(dim: int, hidden: int | None = None) -> None:
-    """Raise ConfigError unless the sizes are those of a network."""
+    """Raise ConfigError unless a model can have this dimension and this width of its networks."""
     require_size("dim", dim)
     if hidden is not None:
         require_size("hidden", hidden)
 
 
 def require_margin(gamma: float) -> None:
-    """Raise ConfigError unless the margin is positive, and of a size that float32 tables bear."""
+    """Raise ConfigError unless the margin is positive and small enough for tables in float32."""
     require(0 < gamma <= 1e6, "gamma", gamma, "a positive number, a million at most")
 
 
 def config_from_table(kind: type[Options], table: Mapping[str, object], where: str = "") -> Options:
-    """A dataclass from a table of its fields; what the table does not mention is default.
+    """The dataclass `kind` from a table of its fields; absent fields take their defaults.
 
-    Unknown keys, missing ones and values of the wrong type raise ConfigError, which calls a
-    key `where.key`.
+    Unknown keys, missing keys without a default and values of the wrong type raise ConfigError,
+    whose message calls a key `where.key`.
     """
     prefix = f"{where}." if where else ""
     types = get_type_hints(kind)
@@ -100,7 +101,10 @@ def config_from_table(kind: type[Options], table: Mapping[str, object], where: s
 
 
 def check_keys(table: Mapping[str, object], known: Sequence[str], where: str, what: str) -> None:
-    """Raise ConfigError at the first key of `what` that is not known."""
+    """Raise ConfigError for the first key of the table that is not in `known`.
+
+    The message calls the table `where`, or `what` if `where` is empty.
+    """
     prefix = f"{where}." if where else ""
     for key in table:
         if key not in known:
@@ -112,7 +116,7 @@ def check_keys(table: Mapping[str, object], known: Sequence[str], where: str, wh
 
 
 def _convert_to_any(value: Any, hints: Sequence[Any], key: str) -> Any:
-    """`value` as the first of several annotated types that it can be."""
+    """`value` as the first of several annotated types that accepts it."""
     *others, last = hints
     for hint in others:
         with suppress(ConfigError):
@@ -121,7 +125,7 @@ def _convert_to_any(value: Any, hints: Sequence[Any], key: str) -> Any:
 
 
 def as_float(number: float) -> float:
-    """A number as a float; a whole number beyond all floats is infinite."""
+    """A number as a float; a whole number too large for a float becomes infinity."""
     return math.inf if isinstance(number, int) and number.bit_length() >= 1024 else float(number)
 
 

@@ -41,10 +41,10 @@ def embed(
     `anchors[g]` [count, anchor slots] and `relations[g]` [count, relation slots] hold the
     ids of group g. Rows come group by group and, within a group, branch by branch:
     a group of n queries with k branches takes k·n consecutive rows. `anchor`, if given, is called
-    once a batch in place of `model.anchor`, so that a caller can have the anchors' gradients apart.
+    once per batch instead of `model.anchor`, so that a caller can separate the anchors' gradients.
     """
     pieces: dict[Rows, Region] = {}
-    wholes: list[Region] = []
+    outputs: list[Region] = []
     embed_entities = anchor or model.anchor
 
     def ids(columns: Sequence[Tensor], slots: Sequence[Slot]) -> Tensor:
@@ -57,8 +57,9 @@ def embed(
             for piece in plan.outputs[run.step]
             if run.start <= piece.start and piece.stop <= run.stop
         ]
-        # No rows at all: of a batch of queries none, of a batch without groups not even a shape.
-        return _concatenate(parts) if parts else tuple(p[:0] for p in (wholes or [()])[0])
+        # A batch without queries has regions of 0 rows; a plan without groups, which has no steps
+        # either, has the region ().
+        return _concatenate(parts) if parts else tuple(p[:0] for p in (outputs or [()])[0])
 
     def stack(step: Step) -> Region:
         assert isinstance(step, IntersectStep)
@@ -66,16 +67,16 @@ def embed(
         return tuple(torch.stack(part) for part in parts)
 
     projections = [step for step in plan.steps if isinstance(step, ProjectStep)]
-    # All at once: the gradient of a table that is read several times is several tables.
-    moves = iter(_relation_weights(model, [ids(relations, s.relations) for s in projections]))
-    for numbers in _side_by_side(plan):
+    # One look-up for all projections: each look-up adds a gradient of the whole table's size.
+    weights = iter(_relation_weights(model, [ids(relations, s.relations) for s in projections]))
+    for numbers in _step_groups(plan):
         match plan.steps[numbers[0]]:
             case AnchorStep(entities):
                 regions = [embed_entities(ids(anchors, entities))]
             case UniverseStep(count):
                 regions = [model.universe(count)]
             case ProjectStep(operands, _):
-                regions = [model.project_by_weights(take(operands), next(moves))]
+                regions = [model.project_by_weights(take(operands), next(weights))]
             case IntersectStep():
                 regions = model.intersect_each([stack(plan.steps[number]) for number in numbers])
             case NegateStep(operands):
@@ -84,7 +85,7 @@ def embed(
                 assert_never(plan.steps[numbers[0]])
         for number, region in zip(numbers, regions, strict=True):
             pieces.update(_pieces(region, plan.outputs[number]))
-        wholes += regions
+        outputs += regions
     return take(join_rows([rows for branches in plan.roots for rows in branches]))
 
 
@@ -104,10 +105,10 @@ def embed_shape(
 
 
 def best_over_branches(plan: Plan, logits: Tensor) -> Tensor:
-    """[queries, ...] from the logits of all branches: a union is as good as its best branch.
+    """[queries, ...] from the logits of all branches: the largest logit over each query's branches.
 
-    ConE's distance to a disjunction is the minimum over the disjuncts; the largest logit
-    is the smallest distance.
+    The distance to a disjunction is the smallest one to a disjunct (ConE, Section 4.3, d_dis), and
+    the smallest distance has the largest logit.
     """
     if all(len(group.branches) == 1 for group in plan.groups):
         return logits
@@ -119,23 +120,26 @@ def best_over_branches(plan: Plan, logits: Tensor) -> Tensor:
     return torch.cat(parts)
 
 
-def _side_by_side(plan: Plan) -> Iterator[list[int]]:
-    """The numbers of the steps in order; intersections that do not need each other are together."""
-    together: list[int] = []
+def _step_groups(plan: Plan) -> Iterator[list[int]]:
+    """The numbers of the steps, in order and in groups that run together.
+
+    Consecutive intersections that do not depend on each other form one group; any other step is a
+    group of its own.
+    """
+    group: list[int] = []
     for number, step in enumerate(plan.steps):
-        taken = step.operands if isinstance(step, IntersectStep) else None
-        is_next = taken is not None and not any(
-            run.step in together for operands in taken for run in operands
-        )
-        if together and not is_next:
-            yield together
-            together = []
-        together.append(number)
-        if taken is None:
-            yield together
-            together = []
-    if together:
-        yield together
+        if not isinstance(step, IntersectStep):
+            if group:
+                yield group
+                group = []
+            yield [number]
+            continue
+        if any(run.step in group for operands in step.operands for run in operands):
+            yield group
+            group = []
+        group.append(number)
+    if group:
+        yield group
 
 
 def _relation_weights(
@@ -150,9 +154,10 @@ def _relation_weights(
 
 
 def _pieces(region: Region, outputs: Sequence[Rows]) -> dict[Rows, Region]:
-    """The pieces of a step's output that later steps take, by one split.
+    """The pieces of a step's output that later steps take, from one split.
 
-    Slices would do the same, but the gradient of a slice is a zero-filled copy of the whole.
+    Slices would give the same values, but the gradient of each is a zero-filled tensor of the
+    whole output's size.
     """
     sizes = [rows.stop - rows.start for rows in outputs]
     columns = [torch.split(part, sizes) for part in region]

@@ -1,8 +1,9 @@
 """EmQL: a set of entities as a centroid and a count-min sketch.
 
-Sun et al., "Faithful Embeddings for Knowledge Base Queries", NeurIPS 2020. The centroid
-says what the members are like, the sketch roughly who they are. A relation is followed by
-looking facts up, so the model is built from the training facts; it cannot negate.
+Sun et al., "Faithful Embeddings for Knowledge Base Queries", NeurIPS 2020. The centroid is a
+weighted sum of the members' vectors; the sketch records, approximately, which entities they
+are. A relation is followed by looking up facts, so the model is built from the training facts.
+It cannot negate.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from conekg.model.interface import QueryModel, Region, measures_as
 from conekg.model.layers import uniform_table
 
 _MISS = -1e6
-"""What a fact loses whose subject is not in the sketch."""
+"""Added to the score of a fact whose subject, or of an answer that, is not in the sketch."""
 _SCORES_AT_ONCE = 1 << 24
-"""How many (row, fact) scores are in memory when the best facts are looked up."""
+"""How many (row, fact) scores are in memory at once when the best facts are looked up."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,12 @@ class EmqlConfig:
     top_k: int = 256
     """How many facts are kept when a relation is followed."""
     sketch_depth: int = 20
-    """How many hash functions a sketch has; the more, the fewer entities slip in by accident."""
+    """How many hash functions a sketch has. More of them let fewer entities in by collision."""
     sketch_width: int = 512
-    """Cells of each hash function; at least twice `top_k`, or strangers collide with members."""
+    """Cells of each hash function; at least twice `top_k`, to keep collisions rare."""
     decode_with_sketch: bool = False
-    """Whether entities that miss the sketch lose as answers. It keeps to what the facts say;
-    predicting facts that are missing needs it off, as in the paper's comparison."""
+    """Whether entities outside the sketch are ranked last. Answers then follow the stored facts;
+    predicting missing facts needs it off, as in the comparison of the ConE paper."""
 
     def __post_init__(self) -> None:
         require_dimensions(self.dim)
@@ -72,7 +73,7 @@ class Emql(QueryModel):
     ) -> None:
         super().__init__(num_entities, num_relations, config.dim, gamma=0.0)
         self.config = config
-        # Vectors of length about one, so that the first scores are neither equal nor decided.
+        # Vectors of length about one: the first scores then differ without saturating the softmax.
         bound = math.sqrt(3.0 / config.dim)
         self.entity = uniform_table(num_entities, config.dim, -bound, bound, generator)
         self.relation = uniform_table(num_relations, config.dim, -bound, bound, generator)
@@ -86,30 +87,30 @@ class Emql(QueryModel):
         self.register_buffer("cells", cells + first_cell)
 
     def anchor_of_weights(self, weights: Tensor) -> Region:
-        """Not defined: a sketch needs to know who the entity is, not only its vector."""
+        """Not defined: the sketch of an entity needs its id, which its vector does not tell."""
         raise AssertionError("EmQL embeds entities by id")
 
     def anchor(self, entity_ids: Tensor) -> Region:
-        """The entity's vector, and a sketch that holds it alone."""
+        """The entities' vectors, and sketches that hold one entity each."""
         members = torch.ones_like(entity_ids, dtype=self.entity.dtype)[:, None]
         return embedding(entity_ids, self.entity), self.sketch(entity_ids[:, None], members)
 
     def relation_weights(self, relation_ids: Tensor) -> tuple[Tensor, ...]:
-        """(e_R,), [rows, dim]."""
+        """(e_R,), the relations' vectors [rows, dim]."""
         return (embedding(relation_ids, self.relation),)
 
     def project_by_weights(self, region: Region, relation: tuple[Tensor, ...]) -> Region:
-        """Follow(X, R): softmax over the best facts, summed over their objects.
+        """Follow(X, R): the objects of the best facts, weighted by a softmax of the facts' scores.
 
-        A fact (s, r, o) has the key [e_s; e_r; e_o]; the query [a_X; e_R; 0] is compared
-        with it by an inner product over √(3h).
+        A fact (s, r, o) has the key [e_s; e_r; e_o]; its score is the inner product of the key with
+        the query [a_X; e_R; 0], divided by √(3h).
         """
-        (centroid, sketch), (wanted,) = region, relation
-        best = self._best_facts(centroid, wanted)
+        (centroid, sketch), (relation_vector,) = region, relation
+        best = self._best_facts(centroid, relation_vector)
         subjects, relations, objects = self.facts.columns(best)
         scores = (
             (embedding(subjects, self.entity) * centroid[:, None]).sum(dim=-1)
-            + (embedding(relations, self.relation) * wanted[:, None]).sum(dim=-1)
+            + (embedding(relations, self.relation) * relation_vector[:, None]).sum(dim=-1)
         ) / math.sqrt(3.0 * self.dim)
         scores = torch.where(self.is_member(sketch, subjects), scores, scores + _MISS)
         weights = torch.softmax(scores, dim=-1)
@@ -117,10 +118,10 @@ class Emql(QueryModel):
         return followed, self.sketch(objects, weights.detach())
 
     @torch.no_grad()
-    def _best_facts(self, centroid: Tensor, wanted: Tensor) -> Tensor:
-        """[rows, top_k] the facts of the highest scores, before the sketch has its say."""
+    def _best_facts(self, centroid: Tensor, relation_vector: Tensor) -> Tensor:
+        """[rows, top_k] the facts with the highest scores; the sketch is not considered."""
         by_subject = _products(centroid, self.entity)
-        by_relation = _products(wanted, self.relation)
+        by_relation = _products(relation_vector, self.relation)
         kept = min(self.config.top_k, self.facts.num_facts)
         chunk = max(1, _SCORES_AT_ONCE // max(1, self.facts.num_facts))
         parts = [
@@ -141,8 +142,8 @@ class Emql(QueryModel):
     def unite(self, operands: Region) -> Region:
         """(Σ a_i, max_i b_i), the union of sets stacked as for `intersect`.
 
-        It belongs to the model, and a part of `training_loss` is for it. No plan calls it: unions
-        are rewritten before a model sees them.
+        It is part of the published model, and one of the losses trains it. Plans never call it,
+        because unions are rewritten before a model sees a query.
         """
         centroid, sketch = operands
         return centroid.sum(dim=0), sketch.amax(dim=0)
@@ -163,22 +164,28 @@ class Emql(QueryModel):
         return found.reshape(rows, candidates, self.config.sketch_depth).amin(dim=-1)
 
     def is_member(self, sketch: Tensor, entity_ids: Tensor) -> Tensor:
-        """[rows, candidates] whether a sketch holds an entity.
+        """[rows, candidates] whether the row's sketch holds the entity.
 
-        One of at most k members has a weight of about 1/k or more; half of that is the bar.
+        Each of k equal members weighs 1/k, and a set has at most `top_k` members. The threshold is
+        half of the weight 1 / `top_k`.
         """
-        return self.weight_in(sketch, entity_ids) >= 0.5 / self.config.top_k
+        return self.weight_in(sketch, entity_ids) >= self._least_weight
+
+    @property
+    def _least_weight(self) -> float:
+        """The weight from which on an entity counts as a member."""
+        return 0.5 / self.config.top_k
 
     def points(self, entity_ids: Tensor) -> Tensor:
         """[..., dim] the entities' vectors."""
         return embedding(entity_ids, self.entity)
 
     def distance_to_points(self, region: Region, points: Tensor) -> Tensor:
-        """[rows, candidates] −⟨a, e⟩, which no sketch can correct."""
+        """[rows, candidates] −⟨a, e⟩; points have no ids, so the sketch plays no part."""
         return -(points * region[0][:, None]).sum(dim=-1)
 
     def distance(self, region: Region, entity_ids: Tensor) -> Tensor:
-        """[rows, candidates] −⟨a, e⟩, and 1e6 more for who misses the sketch, if asked."""
+        """[rows, candidates] −⟨a, e⟩; with `decode_with_sketch`, plus 1e6 outside the sketch."""
         distances = super().distance(region, entity_ids)
         if not self.config.decode_with_sketch:
             return distances
@@ -186,22 +193,27 @@ class Emql(QueryModel):
         return torch.where(self.is_member(region[1], ids), distances, distances - _MISS)
 
     def distance_to_all(self, region: Region) -> Tensor:
-        """[rows, num_entities] by one matrix product, where the distance is this model's own."""
+        """[rows, num_entities] as `distance`; one matrix product unless a subclass changes it."""
         if measures_as(self, Emql):
             distances = -_products(region[0], self.entity)
         else:
             distances = super().distance_to_all(region)
         if not self.config.decode_with_sketch:
             return distances
-        ids = torch.arange(self.num_entities, device=distances.device).expand(len(distances), -1)
-        return torch.where(self.is_member(region[1], ids), distances, distances - _MISS)
+        # One hash function at a time. `weight_in`, which looks up all of them at once, took a
+        # gigabyte more for 66 rows of 63,361 entities, and three times as long.
+        weights = torch.full_like(distances, torch.inf)
+        for cells in self.cells.unbind(dim=1):
+            weights = torch.minimum(weights, region[1][:, cells])
+        return torch.where(weights >= self._least_weight, distances, distances - _MISS)
 
     def training_loss(self, rows: int, generator: torch.Generator) -> Tensor:
         """The sum of four softmax losses on `rows` sets drawn from the facts.
 
-        A set is what one (subject, relation) leads to. Its centroid must point at its
-        members; so must the sums of two overlapping sets at their intersection and at their
-        union; and following the relation from the subject must lead to the set.
+        A set holds the objects of one (subject, relation). Four centroids are trained to score
+        members above other entities: that of the set itself; the sum of the centroids of two
+        overlapping sets, once for their intersection and once for their union; and the one
+        that following the relation from the subject gives, for the set.
         """
         subjects, relations = self.facts.draw_pairs(rows, generator)
         left = self.facts.members(subjects, relations)
@@ -220,7 +232,7 @@ class Emql(QueryModel):
         )
 
     def _sum(self, members: Tensor) -> Tensor:
-        """[rows, dim] the sum of the vectors of sets given as [rows, num_entities] booleans."""
+        """[rows, dim] the sums of the members' vectors; sets are [rows, num_entities] booleans."""
         return _products(members.to(self.entity.dtype), self.entity.t())
 
     def _cross_entropy(self, centroid: Tensor, target_mean: Tensor) -> Tensor:
@@ -233,8 +245,9 @@ class Emql(QueryModel):
 
 
 def _products(rows: Tensor, table: Tensor) -> Tensor:
-    """[rows, table rows] inner products, given in the rows' precision whichever they are taken in.
+    """[rows, table rows] inner products, converted to the rows' precision.
 
-    Scores in bfloat16 would tie, and a logarithm of their sum be off by as much as one in 256.
+    Under autocast products come in bfloat16. Adding them up in it would make scores tie, and their
+    log-sum-exp would be off by as much as one part in 256.
     """
     return (rows @ table.t()).to(rows.dtype)

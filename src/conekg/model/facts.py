@@ -1,7 +1,7 @@
-"""Facts on the device: what a model that looks facts up, such as EmQL, reads.
+"""An index of the training facts on the device, for models that look facts up, such as EmQL.
 
-Edges are grouped by (subject, relation) and by object, so that the members of a set and
-the sets of a member are ranges of flat arrays.
+Edges are grouped by (subject, relation) and by object. The members of a set, and the sets that
+an entity is a member of, are then ranges of flat arrays.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 
 class FactIndex(nn.Module):
-    """The distinct edges (subject, relation, object) of a graph, as buffers that are not saved.
+    """The distinct edges (subject, relation, object) of a graph, as buffers.
 
-    A checkpoint belongs to a graph, which a run stores beside it.
+    The buffers are not saved in checkpoints: a run folder holds the graph they are built from.
     """
 
     subjects: Tensor
@@ -52,14 +52,17 @@ class FactIndex(nn.Module):
         return self.subjects[facts], self.relations[facts], self.objects[facts]
 
     def draw_pairs(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """([count] subjects, [count] relations) of (subject, relation) pairs, uniformly."""
-        last = len(self.pair_offsets) - 1
-        pair = torch.randint(last, (count,), generator=generator, device=generator.device)
+        """([count] subjects, [count] relations) of pairs drawn uniformly from all distinct ones."""
+        num_pairs = len(self.pair_offsets) - 1
+        pair = torch.randint(num_pairs, (count,), generator=generator, device=generator.device)
         first = self.pair_offsets[pair.to(self.pair_offsets.device)]
         return self.subjects[first], self.relations[first]
 
     def members(self, subjects: Tensor, relations: Tensor) -> Tensor:
-        """[rows, num_entities] booleans: who each (subject, relation), one there is, leads to."""
+        """[rows, num_entities] booleans: the objects of each (subject, relation).
+
+        Every pair must have at least one fact.
+        """
         keys = self.subjects * self.num_relations + self.relations
         first = torch.searchsorted(keys, subjects * self.num_relations + relations)
         pair = self.pair_of_fact[first]
@@ -75,7 +78,11 @@ class FactIndex(nn.Module):
     def draw_overlapping(
         self, members: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """(subjects, relations) of pairs that share a member, uniform, with each set."""
+        """([rows] subjects, [rows] relations): for each set, a pair that shares a member with it.
+
+        `members` [rows, num_entities] are the sets. The shared member is drawn uniformly from the
+        set, then the pair uniformly from the facts about that member.
+        """
         noise = torch.rand(members.shape, generator=generator, device=generator.device)
         shared = torch.where(members, noise.to(members.device), -1.0).argmax(dim=1)
         start, stop = self.object_offsets[shared], self.object_offsets[shared + 1]

@@ -1,7 +1,7 @@
-"""The geometries in which a distance is measured, and the number that kernels know each by.
+"""The geometries of distances, and the number by which kernels identify each.
 
-Kernels, compiled for a CPU or a GPU, take the plain number; which geometry a model has and
-with what constants is `measure`'s to say.
+Kernels for CPU and GPU take the plain number. `measure` says which geometry, with which
+constants, a model has.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class Geometry(IntEnum):
-    """How far an entity is from a region. Kernels compare with these very numbers."""
+    """How the distance from an entity to a region is measured. Kernels hard-code the numbers."""
 
     CONE = 0
     """Sector-cones: region (axis, half aperture) in radians, entity angle π·tanh(E/ρ)."""
@@ -19,9 +19,10 @@ class Geometry(IntEnum):
     POINT = 2
     """Points under the L1 norm: region (centre, unused) (GQE)."""
     INNER = 3
-    """Negated inner products: region (features, unused); BetaE's divergence is one."""
+    """Negated inner products: region (features, unused). BetaE's divergence is one plus a constant
+    of each side."""
 
     @property
     def is_sum(self) -> bool:
-        """Whether a distance is a sum of terms of at least zero, one a dimension."""
+        """Whether a distance is a sum of non-negative terms, one per dimension."""
         return self is not Geometry.INNER

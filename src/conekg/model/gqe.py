@@ -57,7 +57,7 @@ class Gqe(QueryModel):
         return (weights,)
 
     def relation_weights(self, relation_ids: Tensor) -> tuple[Tensor, ...]:
-        """(r,), [rows, dim]."""
+        """(r,), the relations' vectors [rows, dim]."""
         return (embedding(relation_ids, self.relation),)
 
     def project_by_weights(self, region: Region, relation: tuple[Tensor, ...]) -> Region:
@@ -68,7 +68,7 @@ class Gqe(QueryModel):
     def intersect(self, operands: Region) -> Region:
         """Σ_i softmax_i(W2 ReLU(W1 q_i)) ∘ q_i."""
         (point,) = operands
-        # Weights keep the full precision where the products are taken in bfloat16.
+        # Under autocast the network returns bfloat16, too coarse for a softmax.
         weights = torch.softmax(self.attention(point).to(point.dtype), dim=0)
         return ((weights * point).sum(dim=0),)
 

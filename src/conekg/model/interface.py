@@ -1,9 +1,9 @@
 """What a query model is: four verbs that map regions to regions, and a distance.
 
-A region is a tuple of tensors whose last axes are (rows, dimensions); what its
-components mean is the model's business (a cone has an axis and an aperture, a
-box a centre and an offset). Unions are rewritten away before a model sees a
-query, and `embed` alone walks plans, so a model never sees a tree.
+A region is a tuple of tensors whose last axes are (rows, dimensions). Each model
+defines what they mean: a cone has an axis and an aperture, a box a centre and an
+offset. Unions are rewritten before a model sees a query, and only `embed` walks
+plans, so a model never sees a query tree.
 """
 
 from __future__ import annotations
@@ -41,14 +41,16 @@ _MEASURING = (
     "logits_of_all",
     "scoring_features",
 )
-"""Methods whose work kernels do in place of the model; not every kind of model has them all."""
+"""Methods that kernels replace, so that a subclass which overrides one cannot use the kernels.
+Not every model has all of them."""
 
 
 class QueryModel(nn.Module, ABC):
     """Base of all models; angles, boxes and distributions are in the subclasses.
 
     A subclass says how an entity becomes a point (`points`) and how far a point is from a
-    region (`distance_to_points`); scoring given candidates and scoring everything follow.
+    region (`distance_to_points`). This class builds on them the scoring of given candidates and
+    of all entities.
     """
 
     name: ClassVar[str]
@@ -57,9 +59,9 @@ class QueryModel(nn.Module, ABC):
     has_extent: ClassVar[bool] = False
     """Whether regions have an inside, so that `inside_fraction` is defined."""
     needs_facts: ClassVar[bool] = False
-    """Whether the model is built from the training facts, which it then looks up."""
+    """Whether the model looks up training facts, which its constructor then takes."""
     has_own_loss: ClassVar[bool] = False
-    """Whether it is trained by its own `training_loss` instead of the shared one."""
+    """Whether the model is trained by its own `training_loss` instead of the shared loss."""
 
     def __init__(self, num_entities: int, num_relations: int, dim: int, gamma: float) -> None:
         super().__init__()
@@ -74,7 +76,7 @@ class QueryModel(nn.Module, ABC):
         return (self.gamma + 2.0) / self.dim
 
     entity: nn.Parameter
-    """[num_entities, width] the entities' weights, which `points` and `anchor` map to the space."""
+    """[num_entities, width] raw weights; `points` and `anchor` map them to points and regions."""
 
     @property
     def device(self) -> torch.device:
@@ -102,7 +104,7 @@ class QueryModel(nn.Module, ABC):
 
     @abstractmethod
     def relation_weights(self, relation_ids: Tensor) -> tuple[Tensor, ...]:
-        """The relations' rows [rows, width] of each table that has some."""
+        """The rows of the given relations, [rows, width] from each table of relation weights."""
 
     @abstractmethod
     def project_by_weights(self, region: Region, relation: tuple[Tensor, ...]) -> Region:
@@ -113,7 +115,10 @@ class QueryModel(nn.Module, ABC):
         """The intersections of regions stacked along a leading axis [operands, rows, dim]."""
 
     def intersect_each(self, operands: Sequence[Region]) -> list[Region]:
-        """`intersect` for several numbers of operands; a model's networks can run once for all."""
+        """`intersect` for several stacks, whose numbers of operands may differ.
+
+        A model may override it to run its networks once for all stacks.
+        """
         return [self.intersect(region) for region in operands]
 
     def negate(self, region: Region) -> Region:
@@ -124,8 +129,8 @@ class QueryModel(nn.Module, ABC):
     def points(self, entity_ids: Tensor) -> Tensor:
         """[*entity_ids.shape, width] the entities as points, in the model's own coordinates.
 
-        Look rows up by `embedding` and not by an index, whose gradient threads add up in any order:
-        a run could not be repeated bit for bit.
+        Implementations must look rows up by `embedding`, not by indexing. Threads add up the
+        gradient of an index in any order, so that runs could not be repeated bit for bit.
         """
 
     @abstractmethod
@@ -145,10 +150,10 @@ class QueryModel(nn.Module, ABC):
 
     @torch.no_grad()
     def spoilt_weights(self) -> str | None:
-        """The name of a parameter that holds NaN or infinity, if any: a diverged training's.
+        """The name of a parameter that holds NaN or infinity, as diverged training leaves; or None.
 
-        Distances need not show NaN: a kernel's minimum may take the other number, which puts the
-        entity near everything.
+        Distances do not always show it: the minimum of NaN and a number can be the number in a
+        kernel, which then puts the entity close to every region.
         """
         for name, weights in self.named_parameters():
             if weights.numel() and not all(end.isfinite() for end in weights.aminmax()):
@@ -157,14 +162,14 @@ class QueryModel(nn.Module, ABC):
 
     @property
     def distance_scale(self) -> Tensor | float:
-        """What the distance is multiplied with before it is compared with the margin."""
+        """The factor of the distance in a logit."""
         return 1.0
 
     def logits(self, region: Region, entity_ids: Tensor) -> Tensor:
         """[rows, candidates] γ − scale · distance: positive for likely answers.
 
-        Training uses these. A model that scores differently overrides `logits_of_all` as well, by
-        which entities are ranked.
+        Training uses these; ranking uses `logits_of_all`. A model that overrides one of them
+        overrides both.
         """
         return self.gamma - self.distance_scale * self.distance(region, entity_ids)
 
@@ -173,11 +178,11 @@ class QueryModel(nn.Module, ABC):
         return self.gamma - self.distance_scale * self.distance_to_all(region)
 
     def training_loss(self, rows: int, generator: torch.Generator) -> Tensor:
-        """The loss of a model with `has_own_loss` on `rows` examples drawn by `generator`."""
+        """The loss, for models with `has_own_loss`, of `rows` examples drawn by `generator`."""
         raise AssertionError(f"{self.name} is trained by the shared loss")
 
     def size(self, region: Region) -> Tensor:
-        """[rows] a number that grows with the number of answers; the paper's Section 5.3."""
+        """[rows] a number that grows with the number of answers (ConE, Section 5.3)."""
         raise UnsupportedOperatorError(f"{self.name} does not model the number of answers")
 
     def points_inside(self, region: Region, points: Tensor) -> Tensor:
@@ -187,7 +192,7 @@ class QueryModel(nn.Module, ABC):
     def inside_fraction(self, region: Region, entity_ids: Tensor) -> Tensor:
         """[rows, candidates] the share of dimensions in which a candidate is inside.
 
-        The paper (Appendix E) takes an entity for an answer when this is a `MAJORITY`.
+        The paper (Appendix E) counts an entity as an answer if this is at least `MAJORITY`.
         """
         return self.points_inside(region, self.points(entity_ids))
 
@@ -198,7 +203,7 @@ class QueryModel(nn.Module, ABC):
     def _over_all_entities(
         self, region: Region, measure: Callable[[Region, Tensor], Tensor]
     ) -> Tensor:
-        """[rows, num_entities] from `measure`, in chunks of entities of bounded memory."""
+        """[rows, num_entities] the results of `measure`, by chunks of entities to bound memory."""
         device = region[0].device
         rows = region[0].shape[0]
         budget = _CHUNK_ELEMENTS.get(device.type, _CHUNK_ELEMENTS["cpu"])
@@ -214,9 +219,10 @@ Kind = TypeVar("Kind", bound=QueryModel)
 
 
 def measures_as(model: QueryModel, kind: type[Kind]) -> TypeGuard[Kind]:
-    """Whether kernels for `kind` are right for a model: it is of that kind, distances included.
+    """Whether kernels for `kind` compute this model's distances.
 
-    A model may be derived from another to change its operators, or to change its distance.
+    The model must be a `kind` that overrides none of `_MEASURING`. A subclass that changes only
+    operators keeps the kernels.
     """
     return isinstance(model, kind) and all(
         getattr(type(model), name, None) is getattr(kind, name, None) for name in _MEASURING

@@ -41,7 +41,7 @@ def perceptron(widths: tuple[int, ...], generator: torch.Generator) -> nn.Sequen
 
 
 def apply_to_each(network: Callable[[Tensor], Tensor], parts: Sequence[Tensor]) -> list[Tensor]:
-    """What a network makes of each part [..., inputs], by one run over the rows of all."""
+    """The network's outputs for each part [..., inputs], from one run over the rows of all."""
     if len(parts) == 1:
         return [network(parts[0])]
     results = network(torch.cat([part.flatten(0, -2) for part in parts]))
@@ -65,6 +65,6 @@ class DeepSet(nn.Module):
         return self.of_each([members])[0]
 
     def of_each(self, sets: Sequence[Tensor]) -> list[Tensor]:
-        """The same for several, whose numbers of members differ, by one run of each layer."""
+        """`forward` for several sets, whose numbers of members may differ; each layer runs once."""
         inner = apply_to_each(self.inner, sets)
         return apply_to_each(self.outer, [torch.relu(hidden).mean(dim=0) for hidden in inner])

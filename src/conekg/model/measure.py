@@ -1,7 +1,7 @@
 """How a model measures distance: its geometry, and the constants that kernels need with it.
 
-The one place that asks whose distance a model has. Who scores, searches or trains with
-kernels asks here which of them are right for a model, if any.
+Scoring, searching and training ask here, and nowhere else, which kernels compute a model's
+distance, if any do.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Measure:
 
 
 def measure_of(model: QueryModel) -> Measure | None:
-    """How a model measures; None where no kernel does as it does.
+    """The geometry and constants of a model; None if no kernel computes its distance.
 
-    A model derived from another measures as that one unless it changes what its distances
-    come from (`interface.measures_as`).
+    A subclass of a model has the same measure unless it overrides a method that distances depend
+    on (`interface.measures_as`).
     """
     if measures_as(model, Cone):
         return Measure(Geometry.CONE, model.config.center_weight, 1.0 / model.embedding_range)
@@ -41,12 +41,12 @@ def measure_of(model: QueryModel) -> Measure | None:
         return Measure(Geometry.BOX, model.config.center_weight)
     if measures_as(model, Gqe):
         return Measure(Geometry.POINT)
-    # The kernels of divergences know no scale.
+    # The kernels for divergences take no distance scale.
     if measures_as(model, Beta) and type(model).distance_scale is Beta.distance_scale:
         return Measure(Geometry.INNER)
     return None
 
 
 def scale_of(model: QueryModel) -> float:
-    """What the distance is multiplied with in a score, as a number; learnt ones as they are now."""
+    """The distance scale as a number; a learnt scale at its present value."""
     return float(torch.as_tensor(model.distance_scale).detach())

@@ -1,8 +1,8 @@
-"""Scoring every entity, over and over, with weights that no longer change.
+"""Scoring all entities repeatedly with weights that no longer change.
 
 A `ScoringTable` holds what can be computed from the entity weights alone, so that
-evaluating and answering pay for it once. It is an explicit object, made when the weights
-are final; a model keeps no hidden copies that could grow stale.
+evaluating and answering compute it once. It is an explicit object, made when the weights
+are final: a model keeps no hidden copies that could become outdated.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class ScoringTable(ABC):
 
     def logits(self, region: Region) -> Tensor:
         """[rows, num_entities] γ − scale · distance, without a gradient."""
-        # In place: a table of scores is the largest thing in memory here.
+        # In place, because scores of all entities are the largest tensors in memory.
         return self.distances(region).mul_(-self._scale).add_(self.gamma)
 
 
 def check_weights_finite(model: QueryModel) -> None:
-    """Raise ConeKGError where the weights are not all finite: no score of theirs means anything."""
+    """Raise ConeKGError unless all weights are finite; no score would mean anything."""
     spoilt = model.spoilt_weights()
     if spoilt is not None:
         raise ConeKGError(
@@ -54,9 +54,9 @@ def check_weights_finite(model: QueryModel) -> None:
 
 
 def scoring_table(model: QueryModel) -> ScoringTable:
-    """The fastest table there is for a model on its device, at its precision.
+    """The fastest table for a model on its device and in its precision.
 
-    Raises ConeKGError where the weights are not all finite.
+    Raises ConeKGError unless all weights are finite.
     """
     check_weights_finite(model)
     weights = model.entity
@@ -75,7 +75,7 @@ def scoring_table(model: QueryModel) -> ScoringTable:
 class PlainTable(ScoringTable):
     """The model's own arithmetic, in chunks: any model, any device, any precision.
 
-    Holds no copy: it is valid for as long as the model's weights stay as they are.
+    It holds no copy of the weights, so it is valid only while they do not change.
     """
 
     def __init__(self, model: QueryModel) -> None:
@@ -89,7 +89,7 @@ class PlainTable(ScoringTable):
 
     @torch.no_grad()
     def logits(self, region: Region) -> Tensor:
-        """[rows, num_entities] the model's own, which need not be of its distance alone."""
+        """[rows, num_entities] the model's own logits, which may depend on more than distance."""
         return self._model.logits_of_all(region)
 
 
@@ -98,7 +98,7 @@ class CompiledTable(ScoringTable):
 
     def __init__(self, model: QueryModel) -> None:
         super().__init__(model)
-        self._measure = _summed(model)
+        self._measure = _sum_measure(model)
         with torch.no_grad():
             weights = model.entity.detach()
             if self._measure.geometry is Geometry.CONE:
@@ -122,11 +122,11 @@ class DeviceTable(ScoringTable):
     """Cones, boxes and points in float32 on a GPU, by one Triton kernel."""
 
     def __init__(self, model: QueryModel) -> None:
-        # Triton is there only where there is a GPU.
+        # Imported here because Triton is not installed on machines without a GPU.
         from conekg.model.kernels import score_all
 
         super().__init__(model)
-        measure = _summed(model)
+        measure = _sum_measure(model)
         self._center_weight = measure.center_weight
         self._columns = score_all.EntityColumns(
             model.entity.detach(),
@@ -135,14 +135,14 @@ class DeviceTable(ScoringTable):
         )
 
     def distances(self, region: Region, *, dims: int | None = None) -> Tensor:
-        """[rows, num_entities] from each region to every entity; in the first `dims` alone."""
+        """[rows, num_entities] from each region to every entity, over all or `dims` dimensions."""
         first, second = region[0].detach(), region[-1].detach()
         return self._columns.distances(first, second, self._center_weight, dims=dims)
 
     def logits_within(self, region: Region, bounds: Tensor) -> Tensor:
-        """[rows, num_entities] logits of what is at most `bounds` [rows] away, else −inf.
+        """[rows, num_entities] logits of entities at most `bounds` [rows] away; −inf elsewhere.
 
-        Less work than `logits` where few entities are so near.
+        Less work than `logits` if few entities are that near.
         """
         first, second = region[0].detach(), region[-1].detach()
         distances = self._columns.distances_within(first, second, self._center_weight, bounds)
@@ -151,11 +151,11 @@ class DeviceTable(ScoringTable):
 
 
 class DivergenceTable(ScoringTable):
-    """BetaE on any device: the divergence from a fixed entity is linear in the query.
+    """BetaE on any device, by one matrix product for all entities.
 
-    KL(entity ‖ query) = c_q + c_e − ⟨[α_q; β_q], features_e⟩, so that all entities are one
-    matrix product. Small divergences are then differences of large numbers, which is why
-    training uses the direct formula; sums are taken in float64 here and given in float32.
+    Up to a constant of the query, the divergence is linear in the query's parameters:
+    KL(entity ‖ query) = c_q + c_e − ⟨[α_q; β_q], features_e⟩. A small divergence is then a
+    difference of large numbers, so it is taken in float64 and converted to the model's precision.
     """
 
     def __init__(self, model: Beta) -> None:
@@ -173,8 +173,8 @@ class DivergenceTable(ScoringTable):
         return (distances + query_constant(alpha, beta)[:, None]).to(self._dtype)
 
 
-def _summed(model: QueryModel) -> Measure:
-    """How a model measures whose distances are sums over dimensions."""
+def _sum_measure(model: QueryModel) -> Measure:
+    """The measure of a model whose distances are sums over dimensions."""
     measure = measure_of(model)
     assert measure is not None, f"no kernels for {model.name}"
     assert measure.geometry.is_sum, f"no sum over dimensions: {model.name}"

@@ -1,7 +1,7 @@
-"""Whether a model can answer a query at all, decided before any work is done.
+"""Whether a model has all operators that a query needs, decided before any work is done.
 
-The operators a query needs are read off its union-free branches, since that is what a
-model is asked to embed: De Morgan's law brings negations into a union.
+The operators are those of the query's union-free branches, which are what a model embeds.
+De Morgan's law turns a union into negations, so the form of unions matters.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ def missing_operators(
     union: UnionForm = "dnf",
     cap: int = DEFAULT_BRANCH_CAP,
 ) -> tuple[str, ...]:
-    """What the query, of `cap` branches at most, needs and the model lacks, in words."""
-    kinds = _kinds_of_nodes(query if isinstance(query, Shape) else shape_of(query), union, cap)
+    """The operators that the query needs and the model lacks, in words.
+
+    Raises QueryTooLargeError for a query of more than `cap` branches.
+    """
+    kinds = _node_types(query if isinstance(query, Shape) else shape_of(query), union, cap)
     missing = []
     if not model.can_negate and Not in kinds:
         missing.append("negation")
@@ -41,8 +44,8 @@ def missing_operators(
 
 
 @lru_cache(maxsize=1024)
-def _kinds_of_nodes(shape: Shape, union: UnionForm, cap: int) -> frozenset[type[Query]]:
-    """What nodes the branches of a shape are made of."""
+def _node_types(shape: Shape, union: UnionForm, cap: int) -> frozenset[type[Query]]:
+    """The types of the nodes in the branches of a shape."""
     branches = branches_of(shape, union, cap)
     return frozenset(type(node) for branch in branches for node in subtrees(branch))
 

@@ -10,9 +10,9 @@ CENTER_WEIGHT = 0.3
 
 
 WIDENED = (0.0, 1.25)
-"""Half apertures as shares of π: what the usual dropout makes of them."""
+"""Range of half apertures, as shares of π, under the usual dropout."""
 ANYWHERE = (-1.5, 5.0)
-"""What much dropout, and the complement of what it widened, make of them."""
+"""Their range under strong dropout, with the complements of cones that it has widened."""
 
 
 def sample(rows, candidates, dim, entities=11, seed=0, apertures=WIDENED):
@@ -69,6 +69,15 @@ def test_the_number_of_threads_changes_no_bit():
     torch.set_num_threads(before)
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+@pytest.mark.parametrize("loss", [torch.sum, torch.norm])
+def test_second_derivatives_are_refused(loss):
+    """Without an error, the gradient of a gradient penalty would lack what goes through them."""
+    angles, places, axis, half_aperture, _ = sample(2, 3, 4)
+    distance = cone_candidate_distance(angles, places, axis, half_aperture, CENTER_WEIGHT)
+    with pytest.raises(RuntimeError, match="no second derivatives; take a model in float64"):
+        torch.autograd.grad(loss(distance), [angles], create_graph=True)
 
 
 def test_no_rows():

@@ -30,9 +30,11 @@ def test_values_and_gradients(
 
 @pytest.mark.parametrize(("low", "high"), [(-1.5, 0.0), (1.0, 2.0), (2.0, 5.0)])
 def test_half_apertures_below_zero_and_beyond_the_circle(low: float, high: float) -> None:
-    """What much dropout makes of them, and the complement of what it widened: shares of π."""
+    """Strong dropout, and complements of cones that it has widened; ranges as shares of π."""
     table, first, second = random_inputs(geometry.CONE, 7, 3, 6, seed=2)
-    second = math.pi * (low + (high - low) * (second / (1.05 * second.max())))  # off the kinks
+    second = math.pi * (
+        low + (high - low) * (second / (1.05 * second.max()))
+    )  # not exactly on a boundary
     compare(geometry.CONE, table, first, second, positives=1, negatives=4, temperature=0.0)
 
 
@@ -45,7 +47,7 @@ def compare(
     negatives: int,
     temperature: float,
 ) -> None:
-    """Check the kernel on random candidates, a repeated one among them."""
+    """Check the kernel on random candidates, one of them repeated."""
     rows, dim = first.shape
     first.requires_grad_()
     second.requires_grad_()

@@ -95,7 +95,7 @@ def test_the_answers_of_a_row_are_drawn_independently() -> None:
     assert all(torch.equal(a, b) for a, b in zip(first, more, strict=True))
 
 
-def test_every_entity_is_drawn_and_the_published_way_hits_answers() -> None:
+def test_unfiltered_negatives_are_any_entities_answers_too() -> None:
     negatives = torch.cat(
         [drawn.candidates[:, 1:].flatten() for drawn in batches(8, filtered=False)]
     )
@@ -108,7 +108,7 @@ def test_every_entity_is_drawn_and_the_published_way_hits_answers() -> None:
     ("filtered", "near", "count"),
     [(True, 1, 1), (True, 3, 7), (True, 5, 7), (False, 1, 7), (False, 5, 1)],
 )
-def test_the_first_negatives_are_near_misses_where_there_are_some(
+def test_the_first_negatives_are_near_misses_if_the_query_has_any(
     filtered: bool, near: int, count: int
 ) -> None:
     seen = set()
@@ -138,7 +138,7 @@ def test_a_batch_depends_on_seed_and_update_alone() -> None:
 @pytest.mark.parametrize("update", [0, 2**31 - 1, 2**32 + 7])
 @pytest.mark.parametrize("seed", [1, 2**32 + 1, 2**63 - 1])
 def test_a_batch_ahead_is_that_of_the_later_update(seed: int, update: int) -> None:
-    """Seeds and numbers of updates of more than 32 bits count in full."""
+    """All 64 bits of the seed and of the update's number matter."""
     counter = torch.tensor([update], dtype=torch.int64, device=DEVICE)
 
     def candidates(counter: torch.Tensor, seed: int, ahead: int = 0) -> torch.Tensor:

@@ -20,7 +20,7 @@ DIM = 15
 def prepared_regions(
     kind: int, first: torch.Tensor, second: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Regions as `contrast` hands them on."""
+    """The prepared regions as `contrast` returns them."""
     if kind != geometry.CONE:
         return first, second, second
     return first / (2 * math.pi) - 0.5, (second / 2).sin().abs(), (second / 2).cos().abs()

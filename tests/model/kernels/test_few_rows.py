@@ -1,4 +1,4 @@
-"""Products of few rows against the library's."""
+"""Products of few rows, compared with those of the library."""
 
 import pickle
 from copy import deepcopy
@@ -51,8 +51,8 @@ def test_a_layer_of_any_leading_shape(shape: tuple[int, ...], bias: bool) -> Non
     assert fast.state_dict().keys() == layer.state_dict().keys()
 
 
-def test_a_copy_lies_where_vectors_are_loaded_from() -> None:
-    """Copies of arrays lie anywhere, and aligned loads from there end the process."""
+def test_copies_of_a_layer_are_aligned_for_vector_loads() -> None:
+    """A plain copy of an array need not be aligned, and aligned loads from it crash."""
     torch.manual_seed(0)
     layer = torch.nn.Linear(200, 160)
     fast = FewRowsLinear(layer)
@@ -66,7 +66,7 @@ def test_a_copy_lies_where_vectors_are_loaded_from() -> None:
 
 
 def test_the_rows_of_a_batch_do_not_change_each_other() -> None:
-    """An answer must not depend on what others ask at the same time by more than rounding."""
+    """An answer must not depend on the other questions of its batch."""
     torch.manual_seed(1)
     fast = FewRowsLinear(torch.nn.Linear(64, 64))
     inputs = torch.randn(30, 64)
@@ -76,13 +76,15 @@ def test_the_rows_of_a_batch_do_not_change_each_other() -> None:
             assert torch.equal(fast(inputs[row : row + 2])[0], together[row])
 
 
-def test_gradients_take_the_usual_way() -> None:
+def test_gradients_reach_inputs_weights_and_bias() -> None:
     layer = torch.nn.Linear(8, 4)
     fast = FewRowsLinear(layer)
     inputs = torch.randn(3, 8, requires_grad=True)
     fast(inputs).sum().backward()
     assert inputs.grad is not None
     assert layer.weight.grad is not None
+    layer.weight.requires_grad_(False)
+    assert fast(inputs.detach()).requires_grad, "the bias is trained alone"
 
 
 def test_other_layers_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +103,7 @@ class _Doubled(torch.nn.Linear):
         return 2.0 * super().forward(inputs)
 
 
-def test_a_layer_that_does_more_than_the_product_still_does(
+def test_a_subclass_of_linear_keeps_its_own_forward(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("conekg.model.kernels.few_rows.LEAST_BYTES", 0)
@@ -121,7 +123,7 @@ def test_the_layout_of_weights_changes_no_region(monkeypatch: pytest.MonkeyPatch
     region = model.project(model.anchor(torch.arange(5)), torch.arange(5) % 4)
     lay_out_for_few_rows(model)
     assert not model.projection[0].weight.is_contiguous()
-    with torch.inference_mode():  # where products of few rows are our own
+    with torch.inference_mode():  # without gradients, FewRowsLinear uses its own product
         again = model.project(model.anchor(torch.arange(5)), torch.arange(5) % 4)
     for before, after in zip(region, again, strict=True):
         torch.testing.assert_close(before, after)

@@ -66,7 +66,7 @@ def compile_for(capability: int, cache: Path) -> list[dict[str, Any]]:
 def test_every_kernel_compiles_and_keeps_its_numbers_in_registers(
     tmp_path: Path, capability: int, most_spilled: int
 ) -> None:
-    """At the widths of the recipes; a warning of the compiler's would fail it too."""
+    """At the widths of the recipes. A warning of the compiler fails the test too."""
     rows = compile_for(capability, tmp_path)
     expected = launched_kernels()
     assert len(expected) >= 8

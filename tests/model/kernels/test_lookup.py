@@ -1,4 +1,4 @@
-"""Sums of look-ups against plain indexing, by every kernel that this processor can run."""
+"""Sums of look-ups, by every kernel that this processor can run, against plain indexing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KERNELS = [
 
 
 def make(groups: int, dim: int, rows: int, seed: int, least: int = 0):  # type: ignore[no-untyped-def]
-    """Cells of entities [entities, dim], the same as kernels want them, and tables."""
+    """The cells of entities [entities, dim], the same placed for the kernels, and tables."""
     generator = np.random.default_rng(seed)
     cells = generator.integers(CELLS, size=(groups * GROUP, dim), dtype=np.uint8)
     codes = empty_on_cache_lines((groups, dim, GROUP), np.uint8)

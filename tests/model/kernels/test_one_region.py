@@ -37,7 +37,7 @@ def plain(geometry: int, points: np.ndarray, first: np.ndarray, second: np.ndarr
 
 
 def packed(geometry: int, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, float]:
-    """The region as the loops want it, and its weight."""
+    """The packed region for the loops, and its weight."""
     if geometry == CONE:
         region, weight = scoring.pack_cones(first, second, 0.3)
         return scoring.pack_one_cone(region)[0], weight
@@ -47,7 +47,7 @@ def packed(geometry: int, first: np.ndarray, second: np.ndarray) -> tuple[np.nda
 
 
 @pytest.mark.parametrize("geometry", [CONE, BOX, POINT])
-def test_blocks_add_up_and_never_fall(geometry: int) -> None:
+def test_partial_sums_are_those_of_the_formula_and_never_decrease(geometry: int) -> None:
     generator = np.random.default_rng(geometry)
     points = generator.uniform(-np.pi, np.pi, (10, DIM)).astype(np.float32)
     first = generator.uniform(-np.pi, np.pi, (1, DIM)).astype(np.float32)

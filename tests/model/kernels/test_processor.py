@@ -1,4 +1,4 @@
-"""What the processor can do, as the system and the compiler say of it; where copies start."""
+"""Features of the processor, as the system and the compiler list them; alignment of copies."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from conekg.model.kernels.processor import has_feature, on_cache_lines
 CPUINFO = Path("/proc/cpuinfo")
 
 
-@pytest.mark.skipif(not CPUINFO.is_file(), reason="the system does not say")
+@pytest.mark.skipif(not CPUINFO.is_file(), reason="the system lists no features")
 @pytest.mark.parametrize("name", ["avx2", "avx512f", "avx512vbmi"])
-def test_what_is_found_is_there(name: str) -> None:
-    """The reverse need not hold: NUMBA_CPU_FEATURES can leave out what there is."""
+def test_a_feature_that_is_found_is_listed_by_the_system(name: str) -> None:
+    """The reverse need not hold: NUMBA_CPU_FEATURES can hide features."""
     assert name in CPUINFO.read_text().split() or not has_feature(name)
 
 
-def test_every_feature_counts_that_the_compiler_lists_with_a_plus() -> None:
+def test_features_are_those_that_the_compiler_lists_with_a_plus() -> None:
     _, _, features = cpu_target.target_context.codegen().magic_tuple()
     for word in filter(None, features.split(",")):
         assert has_feature(word[1:]) == word.startswith("+")

@@ -1,4 +1,4 @@
-"""Rows in pieces: every column covered once, few lanes idle, and nothing written beyond."""
+"""Rows in pieces: every column is covered once, few lanes idle, nothing is written beyond."""
 
 import pytest
 import torch

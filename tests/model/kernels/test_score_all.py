@@ -28,8 +28,8 @@ def test_every_distance(kind: int, rows: int, dim: int) -> None:
 
 
 @pytest.mark.parametrize("turns", [-1.0, 1.0, 2.0])
-def test_cones_wider_than_a_circle_or_narrower_than_none(turns: float) -> None:
-    """As a model of one's own may make them: its scores are those of its formula everywhere."""
+def test_half_apertures_below_zero_and_beyond_the_circle(turns: float) -> None:
+    """Users' models may have them, and the kernel must still give the formula's values."""
     table, first, second = random_inputs(geometry.CONE, 140, 4, 9, seed=3)
     second = second + 2 * math.pi * turns
     expected = plain_distance(geometry.CONE, table, first, second, torch.arange(140).expand(4, -1))
@@ -45,10 +45,10 @@ def test_cones_wider_than_a_circle_or_narrower_than_none(turns: float) -> None:
 
 
 @pytest.mark.parametrize("kernel", ["_distance_kernel", "_bounded_kernel"])
-def test_a_gpu_takes_the_programs_of_ten_million_entities(
+def test_the_grid_of_ten_million_entities_fits_a_gpu(
     monkeypatch: pytest.MonkeyPatch, kernel: str
 ) -> None:
-    """Of CUDA's grids the first axis is 2^31 − 1 long, the others 65,535."""
+    """The first axis of a CUDA grid holds 2^31 − 1 programs, the others 65,535."""
     grids = list[tuple[int, ...]]()
 
     class Launched:
@@ -78,7 +78,9 @@ def test_no_rows_no_scores() -> None:
 
 @pytest.mark.parametrize("kind", [geometry.CONE, geometry.BOX, geometry.POINT])
 @pytest.mark.parametrize("rows", [1, 11])
-def test_within_a_bound_the_same_sums_and_beyond_it_larger_ones(kind: int, rows: int) -> None:
+def test_bounded_distances_are_equal_within_the_bound_and_above_it_elsewhere(
+    kind: int, rows: int
+) -> None:
     num_entities, dim = 150, 40  # the last stretch of dimensions is a short one
     table, first, second = random_inputs(kind, num_entities, rows, dim, seed=rows)
     first, second = first.float().to(DEVICE), second.float().to(DEVICE)
@@ -87,13 +89,15 @@ def test_within_a_bound_the_same_sums_and_beyond_it_larger_ones(kind: int, rows:
     bounds = full.kthvalue(5, dim=1).values
     found = columns.distances_within(first, second, CENTER_WEIGHT, bounds)
     within = full <= bounds[:, None]
-    assert torch.equal(found[within], full[within])  # bit by bit: the order of the sums is one
+    assert torch.equal(
+        found[within], full[within]
+    )  # bit by bit: the order of summation is the same
     assert (found[~within] > bounds[:, None].expand_as(found)[~within]).all()
 
 
 def test_far_tiles_are_abandoned() -> None:
-    """Entities opposite to the query are given up after the first stretch of dimensions."""
-    dim, near, far = 64, 128, 128  # a tile each
+    """Summing stops after the first stretch of dimensions for entities far from the query."""
+    dim, near, far = 64, 128, 128  # a tile of near and one of far entities
     angle = torch.cat([torch.zeros(near, dim), torch.full((far, dim), 0.9)])
     columns = EntityColumns(angle.atanh().to(DEVICE), geometry=0, inverse_range=1.0)
     axis = torch.zeros(1, dim, device=DEVICE)

@@ -91,7 +91,7 @@ def score(geometry: int, points: np.ndarray, first: np.ndarray, second: np.ndarr
 
 
 @pytest.mark.parametrize("geometry", [CONE, BOX, POINT])
-def test_a_row_scores_alike_alone_and_in_company(geometry: int) -> None:
+def test_a_row_scores_alike_alone_and_in_a_batch(geometry: int) -> None:
     points = uniform(0, -3, 3, 10, 140)
     first, second = uniform(1, -3, 3, 5, 140), uniform(2, 0, 3, 5, 140)
     together = score(geometry, points, first, second)
@@ -106,7 +106,7 @@ def test_a_row_scores_alike_alone_and_in_company(geometry: int) -> None:
 def test_equal_entities_are_equally_far_wherever_they_stand(
     geometry: int, rows: int, dim: int
 ) -> None:
-    """Bit by bit: otherwise the order of equal answers would be that of rounding errors."""
+    """Bit by bit: otherwise rounding errors would decide the order of equal answers."""
     generator = np.random.default_rng(dim)
     points = np.tile(uniform(dim, -3, 3, 1, dim), (TILE + 3, 1))
     for _ in range(20):

@@ -39,7 +39,7 @@ def partial_sums(geometry, table, region, weight, rows):  # type: ignore[no-unty
 
 
 def regions(geometry: int, generator: np.random.Generator):  # type: ignore[no-untyped-def]
-    """Entities as the kernels want them, packed regions, the weight, and the plain distances."""
+    """The entities' table, packed regions, their weight, and the plain distances."""
     points = generator.uniform(-np.pi, np.pi, (5, DIM)).astype(np.float32)
     first = generator.uniform(-np.pi, np.pi, (3, DIM)).astype(np.float32)
     second = generator.uniform(0, np.pi, (3, DIM)).astype(np.float32)
@@ -54,15 +54,15 @@ def regions(geometry: int, generator: np.random.Generator):  # type: ignore[no-u
 
 
 @pytest.mark.parametrize("geometry", [CONE, BOX, POINT])
-def test_blocks_add_up_and_never_fall(geometry: int) -> None:
+def test_partial_sums_are_those_of_the_formula_and_never_decrease(geometry: int) -> None:
     table, packed, weight, plain = regions(geometry, np.random.default_rng(geometry))
     rows = np.array([0, 2])
     region = on_cache_lines(packed)
     history = partial_sums(geometry, table, region, np.float32(weight), rows)
     np.testing.assert_allclose(history[-1][rows, :5], plain[rows], rtol=1e-5)
     assert (np.diff(history, axis=0)[:, rows] > 0).all()
-    assert (history[:, 1] == 0).all(), "a row that was not asked for"
-    # Beyond the last entity it is repeated.
+    assert (history[:, 1] == 0).all(), "a row that was not selected"
+    # A tile repeats the last entity in its remaining places.
     np.testing.assert_array_equal(history[-1][rows, 5:], history[-1][rows, 4:5] + np.zeros((1, 3)))
 
 

@@ -2,8 +2,8 @@
 
 Training on a CPU spends its time here. In plain PyTorch every term of the distance is a
 tensor of rows × candidates × dimensions, written and read a dozen times; here each entity
-row is read once forward and once backward, and no such tensor exists. Trigonometry is
-done once an entity and once a region. `model.cone.cone_distance` is the plain reference.
+row is read once forward and once backward, and no such tensor exists. Trigonometry is done
+once per entity and once per region. `model.cone.cone_distance` is the plain reference.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from conekg.model.kernels.processor import FloatArray, compiled
 from conekg.model.kernels.scoring import thread_pool
 
 DIMENSIONS_A_TASK = 64
-"""Dimensions a thread takes at a time. The split is fixed, so that sums, and with them a whole
-training run, do not depend on the number of threads."""
+"""Dimensions that a thread processes at a time. The split is fixed, so that sums, and with them a
+whole training run, do not depend on the number of threads."""
 
 _ZERO, _HALF = np.float32(0), np.float32(0.5)
 
@@ -31,9 +31,13 @@ def cone_candidate_distance(
 ) -> Tensor:
     """[rows, candidates] ConE's distance from each cone to its candidates.
 
-    `angles` [entities, dim]; `places` [rows, candidates] says which rows of it; `axis` and
-    `half_aperture` [rows, dim]. Float32 on the CPU; differentiable by all three.
+    `angles` [entities, dim]; `places` [rows, candidates], the candidates' rows of it; `axis` and
+    `half_aperture` [rows, dim]. Float32 on the CPU; differentiable by all three, once only.
+    IndexError for a place that is no row of `angles`.
     """
+    # The compiled passes check no index: they would read, and write, beyond the end of a table.
+    if places.numel() and not 0 <= int(places.min()) <= int(places.max()) < len(angles):
+        raise IndexError(f"index out of range: places must be at least 0 and below {len(angles)}")
     result: Tensor = _ConeCandidateDistance.apply(  # type: ignore[no-untyped-call]
         angles, places, axis, half_aperture, center_weight
     )
@@ -41,7 +45,7 @@ def cone_candidate_distance(
 
 
 class _ConeCandidateDistance(torch.autograd.Function):
-    """The pair of compiled passes as one differentiable operation."""
+    """The compiled forward and backward passes as one differentiable operation."""
 
     @staticmethod
     def forward(
@@ -52,9 +56,9 @@ class _ConeCandidateDistance(torch.autograd.Function):
         half_aperture: Tensor,
         center_weight: float,
     ) -> Tensor:
-        """The distances; sines and cosines of half angles are kept for the way back."""
-        # Of period 2π, and within it a sine of the half that is not negative, as the passes want;
-        # dropout stretches half apertures beyond, and complements of those are below zero.
+        """The distances; sines and cosines of half angles are kept for the backward pass."""
+        # The distance has period 2π in h, and the passes need sin(h/2) >= 0, so h in [0, 2π].
+        # Dropout stretches half apertures beyond π, and complements of such cones are below zero.
         half_aperture = half_aperture.detach().remainder(2.0 * math.pi)
         parts = [_half_sine_cosine(part) for part in (angles, axis, half_aperture)]
         arrays = [part.numpy() for pair in parts for part in pair]
@@ -68,6 +72,10 @@ class _ConeCandidateDistance(torch.autograd.Function):
     @staticmethod
     def backward(context: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients by entity angles, axes and half apertures."""
+        if torch.is_grad_enabled():  # with create_graph: the passes would count as constants
+            raise RuntimeError(
+                "the compiled distances of ConE have no second derivatives; take a model in float64"
+            )
         arrays, where = context.arrays, context.where
         by_angle, by_axis, by_aperture = (
             np.zeros_like(arrays[0]),
@@ -115,16 +123,16 @@ def _over_dimensions(kernel: Any, dim: int, *arguments: Any) -> None:
         for each in ranges:
             kernel(*arguments, *each)
         return
-    # This thread takes its share: with n threads, n − 1 of the pool's and this one.
-    waiting = [
+    # Of n threads, n − 1 belong to the pool. The calling thread computes every n-th range itself.
+    pending = [
         thread_pool(os.getpid(), threads).submit(kernel, *arguments, *each)
         for index, each in enumerate(ranges)
         if index % threads
     ]
     for each in ranges[::threads]:
         kernel(*arguments, *each)
-    for part in waiting:
-        part.result()
+    for future in pending:
+        future.result()
 
 
 @compiled
@@ -142,7 +150,10 @@ def _distance(
     low: int,
     high: int,
 ) -> None:
-    """Fill `partial[task]` with the terms of dimensions `low` to `high`."""
+    """Fill `partial[task]` [rows, candidates] with the distances in dimensions `low` to `high`.
+
+    The formula is that of `model.cone.cone_distance` (ConE, Section 4.3).
+    """
     for row in range(places.shape[0]):
         sa, ca = axis_sine[row, low:high], axis_cosine[row, low:high]
         sh, ch = aperture_sine[row, low:high], aperture_cosine[row, low:high]

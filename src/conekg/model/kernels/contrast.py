@@ -1,11 +1,11 @@
 """The contrastive loss of a batch and its gradients, each entity row read once.
 
-`contrast` fuses gathering, distance, logit, loss and the gradients of the query
-regions into one kernel: a logit's gradient depends on that logit alone, so a row
-can be used for both before the next is fetched. What the entities need for their
-own gradient is one number a candidate, kept for `entity_update`.
-The loss is that of `training.loss.negative_sampling_loss`; `plain_contrast` is the
-reference the tests compare with.
+`contrast` fuses gathering, distance, logit, loss and the gradients by the query
+regions into one kernel: a logit's gradient depends on that logit alone, so an entity
+row serves both before the next one is fetched. For the gradient of the entity table,
+one number per candidate is kept, which `entity_update` reads. The loss is that of
+`training.loss.negative_sampling_loss` (ConE, Section 4.3); `plain_contrast` is the
+reference that tests compare with.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from conekg.model.kernels.row import (
 
 @dataclass(frozen=True)
 class Contrast:
-    """Loss sums and gradients of one batch, and what the entities' own gradients need."""
+    """The loss of one batch, its gradients, and what `entity_update` needs of the regions."""
 
     loss: Tensor
     """[2] the weighted loss of the positives and of the negatives; the loss is their mean."""
     grad_first: Tensor
-    """[batch, dim] by the region's first component."""
+    """[batch, dim] the gradient by the region's first component."""
     grad_second: Tensor
-    """[batch, dim] by its second."""
+    """[batch, dim] the gradient by its second component."""
     grad_scale: Tensor
-    """[] by the distance scale."""
+    """[] the gradient by the distance scale."""
     coefficients: Tensor
-    """[batch, candidates] by each distance."""
+    """[batch, candidates] the gradient by each distance."""
     prepared: tuple[Tensor, Tensor, Tensor]
     """[batch, dim] each: the regions' center, extent and rest, as `geometry.term` takes them."""
 
@@ -65,13 +65,13 @@ def contrast(
     temperature: float = 0.0,
     positives: int = 1,
 ) -> Contrast:
-    """The loss of a batch, its gradients, and each distance's coefficient.
+    """The loss of a batch and its gradients by the regions, the scale and each distance.
 
     `entities` [num_entities, dim] raw rows; `first`, `second` [batch, dim] the regions;
     `candidates` [batch, positives + negatives] ids, positives first; `weights` [batch] sum to
     one; `scale` [1]; `offsets` [batch, candidates] are added to the distances, for models whose
-    distances are not sums over dimensions alone. With a `temperature` t, a negative counts by
-    softmax(t · logit) instead of all alike.
+    distances are not sums over dimensions alone. With a `temperature` t above 0, the negatives of
+    a query are weighted by softmax(t · logit) instead of equally.
     """
     batch, num_candidates = candidates.shape
     dim = entities.shape[1]
@@ -116,20 +116,20 @@ def contrast(
 
 
 @triton.jit
-def _doubt(logit):
-    """(−log σ(−logit), σ(logit)): what a negative of this logit costs, and how steeply."""
+def _softplus_and_sigmoid(logit):
+    """(−log σ(−logit), σ(logit)): the loss of a negative with this logit, and its derivative."""
     decay = tl.exp(-tl.abs(logit))
-    surprise = tl.maximum(logit, 0.0) + tl.log(1.0 + decay)
-    return surprise, tl.where(logit >= 0, 1.0, decay) / (1.0 + decay)
+    softplus = tl.maximum(logit, 0.0) + tl.log(1.0 + decay)
+    return softplus, tl.where(logit >= 0, 1.0, decay) / (1.0 + decay)
 
 
 @triton.jit
 def _prepare_row(first, second, dim, GEOMETRY: tl.constexpr, PIECES: tl.constexpr):
-    """(center, extent, rest, sign) of a region, each a row; see `prepare_region`."""
+    """The rows (center, extent, rest, sign) of a region; see `prepare_region`."""
     centers, extents, rests, signs = (), (), (), ()
     for piece in tl.static_range(len(PIECES)):
         center, extent, rest, sign = prepare_region(first[piece], second[piece], GEOMETRY)
-        # With no extent and no rest, columns beyond `dim` are at no distance.
+        # In columns beyond `dim` the extent is 0; with rest 0, distance and derivatives are 0.
         rest = tl.where(columns(PIECES, piece) < dim, rest, 0.0)
         centers = centers + (center,)
         extents = extents + (extent,)
@@ -149,7 +149,10 @@ def _compare(
     GEOMETRY: tl.constexpr,
     PIECES: tl.constexpr,
 ):
-    """(distance, its derivatives by the region's first coordinate, negated, and its second)."""
+    """(distance, −∂distance/∂first, ∂distance/∂second) of a raw entity row from a region.
+
+    The derivatives are rows, in the units of `term`.
+    """
     distance = 0.0
     by_first, by_second = (), ()
     for piece in tl.static_range(len(PIECES)):
@@ -212,7 +215,7 @@ def _contrast_kernel(
     candidate_ptr += query * num_candidates
     coefficient_ptr += query * num_candidates
     offset_ptr += query * num_candidates
-    # Sums over the negatives, each counting by its share; divided by `total` at the end.
+    # Sums over the negatives, weighted by `share`; divided by `total`, the sum of shares, below.
     grad_first = zero_row(center, PIECES)
     grad_second = zero_row(center, PIECES)
     negative_loss = 0.0
@@ -220,13 +223,13 @@ def _contrast_kernel(
     total = 0.0
     peak = -float("inf")
     entity = tl.load(candidate_ptr + num_positives).to(tl.int64)
-    upcoming = load_row(entity_ptr + entity * dim, dim, PIECES)
+    next_row = load_row(entity_ptr + entity * dim, dim, PIECES)
     for place in range(num_positives, num_candidates):
-        raw = upcoming
-        # The next row is on its way while this one is worked on; the positives come last.
-        follower = tl.where(place + 1 < num_candidates, place + 1, 0)
-        entity = tl.load(candidate_ptr + follower).to(tl.int64)
-        upcoming = load_row(entity_ptr + entity * dim, dim, PIECES)
+        raw = next_row
+        # Load the next row while this one is processed; after the negatives come the positives.
+        next_place = tl.where(place + 1 < num_candidates, place + 1, 0)
+        entity = tl.load(candidate_ptr + next_place).to(tl.int64)
+        next_row = load_row(entity_ptr + entity * dim, dim, PIECES)
         distance, by_first, by_second = _compare(
             raw, center, extent, rest, inverse_range, center_weight, GEOMETRY, PIECES
         )
@@ -234,10 +237,10 @@ def _contrast_kernel(
             distance += tl.load(offset_ptr + place)
         logit = gamma - scale * distance
         tl.store(coefficient_ptr + place, logit)
-        surprise, doubt = _doubt(logit)
+        loss, sigmoid = _softplus_and_sigmoid(logit)
         share = 1.0
         if ADVERSARIAL:
-            # The softmax in one pass: sums so far shrink whenever a larger logit turns up.
+            # A softmax in one pass: the sums so far are scaled down when a larger logit appears.
             highest = tl.maximum(peak, temperature * logit)
             shrink = tl.exp(peak - highest)
             share = tl.exp(temperature * logit - highest)
@@ -249,11 +252,11 @@ def _contrast_kernel(
             if GEOMETRY < 2:
                 grad_second = scaled(grad_second, shrink, PIECES)
         total += share
-        negative_loss += share * surprise
-        grad_scale += share * doubt * distance
-        grad_first = add_scaled(grad_first, share * doubt, by_first, PIECES)
-        if GEOMETRY < 2:  # the others have no second coordinate: nothing to add up
-            grad_second = add_scaled(grad_second, -share * doubt, by_second, PIECES)
+        negative_loss += share * loss
+        grad_scale += share * sigmoid * distance
+        grad_first = add_scaled(grad_first, share * sigmoid, by_first, PIECES)
+        if GEOMETRY < 2:  # points and inner products have no second coordinate
+            grad_second = add_scaled(grad_second, -share * sigmoid, by_second, PIECES)
     negative = scale * weight / total
     grad_scale *= -weight / total
     grad_first = scaled(grad_first, negative, PIECES)
@@ -261,20 +264,20 @@ def _contrast_kernel(
     each = weight / num_positives
     positive_loss = 0.0
     for place in range(num_positives):
-        raw = upcoming
-        follower = tl.minimum(place + 1, num_positives - 1)
-        entity = tl.load(candidate_ptr + follower).to(tl.int64)
-        upcoming = load_row(entity_ptr + entity * dim, dim, PIECES)
+        raw = next_row
+        next_place = tl.minimum(place + 1, num_positives - 1)
+        entity = tl.load(candidate_ptr + next_place).to(tl.int64)
+        next_row = load_row(entity_ptr + entity * dim, dim, PIECES)
         distance, by_first, by_second = _compare(
             raw, center, extent, rest, inverse_range, center_weight, GEOMETRY, PIECES
         )
         if HAS_OFFSETS:
             distance += tl.load(offset_ptr + place)
-        surprise, doubt = _doubt(scale * distance - gamma)
-        positive = scale * each * doubt
+        loss, sigmoid = _softplus_and_sigmoid(scale * distance - gamma)
+        positive = scale * each * sigmoid
         tl.store(coefficient_ptr + place, positive)
-        positive_loss += each * surprise
-        grad_scale += each * doubt * distance
+        positive_loss += each * loss
+        grad_scale += each * sigmoid * distance
         grad_first = add_scaled(grad_first, -positive, by_first, PIECES)
         if GEOMETRY < 2:
             grad_second = add_scaled(grad_second, positive, by_second, PIECES)
@@ -288,13 +291,13 @@ def _contrast_kernel(
     tl.store(sum_ptr + query * 3, 2.0 * positive_loss)
     tl.store(sum_ptr + query * 3 + 1, 2.0 * weight / total * negative_loss)
     tl.store(sum_ptr + query * 3 + 2, grad_scale)
-    # What was kept of each negative is its logit; its share is known only now.
+    # The loop has stored the logit of each negative, whose share is known only now.
     tl.debug_barrier()
     place = tl.arange(0, BLOCK_CANDIDATES)
     kept = (place >= num_positives) & (place < num_candidates)
     logit = tl.load(coefficient_ptr + place, mask=kept, other=0.0)
-    _, doubt = _doubt(logit)
-    coefficient = -negative * doubt
+    _, sigmoid = _softplus_and_sigmoid(logit)
+    coefficient = -negative * sigmoid
     if ADVERSARIAL:
         coefficient *= tl.exp(temperature * logit - peak)
     tl.debug_barrier()
@@ -309,7 +312,7 @@ def plain_contrast(
     temperature: float = 0.0,
     positives: int = 1,
 ) -> Tensor:
-    """[2] the weighted losses of positives and negatives from ready distances: the reference."""
+    """[2] the weighted losses of positives and of negatives, from given distances."""
     logits = gamma - scale * distances
     negatives = logits[:, positives:]
     positive = -(weights * logsigmoid(logits[:, :positives]).mean(dim=1)).sum()

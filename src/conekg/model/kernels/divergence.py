@@ -1,12 +1,12 @@
 """BetaE's divergence for the training kernels: features of entities, and their gradients.
 
-KL(entity ‖ query) is linear in the query's parameters once digammas of the entity's are
-at hand, so `contrast` takes it as a negated inner product with ready features plus a
-constant of each side. `divergence_features` makes the features of all entities,
-`normalizers` the constants of queries, and `update_distributions` is `entity_update` with
-the chain rule through trigammas.
-Special functions are the recurrence up to arguments above 6, its six terms over one common
-denominator, then Stirling's series.
+KL(entity ‖ query) is ln B of the query's parameters plus a function linear in them, whose
+coefficients depend on the entity alone. `contrast` therefore takes it as a negated inner product
+with features, plus a constant of the entity and one of the query. `divergence_features` computes
+the features and constants of entities, `normalizers` the constants of queries;
+`update_distributions` is `entity_update` with the chain rule through trigammas.
+Special functions use the recurrence to shift arguments above 6, its six terms over one common
+denominator, and then Stirling's series.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def divergence_features(entities: Tensor, features: Tensor, constants: Tensor) -
 
 
 def normalizers(queries: Tensor) -> tuple[Tensor, Tensor]:
-    """Of α and β [rows, 2·dim] of queries: Σ_dim ln B(α, β) [rows], and its gradient by them."""
+    """(Σ_dim ln B(α, β) [rows], its gradient [rows, 2·dim]) from queries' α and β [rows, 2·dim]."""
     gradients = torch.empty_like(queries)
     sums = torch.empty(len(queries), device=queries.device)
     _launch_features(queries, gradients, sums, of_entities=False)
@@ -73,10 +73,11 @@ def update_distributions(
     anchor_grads: Tensor | None,
     adam: Tensor,
 ) -> None:
-    """Move rows of `entities` [num_entities, 2·dim] and their moments, in place.
+    """Update rows of `entities` [num_entities, 2·dim] and their moments by Adam, in place.
 
-    `coefficients` [batch, candidates] by each divergence; `queries` [batch, 2·dim] the
-    regions' α and β; which rows, and the other arguments, as for `update_entities`.
+    `coefficients` [batch, candidates] are the gradients by each divergence, `queries`
+    [batch, 2·dim] the regions' α and β. The other arguments, and which rows are updated, are as
+    for `update_entities`.
     """
     dim = entities.shape[1] // 2
     anchored = anchor_grads is not None
@@ -105,10 +106,11 @@ def update_distributions(
 
 @triton.jit
 def _recurrence(x):
-    """(near, pairs, z): x no larger than 64, x·(x + 5) of that, and what Stirling's series takes.
+    """(near, pairs, z): min(x, 64), near·(near + 5), and the argument of Stirling's series.
 
-    From pairs = t, the products of the factors 0 and 5, 1 and 4, 2 and 3 above x are t, t + 4 and
-    t + 6. Arguments of 64 and above need no recurrence, and their products would overflow.
+    With t = near·(near + 5), (near + 1)(near + 4) = t + 4 and (near + 2)(near + 3) = t + 6: the
+    six factors of the recurrence have the product t(t + 4)(t + 6). Arguments of 64 and above need
+    no recurrence, and their products could overflow.
     """
     near = tl.minimum(x, 64.0)
     return near, near * (near + 5.0), tl.where(x < 64.0, x + 6.0, x)
@@ -116,9 +118,9 @@ def _recurrence(x):
 
 @triton.jit
 def gammas(x):
-    """(ψ(x), ln Γ(x) + ln p, p) for x > 0; p is a product whose logarithm is left to the caller.
+    """(ψ(x), ln Γ(x) + ln p, p) for x > 0, where p is the product of the recurrence.
 
-    ψ to 1e-6 of the larger of 1 and its size.
+    The caller takes ln p, of several products at once. ψ is exact to 1e-6 · max(1, |ψ|).
     """
     near, pairs, z = _recurrence(x)
     product = pairs * (pairs + 4.0) * (pairs + 6.0)
@@ -135,7 +137,7 @@ def gammas(x):
 
 @triton.jit
 def trigamma(x):
-    """ψ'(x) for x > 0, to 1e-6 of its size."""
+    """ψ'(x) for x > 0, to a relative error of 1e-6."""
     _, pairs, z = _recurrence(x)
     outer, middle, inner = pairs, pairs + 4.0, pairs + 6.0
     far, wide, narrow = middle * inner, outer * inner, outer * middle
@@ -152,6 +154,7 @@ def trigamma(x):
 
 @triton.jit
 def _regularized(raw, smallest, largest):
+    """clamp(raw + 1, smallest, largest), as `beta.regularize`."""
     return tl.minimum(tl.maximum(raw + 1.0, smallest), largest)
 
 
@@ -166,7 +169,10 @@ def _features_kernel(
     OF_ENTITIES: tl.constexpr,
     PIECES: tl.constexpr,
 ):
-    """The gradient of ln B(α, β), and ⟨(α, β), gradient⟩ − ln B of entities, ln B of queries."""
+    """Per row, the gradient of ln B(α, β) and a sum over dimensions.
+
+    The sum is of ln B(α, β) for queries, of ⟨(α, β), gradient⟩ − ln B(α, β) for entities.
+    """
     row = tl.program_id(0).to(tl.int64)
     here = row * 2 * dim
     alphas = load_row(row_ptr + here, dim, PIECES)
@@ -180,7 +186,7 @@ def _features_kernel(
             alpha = _regularized(alpha, smallest, largest)
             beta = _regularized(beta, smallest, largest)
         else:
-            alpha = tl.where(real, alpha, 1.0)  # any that has a logarithm
+            alpha = tl.where(real, alpha, 1.0)  # any value with a finite logarithm
             beta = tl.where(real, beta, 1.0)
         by_alpha, above_alpha, product_alpha = gammas(alpha)
         by_beta, above_beta, product_beta = gammas(beta)
@@ -201,7 +207,7 @@ def _features_kernel(
 
 @triton.jit
 def _regularized_row(raw, smallest, largest, PIECES: tl.constexpr):
-    """Parameters from a raw row."""
+    """The parameters of a raw row, α or β."""
     row = ()
     for piece in tl.static_range(len(PIECES)):
         row = row + (_regularized(raw[piece], smallest, largest),)
@@ -229,13 +235,13 @@ def _move(
     dim,
     PIECES: tl.constexpr,
 ):
-    """Adam on one half of a row, its α or its β."""
+    """Update one half of a row, its α or its β, by Adam."""
     first_moment = load_row(first_moment_ptr, dim, PIECES)
     second_moment = load_row(second_moment_ptr, dim, PIECES)
     moved, firsts, seconds = (), (), ()
     for piece in tl.static_range(len(PIECES)):
         parameter = raw[piece] + 1.0
-        inside = (parameter >= smallest) & (parameter <= largest)  # elsewhere the clamp is flat
+        inside = (parameter >= smallest) & (parameter <= largest)  # outside, the clamp is flat
         new, first, second = adam_step(
             raw[piece],
             tl.where(inside, by_parameters[piece], 0.0) + by_raw[piece],
@@ -292,10 +298,10 @@ def _update_kernel(
             excess_beta = _add_excess(excess_beta, coefficient, beta, query + dim, dim, PIECES)
         else:
             anchor = anchor_grad_ptr + (place - num_places) * 2 * dim
-            wanted = load_row(anchor, dim, PIECES)
-            by_raw_alpha = add_scaled(by_raw_alpha, 1.0, wanted, PIECES)
-            wanted = load_row(anchor + dim, dim, PIECES)
-            by_raw_beta = add_scaled(by_raw_beta, 1.0, wanted, PIECES)
+            gradient = load_row(anchor, dim, PIECES)
+            by_raw_alpha = add_scaled(by_raw_alpha, 1.0, gradient, PIECES)
+            gradient = load_row(anchor + dim, dim, PIECES)
+            by_raw_beta = add_scaled(by_raw_beta, 1.0, gradient, PIECES)
     # ∂KL/∂α_e = (α_e − α_q) ψ'(α_e) − (α_e + β_e − α_q − β_q) ψ'(α_e + β_e), and alike for β.
     by_alpha, by_beta = (), ()
     for piece in tl.static_range(len(PIECES)):

@@ -1,9 +1,10 @@
 """Training batches drawn on the device by one kernel.
 
 Every number comes from a counter-based generator (Philox, Salmon et al. 2011) keyed
-by the seed and the number of the update, which is read from device memory: a
-captured graph can be replayed, and a resumed run draws what an unbroken one would.
-Uniform integers are the high half of a 32-bit product: the bias is below size / 2^32.
+by the seed and the number of the update. That number is read from device memory,
+so that a captured graph can be replayed, and a resumed run draws the same batches
+as an unbroken one. Uniform integers are the high half of a 32-bit product, with a
+bias below size / 2^32.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ class Pool:
     answers: Tensor
     """[total] int32, sorted within a query"""
     weights: Tensor
-    """[queries] float32: how much each counts in the loss"""
+    """[queries] float32: the weight of each in the loss"""
     near_offsets: Tensor
     """[queries + 1] int64"""
     near_misses: Tensor
-    """[total] int32: entities to be drawn rather than others against a query; it may have none"""
+    """[total] int32: each query's preferred negatives, of which it may have none"""
     row_starts: Tensor
     """[batch] int32: where the shape of batch row b starts in the table"""
     row_counts: Tensor
     """[batch] int32: how many queries that shape has"""
     most_answers: int
-    """The number of answers of the query that has most"""
+    """The largest number of answers of any query"""
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,10 @@ def draw(
 ) -> Drawn:
     """A batch: uniform queries of each row's shape, uniform answers, uniform negatives.
 
-    `counter` [1] int64 is the number of the update; the batch is that of `ahead` updates later.
+    `counter` [1] int64 is the number of the update; the batch is the one of `ahead` updates later.
     With `filtered`, negatives are drawn from the entities that are not answers; without, they
-    may be answers, as in the published code. The first `near` negatives of a query that has near
-    misses are drawn from those.
+    may be answers, as in the published code. The first `near` negatives are drawn from the
+    query's near misses, if it has any.
     """
     batch = len(pool.row_starts)
     device = pool.anchors.device
@@ -120,8 +121,9 @@ def draw(
 def _skip_answers(index, answers_ptr, start, count, ROUNDS: tl.constexpr):
     """The `index`-th entity that is not among the sorted answers[start : start + count].
 
-    Answer j has `answers[j] - j` other entities before it, so as many answers are skipped
-    as have no more than `index`; a binary search finds how many, without rejection.
+    `answers[j] - j` other entities precede answer j. The entity is therefore `index` plus the
+    number of answers with `answers[j] - j <= index`, which a binary search of `ROUNDS` steps
+    finds. No draw is rejected.
     """
     low = index * 0
     high = low + count
@@ -172,7 +174,7 @@ def _draw_kernel(
     lane32 = lane.to(tl.uint32)
     zero = lane32 * 0
     row32 = zero + row.to(tl.uint32)
-    # One generator call for the row's own choices; lane 0 is as good as any.
+    # One draw for the row's query and its first answer, the same in all lanes.
     pick0, pick1, _, _ = tl.philox(seed, zero, row32, zero + low, zero + high)
     count = zero + tl.load(row_counts_ptr + row).to(tl.uint32)
     chosen = tl.max(tl.umulhi(pick0, count).to(tl.int64), axis=0)

@@ -1,12 +1,12 @@
 """Gradients of the entity table gathered entity by entity, with Adam in the same pass.
 
 The candidates of a batch are sorted by entity, so that one program owns one row: it
-adds up what every query wants of that entity, then moves the row. There are no
-atomic additions, so the result does not depend on scheduling, and the gradient
-never exists in memory. Rows that no query touched are moved too, as dense Adam
-does (their moments decay); the update is the one of Kingma and Ba, 2015, Alg. 1.
-Rows that anchor a query wait for the gradient that comes back through the operators; all
-others, nearly the whole table, can be moved meanwhile.
+adds up the gradients of that entity over all queries, then updates the row. There are
+no atomic additions, so the result does not depend on scheduling, and the gradient of
+the table is never stored. Rows that no query touches are updated too, as by dense Adam
+(their moments decay); the update is that of Kingma and Ba, 2015, Alg. 1.
+Rows of anchors also need the gradient through the operators. All others, nearly the
+whole table, can be updated while it is still being computed.
 """
 
 from __future__ import annotations
@@ -29,23 +29,24 @@ from conekg.model.kernels.row import (
 )
 
 _SHORT_KEYS = 1 << 16
-"""Fewer entities than this have keys of 16 bits, which sort in half the passes."""
+"""With fewer entities than this, sort keys have 16 bits, which halves the passes of the sort."""
 
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Where each entity occurs in a batch."""
+    """The places of a batch at which each entity occurs, as candidate or anchor."""
 
     order: Tensor
-    """Places in the batch, sorted by entity: first the candidates, row by row, then anchors."""
+    """[places] the places, sorted by entity. They number the candidates, row by row, and then the
+    anchors."""
     offsets: Tensor
     """[num_entities + 1] the occurrences of entity e are `order[offsets[e] : offsets[e + 1]]`."""
     anchors: Tensor
-    """[rows] the entities that anchor queries; one may anchor several."""
+    """[anchors] the entities that are anchors of queries; an entity may occur repeatedly."""
 
 
 def find_occurrences(candidates: Tensor, anchors: Tensor, num_entities: int) -> Occurrences:
-    """The occurrences of every entity among `candidates` [batch, k] and `anchors` [rows]."""
+    """The occurrences of every entity among `candidates` [batch, k] and `anchors` of any shape."""
     keys = torch.cat([candidates.reshape(-1), anchors.reshape(-1)])
     entities = torch.arange(num_entities + 1, dtype=torch.int32, device=keys.device)
     if num_entities < _SHORT_KEYS:
@@ -69,13 +70,14 @@ def update_entities(
     inverse_range: float,
     center_weight: float,
 ) -> None:
-    """Move rows of `entities` [num_entities, dim] and their moments, in place.
+    """Update rows of `entities` [num_entities, dim] and their moments by Adam, in place.
 
-    Without `anchor_grads`: the rows that anchor no query of the batch. With them, [rows, dim]
-    by the raw rows used as anchors: those rows. One call of each moves every row once.
+    Without `anchor_grads`, the rows that are no anchors of the batch are updated. With
+    `anchor_grads` [anchors, dim], the gradients by the anchors' raw rows, the rows of the anchors
+    are. One call of each kind updates every row once.
 
-    `coefficients` [batch, candidates] by each distance, and the `prepared` regions, three of
-    [batch, dim], both from `contrast`; `adam` [5]: learning rate / (1 − β1^t),
+    `coefficients` [batch, candidates], the gradients by each distance, and the `prepared` regions,
+    three of [batch, dim], are those of `contrast`; `adam` [5] holds learning rate / (1 − β1^t),
     sqrt(1 − β2^t), β1, β2, ε.
     """
     dim = entities.shape[1]
@@ -120,11 +122,12 @@ def adam_step(raw, gradient, first_moment, second_moment, adam_ptr):
 
 @triton.jit
 def find_row(order_ptr, offset_ptr, anchor_ptr, num_places, ANCHORED: tl.constexpr):
-    """(row, start, stop, is_own): the program's row, where its occurrences are, whose it is.
+    """(row, start, stop, is_own): the program's row, its range of occurrences, whether it owns it.
 
-    Anchors come last among a row's occurrences. A program of `ANCHORED` stands for an anchor,
-    and owns its row if the row's last occurrence is that anchor; any other for a row, and owns
-    it if the last is none.
+    Anchors come last among a row's occurrences. With `ANCHORED` each program stands for an anchor
+    and owns that entity's row if its anchor is the last occurrence, so that only one of several
+    equal anchors does. Without, each program stands for a row and owns it if the last occurrence
+    is no anchor.
     """
     program = tl.program_id(0)
     row = program.to(tl.int64)
@@ -186,7 +189,7 @@ def _update_kernel(
                 extent = load_row(extent_ptr + query, dim, PIECES)
             if GEOMETRY == 0:
                 rest = load_row(rest_ptr + query, dim, PIECES)
-            wanted = ()
+            gradient = ()
             for piece in tl.static_range(len(PIECES)):
                 _, by_entity, _ = term(
                     points[piece],
@@ -196,12 +199,12 @@ def _update_kernel(
                     center_weight,
                     GEOMETRY,
                 )
-                wanted = wanted + (by_entity,)
-            by_point = add_scaled(by_point, coefficient, wanted, PIECES)
+                gradient = gradient + (by_entity,)
+            by_point = add_scaled(by_point, coefficient, gradient, PIECES)
         else:
             anchor = (place - num_places) * dim
-            wanted = load_row(anchor_grad_ptr + anchor, dim, PIECES)
-            by_raw = add_scaled(by_raw, 1.0, wanted, PIECES)
+            gradient = load_row(anchor_grad_ptr + anchor, dim, PIECES)
+            by_raw = add_scaled(by_raw, 1.0, gradient, PIECES)
     first_moment = load_row(first_moment_ptr + here, dim, PIECES)
     second_moment = load_row(second_moment_ptr + here, dim, PIECES)
     moved, firsts, seconds = (), (), ()
@@ -222,10 +225,10 @@ def _update_kernel(
 
 
 def advance(counters: Tensor, learning_rate: Tensor, adam: Tensor) -> None:
-    """Count one more update and renew Adam's bias corrections, in place.
+    """Count one more update and recompute Adam's bias corrections, in place.
 
     `counters` [2] int64: updates since the run began, and since the moments were last
-    fresh; `learning_rate` [1]; `adam` [5] as `update_entities` takes it, β and ε kept.
+    reset; `learning_rate` [1]; `adam` [5] as `update_entities` takes it, whose β and ε stay.
     """
     _advance_kernel[(1,)](counters, learning_rate, adam, enable_fp_fusion=True)
 
@@ -235,8 +238,7 @@ def _advance_kernel(counters_ptr, learning_rate_ptr, adam_ptr):
     tl.store(counters_ptr, tl.load(counters_ptr) + 1)
     count = tl.load(counters_ptr + 1) + 1
     tl.store(counters_ptr + 1, count)
-    # 1 − β^t as −expm1(t·ln β) would need double precision for small t; the two powers are
-    # exact enough in float64.
+    # In float32, 1 − β^t would lose its digits for small t; float64 has enough of them.
     beta1 = tl.load(adam_ptr + 2).to(tl.float64)
     beta2 = tl.load(adam_ptr + 3).to(tl.float64)
     steps = count.to(tl.float64)

@@ -1,10 +1,10 @@
 """Products of few rows with large weights, about as fast as the weights can be read.
 
-A batch of questions has a dozen rows for weights of ten megabytes. Libraries rearrange
-the weights in every product, which takes longer than the product; here they are kept in
-panels of 32 outputs. While rows meet one panel the next one is fetched, a little at every
-step and from several places at once, which memory answers sooner than a single stream. For
-processors with vectors of 512 bits; `few_rows_linear` leaves layers alone elsewhere.
+A batch of questions has about a dozen rows, for weights of ten megabytes. Libraries rearrange
+the weights in every product, which takes longer than the product; here they are packed once, in
+panels of 32 outputs. During the product with one panel the next is prefetched, in several
+streams, which memory serves faster than a single one. This needs vectors of 512 bits;
+`few_rows_linear` leaves layers unchanged on other processors.
 """
 
 from __future__ import annotations
@@ -32,35 +32,36 @@ from conekg.model.kernels.processor import (
 from conekg.model.kernels.scoring import in_ranges
 
 FEWEST_ROWS, MOST_ROWS = 2, 48
-"""Between these this is faster than the library, which needs no rearranging for one row."""
+"""Numbers of rows for which this is faster than the library. For one row it rearranges nothing."""
 
 LEAST_BYTES = 1 << 21
-"""Weights below this stay in a cache, where the library is faster: up to twice as fast."""
+"""Smaller weights stay in a cache, where the library is up to twice as fast."""
 
 _PANEL = 2 * LINE
-"""Outputs whose sums stay in registers, two vectors for each row of a tile."""
+"""Outputs of a panel. Their sums, two vectors for each row of a tile, stay in registers."""
 _HEIGHTS = (2, 4, 6, 8, 10, 12)
-"""Rows a tile may have: the sums of the most leave registers for weights."""
+"""Numbers of rows of a tile. The sums of 12 rows leave enough registers for the weights."""
 _STREAMS = 4
-"""Places of the next panel that are fetched side by side."""
+"""Streams by which the next panel is prefetched."""
 _FRACTION = 8
-"""Bits behind the point in how often a step fetches."""
+"""Fraction bits of `pace`, the fixed-point number of prefetches per step."""
 _BYTES_A_THREAD = 1 << 21
-"""Weights that are worth another thread: to wake it takes as long as a tenth of their product."""
+"""Bytes of weights per thread. Waking a thread takes a tenth of the time of their product."""
 _LARGE_PAGE = 1 << 21
-"""Bytes. NumPy asks for such pages from two of them on; by small ones memory is read half as
-fast."""
+"""Bytes of a large page. NumPy asks for large pages for arrays of two of them or more; with small
+pages memory is read half as fast."""
 
 
 def has_wide_vectors() -> bool:
-    """Whether the processor that functions are compiled for has vectors of 512 bits."""
+    """Whether functions are compiled for a processor with vectors of 512 bits."""
     return has_feature("avx512f")
 
 
 def lay_out_for_few_rows(model: nn.Module) -> None:
-    """Make a model's linear layers fast for few rows where a CPU is used; weights stay the same.
+    """Make a model's linear layers on the CPU fast for few rows, without changing their weights.
 
-    Where no layer of our own is faster, weights that lie column by column gain a little.
+    Layers become `few_rows_linear`. Those that it returns unchanged still gain a little speed,
+    because their weights are stored column by column.
     """
     for module in list(model.modules()):
         for name, layer in list(module.named_children()):
@@ -70,9 +71,9 @@ def lay_out_for_few_rows(model: nn.Module) -> None:
 
 
 def few_rows_linear(layer: nn.Linear) -> nn.Module:
-    """The layer in a form that is fast for few rows, or itself where there is none."""
+    """A `FewRowsLinear` of the layer, or the layer itself where that is not faster."""
     weight = layer.weight
-    # A class derived from it may do more with its weights than the product.
+    # A subclass of nn.Linear may do more than the product.
     is_plain = (
         type(layer) is nn.Linear and weight.device.type == "cpu" and weight.dtype == torch.float32
     )
@@ -84,7 +85,11 @@ _PACKED = ("_panels", "_start")
 
 
 class FewRowsLinear(nn.Module):
-    """A linear layer whose weights no longer change; gradients take the usual way."""
+    """A linear layer with packed weights, which must not change any more.
+
+    It calls `torch.nn.functional.linear` where gradients are needed, for other numbers of rows
+    than `FEWEST_ROWS` to `MOST_ROWS`, and for other types than float32.
+    """
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
@@ -98,7 +103,7 @@ class FewRowsLinear(nn.Module):
             self._start[: len(self.bias)] = self.bias.detach().numpy()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the panels: a copy of an array does not lie where loads of vectors need it."""
+        """The state without packed arrays, whose copies would not be aligned for vector loads."""
         return {key: value for key, value in self.__dict__.items() if key not in _PACKED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -108,8 +113,9 @@ class FewRowsLinear(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., outputs] from inputs [..., inputs]."""
         rows = inputs.shape[:-1].numel()
-        needs_gradient = torch.is_grad_enabled() and (
-            inputs.requires_grad or self.weight.requires_grad
+        needs_gradient = torch.is_grad_enabled() and any(
+            tensor is not None and tensor.requires_grad
+            for tensor in (inputs, self.weight, self.bias)
         )
         is_few = FEWEST_ROWS <= rows <= MOST_ROWS
         if needs_gradient or not is_few or inputs.dtype != torch.float32:
@@ -122,7 +128,7 @@ class FewRowsLinear(nn.Module):
 
 
 def pack(weight: FloatArray) -> FloatArray:
-    """Weights [outputs, inputs] as panels [panels, inputs, 32], the last one filled with zeros."""
+    """Weights [outputs, inputs] as panels [panels, inputs, 32], the last one padded with zeros."""
     outputs, inputs = weight.shape
     count = -(-outputs // _PANEL)
     filled = np.zeros((count * _PANEL, inputs), dtype=np.float32)
@@ -138,9 +144,9 @@ def pack(weight: FloatArray) -> FloatArray:
 def multiply(
     rows: FloatArray, panels: FloatArray, start: FloatArray, threads: int = 1
 ) -> FloatArray:
-    """[rows and some more, 32 · panels] start + rows · weights; what is beyond the rows is noise.
+    """[rows or one more, 32 · panels] start + rows · weights; the row beyond `rows` is meaningless.
 
-    Threads share the panels, where there is work enough for several.
+    Threads share the panels if there is enough work for several.
     """
     tiles, heights = _tiles(rows)
     out = np.empty((heights.sum(), start.size), dtype=np.float32)
@@ -151,9 +157,9 @@ def multiply(
 
 @compiled
 def _tiles(rows: FloatArray) -> tuple[FloatArray, LongArray]:
-    """The rows in tiles [inputs, height] one after the other, and how many each tile has.
+    """(tiles, heights): the rows in tiles [inputs, height], concatenated, and each tile's rows.
 
-    Rows of a tile lie side by side: what one weight meets is one stretch of memory.
+    The values of a tile's rows for one input, which meet the same weights, are contiguous.
     """
     count, inputs = rows.shape
     heights = _tile_heights(count)
@@ -179,9 +185,9 @@ def _multiply(
     first_panel: int,
     last_panel: int,
 ) -> None:
-    """Fill a range of panels' outputs of `out` [rows, outputs].
+    """Fill the outputs of a range of panels in `out` [rows, outputs].
 
-    Each tile of rows fetches its share of the next panel while it meets this one.
+    The product with each tile of rows prefetches that tile's share of the next panel.
     """
     inputs, width = panels.shape[1], out.shape[1]
     panel_bytes = inputs * _PANEL * 4
@@ -224,12 +230,12 @@ def _tile_heights(count: int) -> LongArray:
 
 
 def _tile_product(rows: int) -> Any:
-    """An intrinsic for `rows` rows against one panel: addresses and sizes in, sums in memory.
+    """An intrinsic that multiplies a tile of `rows` rows with one panel and stores the sums.
 
-    Its arguments: the tile [inputs, rows], the panel [inputs, 32], the number of inputs, the 32
-    first sums, where the sums go, how many floats lie between two rows of these, and what is
-    fetched meanwhile: from where on, how far apart the streams are, and how often two lines a
-    step, 256 being always.
+    Its arguments are addresses and numbers: the tile [inputs, rows], the panel [inputs, 32], the
+    number of inputs, the 32 initial sums, the destination of the sums, the floats between two rows
+    there; and for prefetching the address to start from, the bytes between two streams, and the
+    prefetches of two lines per step, in 1/256.
     """
 
     @intrinsic
@@ -281,13 +287,13 @@ def _emit_product(builder: Any, rows: int, arguments: Any) -> None:
             builder.load(builder.gep(weights, [builder.add(line, place(half))]), align=LINE_BYTES)
             for half in range(2)
         ]
-        # Two lines at a time, one of each of the first two streams, then of the other two.
+        # Two lines at a time: of the first two streams on even turns, of the others on odd ones.
         turn = builder.lshr(builder.mul(loop.index, pace), place(_FRACTION))
         far = builder.mul(builder.lshr(turn, place(1)), place(LINE_BYTES))
         side = builder.mul(builder.and_(turn, place(1)), builder.mul(gap, place(2)))
-        wanted = builder.add(ahead, builder.add(far, side))
-        for line_wanted in (wanted, builder.add(wanted, gap)):
-            emit_fetch(builder, builder.inttoptr(line_wanted, ir.IntType(8).as_pointer()))
+        upcoming = builder.add(ahead, builder.add(far, side))
+        for address in (upcoming, builder.add(upcoming, gap)):
+            emit_fetch(builder, builder.inttoptr(address, ir.IntType(8).as_pointer()))
         begin = builder.mul(loop.index, place(rows))
         for row in range(rows):
             value = builder.load(builder.gep(values, [builder.add(begin, place(row))]))

@@ -2,10 +2,10 @@
 
 Each geometry says how far one coordinate of an entity is from one coordinate of a
 query region, and how that changes with each of the three numbers involved. The
-kernels beside this file add these terms up; which geometry they use is a
-compile-time constant. All kernels are launched with `enable_fp_fusion`, whose default is not the
-same in every Triton: half of the arithmetic is multiply-adds. Imported only where a GPU, or
-Triton's interpreter, is at hand.
+kernels beside this file add these terms up, for a geometry that is a compile-time
+constant. They are launched with `enable_fp_fusion`, whose default differs between
+versions of Triton, because half of the arithmetic is multiply-adds. This module is
+imported only with a GPU or under Triton's interpreter.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from conekg.model.geometry import Geometry
 
 CONE, BOX = int(Geometry.CONE), int(Geometry.BOX)
 POINT, INNER = int(Geometry.POINT), int(Geometry.INNER)
-"""The geometries in plain numbers, as kernels are launched with them."""
+"""The geometries as plain numbers, which launches of kernels take."""
 
 
 @triton.jit
 def sine_cosine(turns):
-    """sin(πu) and cos(πu) for u within [-1/2, 1/2], to 2e-7; the sine has the sign of u.
+    """sin(πu) and cos(πu) for u in [-1/2, 1/2], to 2e-7; the sine has the sign of u.
 
-    Minimax polynomials of degree 9 and 8, fitted by Lawson's algorithm: ten multiply-adds,
-    where the library's routines reduce the range first and take several times that.
+    Minimax polynomials of degree 9 and 8, fitted by Lawson's algorithm: ten multiply-adds.
+    The library's routines reduce the range first and take several times as many.
     """
     z = turns * turns
     sine = 7.722015492e-02
@@ -43,7 +43,7 @@ def sine_cosine(turns):
 
 @triton.jit
 def nearest_turn(turns):
-    """The same angle modulo a half turn of the circle, within [-1/2, 1/2].
+    """The same direction within [-1/2, 1/2], for an angle in turns, shares of the circle.
 
     Adding and subtracting 1.5·2^23 rounds to the nearest whole number in two additions.
     """
@@ -52,18 +52,18 @@ def nearest_turn(turns):
 
 @triton.jit
 def with_sign_of(magnitude, number):
-    """A magnitude >= 0 with the sign of `number`: one logical instruction."""
+    """A magnitude >= 0 with the sign of `number`, by one logical instruction."""
     sign = number.to(tl.int32, bitcast=True) & -2147483648
     return (magnitude.to(tl.int32, bitcast=True) | sign).to(tl.float32, bitcast=True)
 
 
 @triton.jit
 def prepare_entity(raw, inverse_range, GEOMETRY: tl.constexpr):
-    """(point, slope): the coordinate that `term` takes, and d point / d raw times its unit.
+    """(point, slope): the coordinate that `term` takes, and its derivative by `raw`.
 
-    A cone's point is the entity's angle as a share of the circle, θ / 2π = tanh(E/ρ) / 2,
-    less a half: −s with s = 1 / (1 + exp(2E/ρ)), to 2e-7. The squared reciprocal root is s
-    without a division.
+    For a cone, the point is the entity's angle in turns, θ / 2π = tanh(E/ρ) / 2, minus 1/2. That is
+    −s with s = 1 / (1 + exp(2E/ρ)), to 2e-7; the square of a reciprocal root gives s without a
+    division. The slope is the derivative of the half angle θ / 2, as `term` takes derivatives.
     """
     if GEOMETRY == 0:
         root = tl.rsqrt(1.0 + tl.exp2(raw * (2.8853900817779268 * inverse_range)))
@@ -80,9 +80,9 @@ def prepare_entity(raw, inverse_range, GEOMETRY: tl.constexpr):
 def prepare_region(first, second, GEOMETRY: tl.constexpr):
     """(center, extent, rest, sign): the region's coordinates as `term` takes them.
 
-    For a cone: the axis as a share of the circle less a half, as points are, |sin(h/2)|,
-    |cos(h/2)|, and whether the former grows with h: not where dropout has stretched the half
-    aperture h beyond π, nor below zero, where the complement of such a cone is.
+    For a cone: the axis in turns minus 1/2, as points are, |sin(h/2)|, |cos(h/2)|, and the sign of
+    the derivative of |sin(h/2)| by h. That is −1 for half apertures h beyond π, which dropout can
+    cause, and for those below zero, which complements of such cones have.
     """
     if GEOMETRY == 0:
         center = first * 0.15915494309189535 - 0.5
@@ -101,11 +101,12 @@ def prepare_region(first, second, GEOMETRY: tl.constexpr):
 
 @triton.jit
 def term(point, center, extent, rest, center_weight, GEOMETRY: tl.constexpr):
-    """(distance, its derivative by the entity, by the region's second coordinate).
+    """(distance, its derivative by the entity, its derivative by the region's second coordinate).
 
-    A cone's derivatives are by half angles: the callers halve their sums, in `slope` and
-    `by_angle`. The derivative by the first coordinate is that by the entity, negated, except
-    for INNER, where it is minus the point; the one by the second still wants the region's sign.
+    A cone's derivatives are by half angles; callers convert sums of them by `slope` and `by_angle`.
+    Callers also multiply the derivative by the second coordinate by the region's `sign`. The
+    derivative by the first coordinate is the negated one by the entity; for INNER it is the negated
+    point.
     """
     if GEOMETRY == 0:
         # Half-angle form of ConE's distance: with δ = entity − axis and half aperture h,
@@ -146,7 +147,7 @@ def term(point, center, extent, rest, center_weight, GEOMETRY: tl.constexpr):
 
 @triton.jit
 def by_angle(gradient, GEOMETRY: tl.constexpr):
-    """A sum of derivatives of `term` by a region's coordinate, in that coordinate's own unit."""
+    """A sum of `term`'s derivatives by a region's coordinate, for cones by its angle itself."""
     if GEOMETRY == 0:
         gradient = 0.5 * gradient
     return gradient
@@ -154,9 +155,9 @@ def by_angle(gradient, GEOMETRY: tl.constexpr):
 
 @triton.jit
 def cone_distance(sine, cosine, axis_sine, axis_cosine, extent, rest, center_weight):
-    """ConE's distance from ready half-angle sines and cosines: no trigonometry at all.
+    """ConE's distance from given half-angle sines and cosines, without any trigonometry.
 
-    The same as `term`, by the addition theorems, where `extent` and `rest` are not negative.
+    By the addition theorems the same as `term`. `extent` and `rest` must not be negative.
     """
     x = tl.abs(sine * axis_cosine - cosine * axis_sine)
     y = tl.abs(cosine * axis_cosine + sine * axis_sine)

@@ -1,9 +1,9 @@
-"""Sums of table look-ups, 64 entities an instruction: what coarse distances are made of.
+"""Sums of table look-ups, 64 entities per instruction, of which coarse distances are made.
 
-Every entity has a cell number below 64 in each dimension, one byte; every row has a table
-of 64 bytes for each dimension; the sum over dimensions of the bytes that an entity's cells
-select is wanted. AVX-512 VBMI has one instruction for 64 such look-ups. A plain loop beside
-it gives the same sums where there is none, but slower than computing distances outright.
+In each dimension, every entity has a cell number below 64, stored as one byte, and every row (a
+region) has a table of 64 bytes. The kernels add up, over dimensions, the bytes that an entity's
+cells select in a row's tables. AVX-512 VBMI has one instruction for 64 such look-ups. A plain
+loop gives the same sums on any processor, but is slower than computing exact distances.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ ByteArray: TypeAlias = NDArray[np.uint8]
 SumArray: TypeAlias = NDArray[np.uint32]
 
 CELLS = 64
-"""Cells of a dimension: as many bytes as a vector register holds."""
+"""Cells of a dimension: as many as a vector register has bytes."""
 GROUP = 512
-"""Entities whose sums stay in registers while all dimensions pass by."""
+"""Entities whose sums stay in registers during the loop over dimensions."""
 
 _VECTORS = GROUP // LINE_BYTES
 _HALF = LINE_BYTES // 2
 _DIMENSIONS = 256
-"""Dimensions whose bytes add up to less than 2^16."""
+"""Dimensions per block; their bytes always add up to less than 2^16."""
 
 
 def has_wide_lookup() -> bool:
-    """Whether the processor that functions are compiled for looks up 64 bytes at once."""
+    """Whether functions are compiled for a processor that looks up 64 bytes at once."""
     return has_feature("avx512vbmi")
 
 
 def place_of(entity: int) -> tuple[int, int]:
-    """The group of an entity, and which byte of a group's 512 is its own.
+    """The group of an entity, and the place of its byte among the group's 512.
 
-    Of every 64 bytes the even ones belong to the first 32 entities, the odd ones to the
-    others: bytes are added up in pairs, and so the sums come out in order.
+    Of every 64 bytes the even ones belong to the first 32 entities, the odd ones to the other 32.
+    Bytes are added up in pairs, and this order makes the sums come out sorted by entity.
 
     >>> place_of(0), place_of(1), place_of(32), place_of(576)
     ((0, 0), (0, 2), (0, 1), (1, 64))
@@ -53,10 +53,10 @@ def place_of(entity: int) -> tuple[int, int]:
 
 @compiled
 def sum_lookups(codes: ByteArray, tables: ByteArray, sums: SumArray, start: int, stop: int) -> None:
-    """Add to `sums` [rows, groups · 512] what the entities of some groups look up, by VBMI.
+    """Add to `sums` [rows, groups · 512] the look-ups of groups `start` to `stop`, by VBMI.
 
-    `codes` [groups, dim, 512] holds cell numbers, entities placed by `place_of`; `tables`
-    [rows, dim, 64] what the rows have in those cells. All three start on cache lines.
+    `codes` [groups, dim, 512] holds the entities' cell numbers, placed by `place_of`; `tables`
+    [rows, dim, 64] the rows' values of those cells. All three arrays start on cache lines.
     """
     dim, rows = codes.shape[1], tables.shape[0]
     for group in range(start, stop):
@@ -74,7 +74,7 @@ def sum_lookups(codes: ByteArray, tables: ByteArray, sums: SumArray, start: int,
 def sum_lookups_plainly(
     codes: ByteArray, tables: ByteArray, sums: SumArray, start: int, stop: int
 ) -> None:
-    """What `sum_lookups` computes, one look-up after the other, on any processor."""
+    """What `sum_lookups` computes, one look-up at a time, on any processor."""
     for group in range(start, stop):
         for within in range(GROUP):
             lane = within % LINE_BYTES
@@ -90,11 +90,11 @@ def sum_lookups_plainly(
 def _add_group(
     typing_context: Any, codes: Any, tables: Any, dimensions: Any, sums: Any
 ) -> tuple[Any, Any]:
-    """Add to 512 sums what one row's tables hold for them; addresses, and at most 256 dimensions.
+    """Add the look-ups of one group in one row's tables to the group's 512 sums.
 
-    A register of bytes is added up as 32 numbers of 16 bits in two ways: as it is, the odd
-    byte counting 256 times, and the odd byte alone. The first less the second times 256,
-    all modulo 2^16, is the sum of even bytes.
+    Takes addresses, and at most 256 dimensions. A register of 64 bytes is read as 32 numbers of 16
+    bits, even byte + 256 · odd byte. Two totals are kept: of these numbers, and of the odd bytes.
+    The first minus 256 times the second, modulo 2^16, is the sum of the even bytes.
     """
     signature = types.void(types.intp, types.intp, types.intp, types.intp)
 

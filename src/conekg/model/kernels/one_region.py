@@ -1,7 +1,7 @@
-"""The innermost loops of scoring on a CPU where one region is asked for: the memory sets the pace.
+"""The innermost loops of scoring a single region on a CPU, where memory limits the speed.
 
-As in `tile`, whose terms these are, and for the same callers; but nothing is kept of an
-entity, since it is met only once: its row is read where it is used.
+They add up the same terms as `tile`, for the same callers. Since each entity is used only
+once, its row is not unpacked into a buffer but read where it is used.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from conekg.model.kernels.processor import FloatArray, fused, inlined
 from conekg.model.kernels.tile import BOX, CONE, TILE, box_term, fetch_tile
 
 Parts: TypeAlias = tuple[FloatArray, ...]
-"""Some dimensions of every part of a packed region."""
+"""A range of dimensions of every part of a packed region."""
 
 PIECE = 64
-"""Dimensions that are worked on while those of the next entities are fetched."""
+"""Dimensions that are processed while the same ones of the next entities are prefetched."""
 
 _ZERO, _ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
 
@@ -36,11 +36,11 @@ def add_one_region(
     weight: np.float32,
     sums: FloatArray,
 ) -> None:
-    """Add to `sums` [8] what some dimensions of the entities `ids` [8] are away from one region.
+    """Add to `sums` [8] the distances of entities `ids` [8] in dimensions `low` to `high`.
 
     `region` [parts, dim] is packed; a cone by `scoring.pack_one_cone`. The same dimensions of
-    the entities `ahead` [8] are fetched meanwhile. The geometry is asked for once: inside, the
-    question keeps the loop from vectorising.
+    the entities `ahead` [8] are prefetched meanwhile. The geometry is tested here, once: a test
+    inside the loop would keep it from vectorising.
     """
     if geometry == CONE:
         _add_cone(table, ids, ahead, region, low, high, weight, sums)
@@ -52,11 +52,11 @@ def add_one_region(
 
 @inlined
 def _tangent_term(tangent: np.float32, cone: Parts, j: int, weight: np.float32) -> np.float32:
-    """`tile`'s term of a cone from tan(v/4), with what meets a sine doubled."""
+    """The term of `tile` for cones, from tan(v/4) and parts doubled by `scoring.pack_one_cone`."""
     sa, ca2, sa_sh2, ca_sh, ch, sh = (
         cone[0][j], cone[1][j], cone[2][j], cone[3][j], cone[4][j], cone[5][j],
     )  # fmt: skip
-    # cos(v/2) times 1 + t², as sin(v/2) is 2t.
+    # (1 + t²) cos(v/2), as 2t is (1 + t²) sin(v/2).
     cosine = _ONE - tangent * tangent
     shrink = _ONE / (_TWO - cosine)
     x = abs(fused(tangent, ca2, -cosine * sa))
@@ -76,8 +76,9 @@ def _point_term(point: np.float32, other: Parts, j: int, weight: np.float32) -> 
 
 
 @inlined
-def _six(region: FloatArray, start: int, stop: int) -> Parts:
-    # One by one: a slice of all six would not be known to be contiguous, and not vectorise.
+def _cone_parts(region: FloatArray, start: int, stop: int) -> Parts:
+    # Six slices: the compiler would not know a slice of all parts to be contiguous, and so not
+    # vectorise the loop.
     return (
         region[0, start:stop], region[1, start:stop], region[2, start:stop],
         region[3, start:stop], region[4, start:stop], region[5, start:stop],
@@ -85,19 +86,19 @@ def _six(region: FloatArray, start: int, stop: int) -> Parts:
 
 
 @inlined
-def _two(region: FloatArray, start: int, stop: int) -> Parts:
+def _box_parts(region: FloatArray, start: int, stop: int) -> Parts:
     return region[0, start:stop], region[1, start:stop]
 
 
 @inlined
-def _one(region: FloatArray, start: int, stop: int) -> Parts:
+def _point_parts(region: FloatArray, start: int, stop: int) -> Parts:
     return (region[0, start:stop],)
 
 
 def _adding(parts_of: Callable[..., Parts], term: Callable[..., np.float32]) -> Callable[..., None]:
-    """The loop that adds up a geometry's term, given by a coordinate, a region and a dimension.
+    """The loop that adds up the terms of a geometry over entities and dimensions.
 
-    Four rows of the table are read at a time: one alone does not keep the memory busy.
+    It reads four rows of the table at a time, because one does not keep the memory busy.
     """
 
     @inlined
@@ -134,6 +135,6 @@ def _adding(parts_of: Callable[..., Parts], term: Callable[..., np.float32]) -> 
     return add
 
 
-_add_cone = _adding(_six, _tangent_term)
-_add_box = _adding(_two, _box_term)
-_add_point = _adding(_one, _point_term)
+_add_cone = _adding(_cone_parts, _tangent_term)
+_add_box = _adding(_box_parts, _box_term)
+_add_point = _adding(_point_parts, _point_term)

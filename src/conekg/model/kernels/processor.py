@@ -1,4 +1,4 @@
-"""What compiled loops ask of the processor: how they are compiled, vectors, cache lines."""
+"""How loops are compiled for the processor by numba: vector widths, cache lines, prefetching."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ LINE_BYTES = 64
 
 
 def has_feature(name: str) -> bool:
-    """Whether the processor has some instructions, by the name that LLVM gives them: `avx512f`."""
+    """Whether the processor has the instructions that LLVM calls `name`, such as `avx512f`."""
     _, _, features = cpu_target.target_context.codegen().magic_tuple()
     return f"+{name}" in features.split(",")
 
 
 def compiled(function: _Function) -> _Function:
-    """The function in machine code: sums in any order, no lock, kept on disk."""
+    """Compile a function: sums in any order, without the interpreter lock, cached on disk."""
     # The Python error model would test every divisor and keep the loop from vectorising.
     decorate = numba.njit(nogil=True, fastmath=True, error_model="numpy", cache=True)
     result: _Function = decorate(function)
@@ -38,14 +38,14 @@ def compiled(function: _Function) -> _Function:
 
 
 def inlined(function: _Function) -> _Function:
-    """The function copied into its callers: a call per tile would count array references."""
+    """Inline a function into compiled callers: a call per tile would count array references."""
     decorate = numba.njit(nogil=True, fastmath=True, error_model="numpy", inline="always")
     result: _Function = decorate(function)
     return result
 
 
 def on_cache_lines(array: FloatArray) -> FloatArray:
-    """A contiguous copy that starts on a cache line: loads that straddle two cost a tenth."""
+    """A contiguous copy that starts on a cache line: loads across two cost a tenth of the speed."""
     copy: FloatArray = empty_on_cache_lines(array.shape, np.float32)
     copy[...] = array
     return copy
@@ -63,12 +63,12 @@ def empty_on_cache_lines(shape: tuple[int, ...], kind: type[np.generic]) -> NDAr
 def prefer_wide_vectors(typing_context: Any) -> Any:
     """Let the compiled caller use the widest vectors that the processor has.
 
-    Compilers shun 512 bits for the sake of the code around, which ran slower then on older
-    processors. These loops are all there is: they took three quarters of the time by them.
+    Compilers avoid vectors of 512 bits because older processors then run the surrounding code
+    more slowly. These loops are almost all the work; wide vectors cut their time to three quarters.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        # Past `add`, which knows only LLVM's own attributes and not those of its targets.
+        # `set.add` bypasses the attributes' own `add`, which accepts no target-specific ones.
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
 
@@ -79,8 +79,8 @@ def prefer_wide_vectors(typing_context: Any) -> Any:
 def fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     """a · b + c, rounded once where the processor can.
 
-    Of a sum of two products the compiler would round either one twice, and which may depend
-    on an entity's place in its tile: equal entities would not be equally far then.
+    In a sum of two products the compiler chooses which product is rounded on its own. The choice
+    may depend on an entity's place in its tile: equal entities would have unequal distances.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -94,7 +94,7 @@ def fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def emit_fetch(builder: Any, pointer: Any) -> None:
-    """Ask for the cache line of a pointer; one beyond the end of the memory is ignored."""
+    """Prefetch the cache line of a pointer; an address beyond the end of memory is ignored."""
     byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
     fetch = builder.module.declare_intrinsic(
         "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte] + [number] * 3)
@@ -105,7 +105,7 @@ def emit_fetch(builder: Any, pointer: Any) -> None:
 
 @intrinsic
 def fetch(typing_context: Any, table: Any, row: Any, column: Any) -> Any:
-    """Ask the memory for the line that holds `table[row, column]`, and do not wait for it."""
+    """Prefetch the cache line that holds `table[row, column]`, without waiting for it."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = signature.args[0]

@@ -1,8 +1,8 @@
 """Rows of any width in Triton kernels, as a few pieces of widths that are powers of two.
 
-A tensor of a Triton kernel has a power of two of elements: 800 coordinates in one would
-leave 224 of 1,024 lanes idle, in pieces of 512, 256 and 32 none. A row is a tuple of its
-pieces; kernels get the widths as a compile-time constant.
+The size of a tensor in a Triton kernel is a power of two: a row of 800 coordinates in one
+tensor would leave 224 of 1,024 lanes idle, in pieces of 512, 256 and 32 none. A row is a tuple
+of its pieces; kernels get the widths as a compile-time constant.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import triton.language as tl
 _MOST_PIECES = 3
 """More would cost more instructions than the idle lanes they save."""
 _COLUMNS_OF_A_THREAD = 16
-"""Kernels keep half a dozen rows at once, and a thread has 255 registers for its columns."""
+"""Kernels hold half a dozen rows at once, and a thread has 255 registers for its columns."""
 _FEWEST_WARPS, _MOST_WARPS = 2, 16
 
 
 def row_pieces(dim: int) -> tuple[int, ...]:
-    """Powers of two, falling, that together cover `dim` columns with few to spare.
+    """Decreasing powers of two that together cover `dim` columns with few to spare.
 
     >>> row_pieces(800), row_pieces(64), row_pieces(7)
     ((512, 256, 32), (64,), (4, 2, 1))
@@ -45,7 +45,7 @@ def row_warps(dim: int) -> int:
 
 @triton.jit
 def columns(PIECES: tl.constexpr, piece: tl.constexpr):
-    """The columns of a row's piece."""
+    """The column numbers of a row's piece."""
     start = 0
     for earlier in tl.static_range(piece):
         start += PIECES[earlier]
@@ -72,7 +72,7 @@ def store_row(pointer, row, dim, PIECES: tl.constexpr):
 
 @triton.jit
 def zero_row(like, PIECES: tl.constexpr):
-    """A row of zeros of the width of another."""
+    """A row of zeros, as wide as another row."""
     row = ()
     for piece in tl.static_range(len(PIECES)):
         row = row + (tl.zeros_like(like[piece]),)

@@ -1,8 +1,8 @@
 """Distances from regions to every entity on a GPU.
 
 The tables are transposed, so that one dimension of many entities is one contiguous
-read; sines and cosines are taken once a table, never in the inner loop. A search that
-knows how near its answers are stops adding where every sum of a tile has passed that.
+read. Sines and cosines are taken once per table, never in the inner loop. A search that
+knows a bound on its answers' distances stops adding up a tile when every sum exceeds it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class EntityColumns:
     ) -> Tensor:
         """[rows, num_entities] from regions of components [rows, dim] to every entity.
 
-        `dims` leaves out all but the first so many dimensions, which gives lower bounds.
+        With `dims`, only the first `dims` dimensions are added up, which gives lower bounds.
         """
         rows = len(first)
         out = torch.empty(rows, self.num_entities, device=first.device)
@@ -72,13 +72,13 @@ class EntityColumns:
     ) -> Tensor:
         """[rows, num_entities] the same distances where they are at most `bounds` [rows].
 
-        Elsewhere the value is a sum of fewer terms that is above the bound already.
+        Elsewhere the value may be a partial sum, but one above the bound.
         """
         rows = len(first)
         out = torch.empty(rows, self.num_entities, device=first.device)
         if rows == 0:
             return out
-        # Few rows a tile: a tile goes on for as long as one of its pairs does.
+        # Few rows per tile: a tile goes on as long as any of its pairs is within its bound.
         block_rows, block_entities = min(8, triton.next_power_of_2(rows)), 128
         tiles = triton.cdiv(rows, block_rows) * triton.cdiv(self.num_entities, block_entities)
         _bounded_kernel[(tiles,)](
@@ -108,7 +108,7 @@ class EntityColumns:
         axis, half_aperture = 0.5 * first.t(), 0.5 * second.t()
         parts = [axis.sin(), axis.cos(), half_aperture.sin(), half_aperture.cos()]
         prepared = torch.stack(parts).contiguous()
-        prepared[2:].abs_()  # as in `cone.cone_distance`: any aperture gives what the formula gives
+        prepared[2:].abs_()  # as in `cone.cone_distance`, for half apertures outside [0, π]
         return prepared
 
 
@@ -139,10 +139,10 @@ def _prepare_kernel(
 
 @triton.jit
 def _tile(num_rows, BLOCK_ROWS: tl.constexpr, BLOCK_ENTITIES: tl.constexpr):
-    """(rows, entities) of a program's tile; the tiles of the same entities follow each other.
+    """(rows, entities) of a program's tile; tiles of the same entities are consecutive.
 
-    Along one axis: a GPU has room for 65,535 programs only along any other, which are as many
-    tiles as eight million entities make.
+    All programs lie along the first axis of the grid. The other axes hold only 65,535, the number
+    of tiles of eight million entities.
     """
     row_tiles = tl.cdiv(num_rows, BLOCK_ROWS)
     program = tl.program_id(0)
@@ -164,7 +164,7 @@ def _term(
     center_weight,
     GEOMETRY: tl.constexpr,
 ):
-    """One dimension's part of the distances of a tile; the pointers are at that dimension."""
+    """One dimension's term of a tile's distances; the pointers point at that dimension."""
     u = tl.load(u_ptr + entity, mask=real_entity, other=0.0)[None, :]
     a = tl.load(region_ptr + row, mask=real_row, other=0.0)[:, None]
     c = tl.load(region_ptr + 2 * plane + row, mask=real_row, other=0.0)[:, None]
@@ -261,7 +261,7 @@ def _bounded_kernel(
             v_ptr += num_entities
             region_ptr += num_rows
         done += STRIDE
-        # Every term is at least zero: a sum above the bound stays above it.
+        # No term is negative: a sum above the bound stays above it.
         open_pairs = tl.sum(tl.sum((total <= bound).to(tl.int32), axis=1), axis=0)
     out = row.to(tl.int64)[:, None] * num_entities + entity[None, :]
     tl.store(out_ptr + out, total, mask=real_row[:, None] & real_entity[None, :])

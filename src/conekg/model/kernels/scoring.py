@@ -1,9 +1,9 @@
 """Distances from regions to every entity on a CPU, compiled by numba.
 
-One function for all geometries, with a plain reference of each beside it. Trigonometry happens
-once a table and once a region, never in the inner loop, which is `tile`'s. Kernels release
-the interpreter lock and are spread over plain threads, so that several callers may score
-at once.
+`score` serves all geometries; beside it is a plain reference for each. Trigonometry happens
+once per table and once per region, never in the inner loops, which are in `tile` and
+`one_region`. Kernels release the interpreter lock and run on plain threads, so that several
+callers may score at the same time.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Result = TypeVar("Result")
 DIMENSIONS_AT_ONCE = 416
 """Dimensions for which a tile of entities and one region fit the first-level cache."""
 ROWS_AT_ONCE = 32
-"""Regions whose coordinates stay in the second-level cache while entities pass by."""
+"""Regions whose coordinates stay in the second-level cache during a loop over entities."""
 ROWS_TO_A_FETCH = 4
-"""Regions after which a little more of the next entities is fetched."""
+"""Regions that are processed between two prefetches of the next entities."""
 LEAST_WEIGHT = 1e-20
-"""What a centre weight of zero becomes, which packed cones are divided by; it adds nothing."""
+"""Replaces smaller centre weights, since packed cones are divided by them; too small to matter."""
 
 _ZERO = np.float32(0)
 
@@ -57,9 +57,12 @@ def cone_table(angles: FloatArray) -> FloatArray:
 def pack_cones(
     axis: FloatArray, half_aperture: FloatArray, center_weight: float
 ) -> tuple[FloatArray, float]:
-    """[rows, 6, dim] what the kernels want of cones [rows, dim], and the weight to go with it."""
+    """([rows, 6, dim] packed cones, the weight for the kernels) from cones [rows, dim].
+
+    `tile` says how its term for cones uses the six parts.
+    """
     weight = max(center_weight, LEAST_WEIGHT)
-    # Absolute values, as in `cone_distance`: any aperture gives what the formula gives.
+    # Absolute values as in `cone_distance`, for half apertures outside [0, π].
     sine = np.abs(np.sin(half_aperture * np.float32(0.5)))
     cosine = np.abs(np.cos(half_aperture * np.float32(0.5)))
     axis_sine = np.sin(axis * np.float32(0.5))
@@ -77,7 +80,7 @@ def pack_cones(
 
 
 def pack_one_cone(region: FloatArray) -> FloatArray:
-    """[1, 6, dim] a packed cone for the kernels of a single one: what meets a sine is doubled."""
+    """[1, 6, dim] a packed cone for `one_region`: the parts that multiply sin(v/2) are doubled."""
     doubled = region.copy()
     doubled[:, 1:3] *= np.float32(2)
     return doubled
@@ -86,10 +89,10 @@ def pack_one_cone(region: FloatArray) -> FloatArray:
 def pack_regions(
     geometry: int, first: FloatArray, second: FloatArray, center_weight: float
 ) -> tuple[FloatArray, float]:
-    """[rows, parts, dim] what the kernels want of regions, and the weight to go with it.
+    """([rows, parts, dim] packed regions, the weight for the kernels).
 
-    `first` and `second` [rows, dim] are axis and half aperture, or centre and offset; of a point
-    the second is ignored.
+    `first` and `second` [rows, dim] are axis and half aperture, or centre and offset; for points
+    `second` is ignored.
     """
     if geometry == CONE:
         return pack_cones(first, second, center_weight)
@@ -106,9 +109,9 @@ def score(
     center_weight: float,
     threads: int,
 ) -> FloatArray:
-    """[rows, num_entities] the distances from regions, as `pack_regions` takes them.
+    """[rows, num_entities] the distances from regions (first, second), as for `pack_regions`.
 
-    `table` [num_entities, dim] holds the entities' points, those of cones by `cone_table`.
+    `table` [num_entities, dim] holds the entities' coordinates; for cones, that of `cone_table`.
     """
     region, weight = pack_regions(geometry, first, second, center_weight)
     rows, num_entities = len(region), len(table)
@@ -125,7 +128,7 @@ def score(
 def score_cones_plainly(
     angles: FloatArray, axis: FloatArray, half_aperture: FloatArray, center_weight: float
 ) -> FloatArray:
-    """What `score` computes of cones, from entity angles, in one expression."""
+    """What `score` computes for cones, from entity angles, in one expression."""
     half_difference = (angles[None] - axis[:, None]) / 2
     x, y = np.abs(np.sin(half_difference)), np.abs(np.cos(half_difference))
     sine = np.abs(np.sin(half_aperture / 2))[:, None]
@@ -138,7 +141,7 @@ def score_cones_plainly(
 def score_boxes_plainly(
     table: FloatArray, center: FloatArray, offset: FloatArray, center_weight: float
 ) -> FloatArray:
-    """What `score` computes of boxes, in one expression."""
+    """What `score` computes for boxes, in one expression."""
     difference = np.abs(table[None] - center[:, None])
     outside = np.maximum(0, difference - offset[:, None])
     inside = np.abs(np.minimum(difference, offset[:, None]))
@@ -147,7 +150,7 @@ def score_boxes_plainly(
 
 
 def score_points_plainly(table: FloatArray, point: FloatArray) -> FloatArray:
-    """What `score` computes of points, in one expression."""
+    """What `score` computes for points, in one expression."""
     result: FloatArray = np.abs(table[None] - point[:, None]).sum(axis=-1)
     return result
 
@@ -155,24 +158,24 @@ def score_points_plainly(table: FloatArray, point: FloatArray) -> FloatArray:
 def in_ranges(
     kernel: Callable[..., Result], number: int, threads: int, *arguments: object, step: int = TILE
 ) -> list[Result]:
-    """What `kernel(*arguments, start, stop)` returns, for one range of `number` items a thread.
+    """The results of `kernel(*arguments, start, stop)` for the ranges of `number` items, in order.
 
-    Ranges start at multiples of `step`.
+    There is one range per thread; ranges start at multiples of `step`.
     """
     share = -(-number // threads)
     share += -share % step
     ranges = [(start, min(start + share, number)) for start in range(0, number, share)]
-    waiting = [
+    pending = [
         thread_pool(os.getpid(), threads).submit(kernel, *arguments, start, stop)
         for start, stop in ranges[1:]
     ]
     own = kernel(*arguments, *ranges[0])
-    return [own, *(part.result() for part in waiting)]
+    return [own, *(future.result() for future in pending)]
 
 
 @cache
 def thread_pool(process_id: int, threads: int) -> ThreadPoolExecutor:
-    """Threads that wait for work; each process has its own, since threads do not survive a fork."""
+    """A process's pool of `threads` − 1 threads beside the caller's; a fork loses the threads."""
     del process_id
     return ThreadPoolExecutor(max(1, threads - 1), thread_name_prefix="conekg-scoring")
 
@@ -187,7 +190,7 @@ def _score_one(
     start: int,
     stop: int,
 ) -> None:
-    """One region: the memory sets the pace, so each entity is unpacked where it is used."""
+    """Fill `out` for one region: memory limits the speed, so entities are not unpacked first."""
     prefer_wide_vectors()
     sums = np.empty(TILE, dtype=np.float32)
     ids, ahead = np.empty(TILE, dtype=np.int64), np.empty(TILE, dtype=np.int64)
@@ -210,7 +213,7 @@ def _score_all(
     start: int,
     stop: int,
 ) -> None:
-    """Many regions: a tile of entities is unpacked once and meets every region."""
+    """Fill `out` for many regions: a tile of entities is unpacked once for all of them."""
     prefer_wide_vectors()
     dim = table.shape[1]
     first, second = make_buffer(DIMENSIONS_AT_ONCE), make_buffer(DIMENSIONS_AT_ONCE)

@@ -1,9 +1,9 @@
 """The innermost loops of scoring on a CPU: eight entities against many regions.
 
-Compiled by numba and copied into whoever scores, so that a search for the best
-entities adds up the very numbers that scoring all of them does. Every term of a
-sum is at least zero, in every geometry, and so no partial sum ever falls. A region that is
-alone has loops of its own, in `one_region`.
+numba inlines them into every loop that scores, so that a search for the best entities
+adds up exactly the numbers that scoring all of them does. No term of a sum is negative,
+in any geometry, so partial sums never decrease. For a single region there are other
+loops, in `one_region`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ EightFloats: TypeAlias = tuple[
 ]
 
 CONE, BOX, POINT = int(Geometry.CONE), int(Geometry.BOX), int(Geometry.POINT)
-"""How distance is measured, in plain numbers."""
+"""The geometries as plain numbers."""
 TILE = 8
-"""Entities that share each load of a region's coordinates."""
+"""Entities of a tile, which share each load of a region's coordinates."""
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 
 
 @inlined
 def fetch_tile(table: FloatArray, ids: LongArray, low: int, high: int) -> None:
-    """Ask the memory for some dimensions of entities that are wanted next.
+    """Prefetch dimensions `low` to `high` of the entities that are scored next.
 
-    Work and waiting overlap then. The processor fetches ahead by itself only within a page
-    of memory, which is hardly longer than a row. A few lines at a time: what exceeds the
-    dozen that a core can wait for makes it wait.
+    Arithmetic and memory access then overlap. The processor by itself prefetches only within a
+    page of memory, which is hardly longer than a row. Callers prefetch a few lines at a time: a
+    core stalls when more than about a dozen are pending.
     """
     for j in range(low, high, LINE):
         for i in range(len(ids)):
@@ -43,7 +43,7 @@ def fetch_tile(table: FloatArray, ids: LongArray, low: int, high: int) -> None:
 
 @inlined
 def make_buffer(width: int) -> FloatArray:
-    """[8, width] uninitialised, its rows on cache lines if the width is a multiple of 16."""
+    """[8, width] uninitialised; its rows start on cache lines if the width is a multiple of 16."""
     memory = np.empty(TILE * width + LINE, dtype=np.float32)
     start = -(memory.ctypes.data // 4) % LINE
     return memory[start : start + TILE * width].reshape(TILE, width)
@@ -51,7 +51,7 @@ def make_buffer(width: int) -> FloatArray:
 
 @inlined
 def next_tile(entity: int, stop: int, ids: LongArray) -> None:
-    """Fill `ids` [8] with the entities from `entity` on; the last before `stop` is repeated."""
+    """Fill `ids` [8] with the entities from `entity` on; at `stop` the last one repeats."""
     for i in range(TILE):
         ids[i] = min(entity + i, stop - 1)
 
@@ -68,7 +68,8 @@ def load_tile(
 ) -> None:
     """Fill the buffers [8, high − low] from the entities `ids` [8].
 
-    Of cones sin(v/2) and cos(v/2), from tan(v/4); otherwise the coordinates, in `first`.
+    For cones, `first` gets sin(v/2) and `second` cos(v/2), from tan(v/4); in other geometries
+    `first` gets the coordinates.
     """
     for i in range(TILE):
         row = table[ids[i], low:high]
@@ -105,10 +106,10 @@ def add_tile(
     rows: LongArray,
     sums: FloatArray,
 ) -> None:
-    """Add to `sums` [rows, 8] what some dimensions of a loaded tile are away from packed regions.
+    """Add to `sums` [rows, 8] the distances of a loaded tile in dimensions `low` to `high`.
 
-    `rows` says from which regions of `region` [rows, parts, dim]. The geometry is asked for
-    once, not once a row: inside the loop over rows the question costs a third of the speed.
+    `rows` selects the packed regions of `region` [rows, parts, dim]. The geometry is tested outside
+    the loops over rows: inside, the test costs a third of the speed.
     """
     if geometry == CONE:
         for r in rows:
@@ -145,7 +146,7 @@ def _cone_term(
     ch: np.float32,
     sh: np.float32,
 ) -> np.float32:
-    """One dimension of ConE's distance over λ, from sin(v/2) and cos(v/2): ten instructions.
+    """One dimension of ConE's distance over λ, from sin(v/2) and cos(v/2), in ten instructions.
 
     With x = |sin δ/2|, y = |cos δ/2|, and S, C of the half aperture, ConE's distance is
     max(0, xC − yS) + λ min(x, S) = λ max(x, (xC − yS)/λ + S): inside a cone the first is
@@ -160,7 +161,7 @@ def _cone_term(
 def box_term(
     point: np.float32, center: np.float32, offset: np.float32, weight: np.float32
 ) -> np.float32:
-    """One dimension of Query2Box's distance: outside, and by its weight inside."""
+    """One dimension of Query2Box's distance: the outside part plus `weight` times the inside."""
     x = abs(point - center)
     result: np.float32 = fused(weight, abs(min(x, offset)), max(_ZERO, x - offset))
     return result
@@ -176,7 +177,8 @@ def _cone_distances(
     weight: np.float32,
 ) -> EightFloats:
     """ConE's distances of eight entities; `region` from `scoring.pack_cones`."""
-    # One by one: a slice of all six would not be known to be contiguous, and not vectorise.
+    # Six slices: the compiler would not know a slice of all parts to be contiguous, and so not
+    # vectorise the loop.
     sa, ca, sa_sh = region[0, low:high], region[1, low:high], region[2, low:high]
     ca_sh, ch, sh = region[3, low:high], region[4, low:high], region[5, low:high]
     s0, s1, s2, s3 = sines[0], sines[1], sines[2], sines[3]
