@@ -96,8 +96,11 @@ def test_the_format_is_told_by_the_name(name: str, suffix: str) -> None:
     ("members", "message"),
     [
         ((), "holds no file"),
-        (("train.tsv", "valid.tsv"), r"holds 2 files, train\.tsv, valid\.tsv; of an archive one"),
-        (("a", "b", "c", "d"), r"holds 4 files, a, b, c, \.\.\.; of"),
+        (
+            ("train.tsv", "valid.tsv"),
+            r"holds 2 files, train\.tsv, valid\.tsv; an archive must hold",
+        ),
+        (("a", "b", "c", "d"), r"holds 4 files, a, b, c, \.\.\.; an archive"),
     ],
 )
 def test_an_archive_has_one_file(members: tuple[str, ...], message: str, tmp_path: Path) -> None:

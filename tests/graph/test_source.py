@@ -149,7 +149,8 @@ def test_a_folder_called_as_a_known_graph_is_told_of(
     (tmp_path / "geography" / "train.tsv").write_text(FACTS)
     read = read_source("geography")
     assert read.notes == (
-        "'geography' is the built-in graph; what is called so here is './geography'",
+        "'geography' is the built-in graph; for the file or folder of that name here write "
+        "'./geography'",
     )
     assert read.graph.num_entities > open_graph("./geography").num_entities == 6
 
@@ -195,7 +196,7 @@ def test_what_is_neither_a_file_nor_a_folder_is_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.tsv")
     with pytest.raises(DataError, match=r"pipe\.tsv: is neither a file nor a folder") as caught:
         open_graph(tmp_path / "pipe.tsv")
-    assert "write it to a file" in str(caught.value.hint)
+    assert "write the facts to a file" in str(caught.value.hint)
 
 
 def test_an_empty_name_is_not_the_folder_one_is_in(

@@ -181,8 +181,8 @@ def test_names_in_quotes_are_told_where_tabs_part_columns(tmp_path: Path) -> Non
     rows = [('"Ada"', "knows", '"Ada"'), ('"Ada"', '"likes"', '"'), ('"a" b', "knows", "c")]
     path = write_tsv(tmp_path / "a.tsv", rows)
     assert read_triples(path).notes == (
-        f"{path}: 2 names stand in quotes, such as '\"Ada\"': where tabs part the columns, "
-        "quotes are a part of the name",
+        f"{path}: 2 names are in quotes, such as '\"Ada\"': in tab-separated files "
+        "quotes are part of the name",
     )
     assert read_triples(write_csv(tmp_path / "a.csv", rows)).notes == ()
 
