@@ -208,7 +208,7 @@ def test_blocks_of_one_variable_are_no_alternatives():
 def test_a_missing_dot_after_the_variables_is_told_and_no_name_that_needs_quotes():
     with pytest.raises(QuerySyntaxError) as caught:
         parse_query("?x: exists y, z r(a, y)", VOCABULARY)
-    assert caught.value.hint == "after the variables of 'exists' stands a dot: exists y. ..."
+    assert caught.value.hint == "write a dot after the variables of 'exists': exists y. ..."
 
 
 def test_long_chains_are_refused_before_the_stack_ends():

@@ -120,7 +120,7 @@ def test_syntax_errors_point_at_the_place(text, message, span):
         ("?x: x != USA", "'x is not a' is written !(x = a)"),
         ("?x: x ≠ USA", "'x is not a' is written !(x = a)"),
         ("?x: x == USA", "'=' is written once"),
-        ("?x: exists y: won_by(x, y)", "after the variables of 'exists' stands a dot"),
+        ("?x: exists y: won_by(x, y)", "write a dot after the variables of 'exists'"),
         ("?x: won_by(x, y)", "introduce a variable with 'exists y.'"),
     ],
 )
@@ -260,7 +260,7 @@ def test_words_in_a_row_that_are_like_no_name_are_told_as_before(text):
 def test_quotes_of_a_word_processor_are_told_from_those_of_a_query(text):
     with pytest.raises(QuerySyntaxError, match="unexpected character") as caught:
         parse_query(text, PHRASES)
-    assert caught.value.hint.startswith("""names stand in straight quotes, " or '""")
+    assert caught.value.hint.startswith("""write names in straight quotes, " or '""")
 
 
 def test_a_formula_without_its_question_mark_is_told_how_it_begins():
@@ -317,7 +317,7 @@ def test_a_name_that_only_begins_as_the_text_does_is_not_said_to_be_meant(text):
 def test_a_quote_without_its_end_is_told_of_names_that_hold_one():
     with pytest.raises(QuerySyntaxError, match="no closing '") as caught:
         parse("Palme d'Or.won_by")
-    assert caught.value.hint == "a name that holds ' is written in the other quotes"
+    assert caught.value.hint == "a name that contains ' is written in the other quotes"
 
 
 @pytest.mark.parametrize(
@@ -506,7 +506,7 @@ def test_the_name_of_a_shape_means_that_shape(shape):
 @pytest.mark.parametrize(
     ("text", "told", "suggestion"),
     [
-        ("2inn", "'2inn' is no shape; named are 1p", "2in"),
+        ("2inn", "'2inn' is no shape; the named shapes are 1p", "2in"),
         ("e.r & f.r", "is no shape", None),
         ("e.^r", "'e.^r' has a '^'; leave it out", None),
     ],
