@@ -86,6 +86,14 @@ def test_every_other_class_is_refused(content: bytes, tmp_path: Path) -> None:
         load_pickle(path)
 
 
+def test_a_pickle_that_recurses_too_deep_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "deep.pkl"
+    nested_list = b"]" * 5000 + b"a" * 4999
+    path.write_bytes(b"\x80\x02c__builtin__\nstr\n" + nested_list + b"\x85R.")  # str(nested_list)
+    with pytest.raises(DataError, match="not a readable pickle"):
+        load_pickle(path)
+
+
 @given(content=st.binary(max_size=40))
 def test_garbage_is_an_error_of_ours(
     content: bytes, tmp_path_factory: pytest.TempPathFactory

@@ -75,4 +75,5 @@ _BROKEN = (
     ValueError,
     OverflowError,
     MemoryError,
+    RecursionError,
 )
