@@ -99,6 +99,17 @@ def test_malformed_tuples_are_refused(nested):
         query_from_tuple(nested)
 
 
+def test_malformed_tuples_of_any_depth_are_refused():
+    nested_tuple, nested_list = (), []
+    for _ in range(10_000):
+        nested_tuple, nested_list = (nested_tuple,), [nested_list]
+    for nested in (nested_tuple, (nested_list, (1,)), (1, (nested_list,))):
+        with pytest.raises(QueryError, match="tuple"):
+            query_from_tuple(nested)
+        with pytest.raises(QueryError, match="tuple"):
+            shape_from_structure(nested)
+
+
 def test_malformed_structures_are_refused():
     with pytest.raises(QueryError, match="'x' in a structure tuple is not 'r', a relation"):
         shape_from_structure(("e", ("x",)))

@@ -8,6 +8,7 @@ such a tuple may be the start of another branch. A *structure* is such a tuple w
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from typing import Any, TypeAlias, assert_never
 
@@ -60,14 +61,14 @@ def structure_of(shape: Shape) -> Nested:
 
 def _as_id(item: object, kind: str) -> int:
     if not isinstance(item, int) or isinstance(item, bool) or item < 0:
-        raise QueryError(f"{item!r} in a query tuple is not the id of {kind}")
+        raise QueryError(f"{reprlib.repr(item)} in a query tuple is not the id of {kind}")
     return item
 
 
 def _as_slot(item: object, kind: str) -> int:
     letter = "e" if kind == "an entity" else "r"
     if item != letter:
-        raise QueryError(f"{item!r} in a structure tuple is not {letter!r}, {kind}")
+        raise QueryError(f"{reprlib.repr(item)} in a structure tuple is not {letter!r}, {kind}")
     return 0
 
 
@@ -85,7 +86,7 @@ class _Reader:
         if nesting > MAX_NESTING:
             raise QueryTooLargeError(f"a query tuple nests more than {MAX_NESTING} levels deep")
         if not isinstance(nested, tuple) or len(nested) < 2:
-            raise QueryError(f"not a query tuple: {nested!r}")
+            raise QueryError(f"not a query tuple: {reprlib.repr(nested)}")
         *branches, last = nested
         if last == (self._union,) and len(branches) > 1:
             return Or(tuple(self.read(branch, nesting + 1) for branch in branches))
