@@ -41,10 +41,18 @@ def render_query(query: Query, vocabulary: Vocabulary, *, labels: bool = False) 
     >>> render_query(Not(Project(Anchor(0), 1)), names)
     '!"South Asia".^part_of'
     """
+    check_renderable(query, vocabulary)
+    return fold(query, _path_writer(vocabulary, labels)).text
+
+
+def check_renderable(query: Query, vocabulary: Vocabulary) -> None:
+    """Raise `ConfigError` unless this is a vocabulary, `QueryError` unless this is a query.
+
+    Whether the vocabulary has the ids of the query is not checked here.
+    """
     check_vocabulary(vocabulary)
     for kind, ids in zip(("entity", "relation"), slots_of(query), strict=True):
         check_whole(kind, ids)
-    return fold(query, _path_writer(vocabulary, labels)).text
 
 
 def render_parts(query: Query, vocabulary: Vocabulary) -> list[str]:
@@ -82,12 +90,14 @@ def _path_writer(
 def render_formula(query: Query, vocabulary: Vocabulary, *, labels: bool = False) -> str:
     """The query as a first-order formula: `?x: exists y. ... & relation(y, ?x)`.
 
-    Entities are always quoted, so that no name is read as a variable.
+    Entities are always quoted, so that no name is read as a variable. Raises the same errors as
+    `render_query`.
 
     >>> names = Vocabulary(NameTable("entity", ["Asia"]), NameTable("relation", ["part_of"]))
     >>> render_formula(Project(Project(Anchor(0), 1), 1), names)
     '?x: exists y. part_of(y, "Asia") & part_of(?x, y)'
     """
+    check_renderable(query, vocabulary)
     return f"?x: {descend(_FormulaWriter(vocabulary, labels).write(query, '?x')).text}"
 
 

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.iri import NAMESPACE, written_iri
+from conekg.query.render import check_renderable
 from conekg.query.tree import (
     Anchor,
     And,
@@ -27,7 +28,11 @@ from conekg.query.tree import (
 
 
 def render_sparql(query: Query, vocabulary: Vocabulary) -> str:
-    """The query as SPARQL that selects `?x`; read back, it has the same answers."""
+    """The query as SPARQL that selects `?x`; read back, it has the same answers.
+
+    Raises the same errors as `render_query`.
+    """
+    check_renderable(query, vocabulary)
     lines = descend(_SparqlWriter(vocabulary).group(query, "?x"))
     body = "\n".join(_indented(lines))
     prefixes = [f"PREFIX : <{NAMESPACE}>"]
