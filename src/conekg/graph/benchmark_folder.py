@@ -89,7 +89,7 @@ def _read_edges(path: Path, num_entities: int, num_relations: int) -> IntArray:
 def _edge_fault(path: Path, otherwise: str) -> DataError:
     """The error for the first line that is not three integers; `otherwise` if all lines are."""
     try:
-        for number, fields in fields_of(path, "\t", 3):
+        for number, fields in fields_of(path, "\t", 3, line_format="three integer ids"):
             if not all(field.strip().isdigit() for field in fields):
                 return DataError(
                     f"three integer ids expected, found {fields}", path=str(path), line=number
@@ -151,8 +151,10 @@ def _read_id_table(path: Path) -> dict[int, str]:
 
 def _text_pairs(path: Path) -> list[tuple[int, str]]:
     pairs = []
-    for number, fields in fields_of(path, "\t", 2):
-        index, name = reversed(fields) if _has_names_first(path) else fields
+    names_first = _has_names_first(path)
+    line_format = "a name and an id" if names_first else "an id and a name"
+    for number, fields in fields_of(path, "\t", 2, line_format=line_format):
+        index, name = reversed(fields) if names_first else fields
         if not index.isdecimal():
             raise DataError(f"{index!r} is not an id", path=str(path), line=number)
         pairs.append((int(index), name))

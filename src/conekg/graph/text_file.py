@@ -44,13 +44,19 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def fields_of(
-    path: Path, delimiter: str, columns: int | None, needed: Sequence[int] | None = None
+    path: Path,
+    delimiter: str,
+    columns: int | None,
+    needed: Sequence[int] | None = None,
+    *,
+    line_format: str | None = None,
 ) -> Iterator[tuple[int, list[str]]]:
     """The fields of each line that is not empty, with its line number.
 
     Raises `DataError` at the first line that is not UTF-8, does not have `columns` fields, or has
     an empty field among the indices `needed` (default: all). With `columns` None, a line may have
-    any number of fields, and they may be empty.
+    any number of fields, and they may be empty. `line_format` describes a line in messages, such as
+    "an id and a name"; without it a line is a named triple.
     """
     for number, line in lines_of(path):
         if number == 1:
@@ -66,7 +72,7 @@ def fields_of(
             ) from error
         fields = text.split("\t") if delimiter == "\t" else _csv_fields(text, path, number)
         if columns is not None:
-            _check_fields(fields, columns, needed, delimiter, path, number)
+            _check_fields(fields, columns, needed, delimiter, path, number, line_format)
         yield number, fields
 
 
@@ -141,26 +147,33 @@ def _check_fields(
     delimiter: str,
     path: Path,
     number: int,
+    line_format: str | None,
 ) -> None:
+    """Raise `DataError` for a line with the wrong number of fields or an empty field."""
     what = "tab" if delimiter == "\t" else "comma"
     if len(fields) != columns:
         found = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
+        if line_format is not None:
+            hint = f"a line is {line_format}"
+        else:
+            rule = "so tabs separate them" if what == "tab" else "names with commas are quoted"
+            hint = (
+                _remedy(fields, columns, delimiter)
+                or f"a line is `head relation tail`; names may hold spaces, {rule}"
+            )
         raise DataError(
             f"{found} found, {columns} {what}-separated ones expected: "
             f"{delimiter.join(fields)[:80]!r}",
             path=str(path),
             line=number,
-            hint=_remedy(fields, columns, delimiter)
-            or "a line is `head relation tail`; names may hold spaces, "
-            + ("so tabs separate them" if what == "tab" else "names with commas are quoted"),
+            hint=hint,
         )
-    empty = [place for place in needed or range(columns) if not fields[place]]
+    empty = [index for index in needed or range(columns) if not fields[index]]
     if empty:
-        raise DataError(
-            f"field {empty[0] + 1} is empty; every line names head, relation and tail",
-            path=str(path),
-            line=number,
-        )
+        rule = "every line names head, relation and tail"
+        if line_format is not None:
+            rule = f"a line is {line_format}"
+        raise DataError(f"field {empty[0] + 1} is empty; {rule}", path=str(path), line=number)
 
 
 _OTHER_DELIMITERS = {
