@@ -92,6 +92,7 @@ def test_prefixes_are_alphabetical_cover_labels_and_stop_at_the_limit() -> None:
     table = NameTable("entity", ["q3", "q1", "q2"], ["France", "Finland", "Fiji"])
     assert [table.label(i) for i in table.with_prefix("f")] == ["Fiji", "Finland", "France"]
     assert table.with_prefix("Q", limit=2) == (1, 2)
+    assert table.with_prefix("Q", limit=0) == ()
     assert table.with_prefix("fra") == (0,)
     assert table.with_prefix("z") == ()
 

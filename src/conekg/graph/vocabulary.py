@@ -292,7 +292,7 @@ class NameTable:
         too and come last.
         """
         ids: dict[int, None] = {}  # a set that keeps its order
-        for entry in self._beginning_with(prefix):
+        for entry in self._beginning_with(prefix) if limit > 0 else ():
             ids[self.index.ids[entry].as_py()] = None
             if len(ids) == limit:
                 break
