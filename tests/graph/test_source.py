@@ -162,6 +162,8 @@ def test_what_is_no_graph_gets_help(tmp_path: Path) -> None:
         open_graph(tmp_path / "absent")
     with pytest.raises(DataError, match="the folder holds no graph"):
         open_graph(tmp_path)
+    with pytest.raises(DataError, match="pass 'geography' as text: a Path is a file or folder"):
+        open_graph(Path("geography"))
 
 
 def test_two_files_of_one_split_are_refused(tmp_path: Path) -> None:

@@ -128,6 +128,8 @@ def read_source(
     names = ("geography", *BENCHMARKS)
     close = difflib.get_close_matches(str(source).lower(), names, n=1)
     guess = f"did you mean {close[0]!r}? " if close else ""
+    if str(source) in names:
+        guess = f"pass {str(source)!r} as text: a Path is a file or folder; "
     raise DataError(
         f"no graph, folder or file named {str(source)!r}",
         hint=f"{guess}accepted: {', '.join(names)}, a graph folder, or a file ending in "
