@@ -26,7 +26,7 @@ def test_a_folder_is_taken_exactly_as_it_is(style: str, tmp_path: Path) -> None:
     assert graph.vocabulary.relation_name(3) == "^/won"
 
 
-def test_a_folder_has_its_name_from_inside_too(
+def test_a_graph_read_from_the_current_folder_has_the_folders_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(write_folder(tmp_path / "toy"))

@@ -48,7 +48,7 @@ def test_parts_are_rendered_as_each_alone(query):
     "query", ["a.r", None, Not("a"), And((A, Project("b", 0))), Or((A, 3)), Not([A])]
 )
 @pytest.mark.parametrize("render", [render_query, render_formula, render_sparql])
-def test_what_is_no_tree_is_refused(render, query):
+def test_operands_that_are_not_nodes_are_refused(render, query):
     with pytest.raises(QueryError, match="in a query is no part of a tree") as caught:
         render(query, VOCABULARY)
     assert "parse_query" in caught.value.hint
@@ -63,13 +63,13 @@ def test_what_is_no_tree_is_refused(render, query):
     ],
 )
 @pytest.mark.parametrize("render", [render_query, render_formula, render_sparql])
-def test_what_is_no_id_is_refused(render, query, told):
+def test_ids_that_are_not_whole_numbers_are_refused(render, query, told):
     with pytest.raises(QueryError, match=told) as caught:
         render(query, VOCABULARY)
     assert "parse_query looks names up" in caught.value.hint
 
 
-def test_names_are_those_of_a_vocabulary():
+def test_a_graph_in_place_of_a_vocabulary_is_refused():
     graph = KnowledgeGraph("one", VOCABULARY, {})
     told = r"in a KnowledgeGraph; it must be a graph's vocabulary, as graph\.vocabulary"
     for use in (

@@ -66,7 +66,7 @@ def test_numbers_become_ids():
 
 
 def is_expressible(query):
-    """Every entity is followed by something, and there is no `*`."""
+    """Whether an operator is applied to every entity, and there is no `*`."""
     match query:
         case Universe() | Anchor():
             return False
@@ -116,7 +116,7 @@ def test_malformed_structures_are_refused():
 
 
 @pytest.mark.parametrize("levels", [MAX_NESTING + 1, 10_000])
-def test_bottomless_tuples_are_refused(levels):
+def test_deeply_nested_tuples_are_refused(levels):
     def nested(levels):
         branch = (0, (0,))
         for _ in range(levels):
