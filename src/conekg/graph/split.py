@@ -26,17 +26,26 @@ class HoldOut:
 
     def __post_init__(self) -> None:
         for key, share in (("valid", self.valid), ("test", self.test)):
-            if not 0 <= share < 1:
+            if (
+                isinstance(share, bool)
+                or not isinstance(share, float | int | np.floating | np.integer)
+                or not 0 <= share < 1
+            ):
                 raise ConfigError(
-                    f"the {key} share is {share}; it must be at least 0 and below 1", key=key
+                    f"the {key} share is {share!r}; it must be a number of at least 0 and below 1",
+                    key=key,
                 )
         if self.valid + self.test >= 1:
             raise ConfigError(
                 f"the valid share {self.valid} and the test share {self.test} leave nothing "
                 "to train on; together they must stay below 1"
             )
-        if self.seed < 0:
-            raise ConfigError(f"the seed is {self.seed}; it must not be negative", key="seed")
+        is_whole = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
+        if not is_whole or self.seed < 0:
+            raise ConfigError(
+                f"the seed is {self.seed!r}; it must be a whole number that is not negative",
+                key="seed",
+            )
 
     def wanted(self, num_triples: int) -> tuple[int, int]:
         """How many of `num_triples` facts to hold out for validation and for test."""
