@@ -14,7 +14,7 @@ from conekg.lines import columns, one_line
         ("👩\u200d🚀", "👩\u200d🚀"),
     ],
 )
-def test_what_would_end_or_leave_the_line_is_escaped(text, shown):
+def test_control_characters_and_line_ends_are_escaped(text, shown):
     assert one_line(text) == shown
 
 

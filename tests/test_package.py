@@ -37,7 +37,7 @@ def test_exact_answers_never_load_torch() -> None:
 
 
 @pytest.mark.parametrize("name", conekg.__all__)
-def test_every_name_has_a_home(name: str) -> None:
+def test_every_public_name_is_mapped_to_its_module(name: str) -> None:
     assert getattr(conekg, name) is not None
     assert name in dir(conekg)
 

@@ -1,6 +1,6 @@
 """conekg answers first-order logical questions over incomplete knowledge graphs.
 
-The names below are the whole public interface; each is loaded when it is first used,
+The names in `__all__` are the whole public interface. Each is imported when it is first used,
 so that `import conekg` is quick and exact answers never load a deep-learning library.
 
     graph = conekg.load("geography")
@@ -57,7 +57,7 @@ __all__ = [
     "render_query",
 ]
 
-_HOMES = {
+_NAMES_BY_MODULE = {
     "conekg.answering.answer": ("Answer", "Question", "RankedAnswer"),
     "conekg.answering.engine": ("Answerer", "ask"),
     "conekg.answering.explain": ("explain",),
@@ -72,15 +72,15 @@ _HOMES = {
     "conekg.symbolic.engine": ("answer",),
     "conekg.training.run": ("open_run",),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """The public name, imported from its home and kept."""
+    """Import a public name from its module on first use, and keep it for the next use."""
     if name not in __all__:
         raise AttributeError(f"module 'conekg' has no attribute {name!r}")
-    at_home = "open_graph" if name == "load" else name
-    value = getattr(import_module(_HOME_OF[at_home]), at_home)
+    name_in_module = "open_graph" if name == "load" else name
+    value = getattr(import_module(_MODULE_OF[name_in_module]), name_in_module)
     globals()[name] = value
     return value
 

@@ -1,8 +1,8 @@
 """Every failure a user can cause, as an exception that carries its facts.
 
-Inner code raises the fact; the command line and the server turn it into one
-message or one JSON object. A traceback therefore always means a bug of ours.
-Of ours it imports only `lines`, so that anything may import it.
+Inner code raises these errors; the command line prints them as a message and the server
+returns them as a JSON object. A traceback therefore always means a bug in conekg. The only
+conekg module imported here is `lines`, so that every module can import this one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ConeKGError(Exception):
 
 
 class DataError(ConeKGError):
-    """A file of facts or queries that cannot be read as promised."""
+    """A file of facts or queries that cannot be read, or whose content is invalid."""
 
     def __init__(
         self,
@@ -45,15 +45,15 @@ class DataError(ConeKGError):
 
 
 class StoreError(DataError):
-    """A folder or file of our own that is damaged, too new, or not what it claims."""
+    """A folder or file in conekg's own format that is damaged, too new, or of another kind."""
 
 
 class DownloadError(ConeKGError):
-    """A public data set that could not be fetched or whose checksum differs."""
+    """A public data set that could not be downloaded, or whose checksum is wrong."""
 
 
 class UnknownNameError(ConeKGError):
-    """An entity or relation name that the graph does not have, or that is ambiguous."""
+    """An entity or relation name that the graph does not have, or an ambiguous label."""
 
     def __init__(
         self,
@@ -67,7 +67,11 @@ class UnknownNameError(ConeKGError):
         where_to_look: str | None = None,
         message: str | None = None,
     ) -> None:
-        """`hint` says what to write instead, `where_to_look` which command lists the names."""
+        """Store the facts of the error and build its message and hint.
+
+        `hint` says what to write instead; `where_to_look` says which command lists the names;
+        `message` replaces the default "unknown KIND NAME".
+        """
         super().__init__(located(message or f"unknown {kind} {name!r}", text, span))
         self.kind = kind
         self.name = name
@@ -80,11 +84,14 @@ class UnknownNameError(ConeKGError):
         self.tell([""] * len(suggestions))
 
     def tell(self, about: Sequence[str]) -> None:
-        """Say beside each suggestion what is known of it, or nothing where the text is empty."""
+        """Add a description to each suggestion in the hint; an empty text adds nothing.
+
+        `about` has one text per suggestion, in the same order.
+        """
         self.about = tuple(about)
         choices = [
-            f"{name!r} ({known})" if known else repr(name)
-            for name, known in zip(self.suggestions, self.about, strict=True)
+            f"{name!r} ({description})" if description else repr(name)
+            for name, description in zip(self.suggestions, self.about, strict=True)
         ]
         self.guess = f"did you mean {' or '.join(choices)}?" if choices else None
         parts = [part for part in (self.guess, self.extra_hint, self.where_to_look) if part]
@@ -92,7 +99,7 @@ class UnknownNameError(ConeKGError):
 
 
 class QueryError(ConeKGError):
-    """A query that is well-formed text but cannot be answered as asked."""
+    """A query that cannot be read, or cannot be answered as asked."""
 
 
 class QuerySyntaxError(QueryError):
@@ -111,7 +118,7 @@ class QueryTooLargeError(QueryError):
 
 
 class UnsupportedOperatorError(QueryError):
-    """A model was asked for an operator it does not have, such as negation of a box."""
+    """A query needs an operator that the model does not have, such as negation of a box."""
 
 
 class ConfigError(ConeKGError):
@@ -127,7 +134,7 @@ class ConfigError(ConeKGError):
 
 
 class CheckpointError(ConeKGError):
-    """A run folder or checkpoint that is missing, damaged or of another graph."""
+    """A run folder or checkpoint that is missing, damaged or belongs to another graph."""
 
 
 class TrainingDivergedError(ConeKGError):
@@ -135,7 +142,11 @@ class TrainingDivergedError(ConeKGError):
 
 
 def located(message: str, text: str | None, span: tuple[int, int] | None) -> str:
-    """`message` with the column, the line of text and a marker under the offending range."""
+    """`message`, followed by the column, that line of `text` and a marker under the range `span`.
+
+    Only the first line of the range is shown; a long line is cut around the range. Without
+    `text` or `span` the result is `message` alone.
+    """
     if text is None or span is None:
         return message
     start, stop = span
@@ -153,10 +164,10 @@ def located(message: str, text: str | None, span: tuple[int, int] | None) -> str
     else:
         shown, place = line, column
     marker = "^" * max(1, columns(shown[place:end]))
-    # A tab stays one, so that the marker is as far to the right as what it marks.
-    space = "".join("\t" if sign == "\t" else " " * columns(sign) for sign in shown[:place])
+    # Tabs are kept, so that the marker is indented exactly as far as the text above it.
+    space = "".join("\t" if char == "\t" else " " * columns(char) for char in shown[:place])
     return f"{message} at column {column + 1}\n  {shown}\n  {space}{marker}"
 
 
 _LONGEST_LINE = 160
-"""Characters of a query's line that a message shows."""
+"""The most characters of a query's line that a message shows."""

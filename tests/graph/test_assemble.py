@@ -35,7 +35,7 @@ row_lists = st.lists(st.tuples(name, st.sampled_from("rs"), name), min_size=1, m
 
 
 @given(rows=row_lists, seed=st.integers(0, 3))
-def test_one_file_tells_each_of_its_facts_once(
+def test_each_distinct_fact_of_one_file_is_in_one_split(
     rows: Rows, seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     one = table(tmp_path_factory.mktemp("one"), "facts", rows)
@@ -52,14 +52,14 @@ def test_one_file_tells_each_of_its_facts_once(
     assert any("repeated" in note for note in built.notes) == bool(repeated)
 
 
-def test_names_are_numbered_as_they_come(tmp_path: Path) -> None:
+def test_names_are_numbered_in_order_of_first_occurrence(tmp_path: Path) -> None:
     rows = [("x", "r", "y"), ("a", "s", "x")]
     graph = assemble_one("g", table(tmp_path, "g", rows), HoldOut(0, 0)).graph
     assert list(graph.vocabulary.entities) == ["x", "a", "y"]
     assert list(graph.vocabulary.relations) == ["r", "s"]
 
 
-def test_too_little_to_hold_out_is_noted(tmp_path: Path) -> None:
+def test_a_note_says_when_fewer_triples_than_wanted_are_held_out(tmp_path: Path) -> None:
     built = assemble_one("g", table(tmp_path, "g", [("a", "r", "b")]), HoldOut(0.4, 0.4))
     assert len(built.graph.triples("train")) == 1
     built = assemble_one(
@@ -70,15 +70,15 @@ def test_too_little_to_hold_out_is_noted(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_held_out_as_wanted_is_not_noted(tmp_path: Path) -> None:
+def test_there_is_no_note_when_as_many_triples_as_wanted_are_held_out(tmp_path: Path) -> None:
     rows = [(head, "r", tail) for head in "abcde" for tail in "vwxyz"]
     built = assemble_one("g", table(tmp_path, "g", rows), HoldOut(0.1, 0.2))
     assert [len(built.graph.triples(split)) for split in ("valid", "test")] == [2, 5]
     assert built.notes == ()
 
 
-def test_labels_of_split_files_are_found_wherever_they_stand(tmp_path: Path) -> None:
-    """Lines of one RDF file that are dealt to three: its labels lie in any of them."""
+def test_labels_of_entities_are_taken_from_all_split_files(tmp_path: Path) -> None:
+    """The lines of one RDF file are spread over three files, so labels may be in any of them."""
     edge = "<http://e/Q1> <http://e/P1> <http://e/Q2> .\n"
     label = '<http://e/{}> <http://www.w3.org/2000/01/rdf-schema#label> "{}" .\n'
     content = {
@@ -107,7 +107,7 @@ def test_labels_are_found_by_name(tmp_path: Path) -> None:
 TRAIN: Rows = [("a", "r", "b"), ("b", "s", "c")]
 
 
-def test_doubtful_names_and_labels_are_noted(tmp_path: Path) -> None:
+def test_suspicious_names_and_labels_are_noted(tmp_path: Path) -> None:
     facts = table(tmp_path, "facts", [("a ", "r", "b"), ("a", "r", "c")])
     labels = Labels({"a": "Ada", "x": "nobody", "y": "nobody"}, {"q": "likes"})
     expected = (
@@ -122,7 +122,7 @@ def test_doubtful_names_and_labels_are_noted(tmp_path: Path) -> None:
     assert assemble_one("g", clean, HoldOut(0, 0), Labels({"c": "Cy"}, {})).notes == ()
 
 
-def test_three_files_are_the_splits_they_are(tmp_path: Path) -> None:
+def test_three_files_become_three_splits(tmp_path: Path) -> None:
     parts = {
         "train": TRAIN,
         "valid": [("a", "s", "c"), ("a", "s", "c")],
@@ -198,7 +198,7 @@ def test_a_triple_in_two_splits_is_refused(first: str, second: str, tmp_path: Pa
     assert "let conekg split it" in str(caught.value)
 
 
-def test_labels_that_are_given_win_over_those_of_the_file(tmp_path: Path) -> None:
+def test_given_labels_take_precedence_over_those_in_the_file(tmp_path: Path) -> None:
     labels = dict.fromkeys("abr", "own")
     one = replace(table(tmp_path, "facts", [("a", "r", "b")]), labels=labels)
     names = assemble_one("facts", one, HoldOut(), Labels({"a": "given"}, {"r": "given"})).graph
@@ -216,7 +216,7 @@ def test_ids_that_are_also_written_as_decimals_are_noted(tmp_path: Path) -> None
     assert assemble_one("g", table(tmp_path, "versions", versions), HoldOut(0, 0)).notes == ()
 
 
-def test_names_that_read_alike_are_noted(tmp_path: Path) -> None:
+def test_names_that_look_the_same_are_noted(tmp_path: Path) -> None:
     one, two = "Jos\u00e9", "Jose\u0301"
     facts = table(tmp_path, "facts", [(one, "r", "b"), (two, "r", "c"), (one, "r", "c")])
     (note,) = assemble_one("g", facts, HoldOut(0, 0)).notes

@@ -26,7 +26,7 @@ def test_a_folder_is_taken_exactly_as_it_is(style: str, tmp_path: Path) -> None:
     assert graph.vocabulary.relation_name(3) == "^/won"
 
 
-def test_a_folder_has_its_name_from_inside_too(
+def test_a_graph_read_from_the_current_folder_has_the_folders_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(write_folder(tmp_path / "toy"))
@@ -64,7 +64,9 @@ def test_labels_lie_beside_the_triples(tmp_path: Path) -> None:
     [
         ("0\t0\t1\n", 1, "edge 0 0 1 lacks its inverse 1 1 0"),
         ("0\t0\t1\n1\t1\t0\n\n2\t3\t1\n", 4, "edge 2 3 1 lacks its inverse 1 2 2"),
-        ("0\t0\n", 1, "2 columns found"),
+        ("0\t0\n", 1, "2 columns found.*\na line is three integer ids"),
+        ("0\t0\t1\t0.5\n", 1, "4 columns found.*\na line is three integer ids"),
+        ("0\t\t1\n", 1, "field 2 is empty; a line is three integer ids"),
         ("", None, "the file is empty; a line is three integer ids"),
         ("0\t0\t1\n1\tr\t0\n", 2, "three integer ids expected, found"),
         ("0\t0\t3\n3\t1\t0\n", 1, "has an id without a name; there are 3 entities"),
@@ -110,12 +112,21 @@ def test_bad_name_tables_in_text_are_refused(tmp_path: Path) -> None:
     (folder / "id2ent.tsv").write_text("0\ta\n0\tb\n")
     with pytest.raises(DataError, match="id 0 occurs twice, for 'a' and for 'b'"):
         read_benchmark_folder(folder)
+    (folder / "id2ent.tsv").write_text("0\ta\tA\n")
+    with pytest.raises(DataError, match=r"3 columns found.*\na line is an id and a name$"):
+        read_benchmark_folder(folder)
+    (folder / "id2ent.tsv").write_text("0\t\n")
+    with pytest.raises(DataError, match=r"field 2 is empty; a line is an id and a name$"):
+        read_benchmark_folder(folder)
 
 
 def test_names_that_are_numbers_are_not_taken_for_ids(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "toy", style="inverted tsv")
     (folder / "ent2id.tsv").write_text("2\t0\n0\t1\n1\t2\n")
     assert list(read_benchmark_folder(folder).vocabulary.entities) == ["2", "0", "1"]
+    (folder / "ent2id.tsv").write_text("0\ta\tA\n")
+    with pytest.raises(DataError, match="a line is a name and an id"):
+        read_benchmark_folder(folder)
     (folder / "ent2id.tsv").write_text("2\t0\n0\tx\n")
     with pytest.raises(DataError, match="'x' is not an id"):
         read_benchmark_folder(folder)

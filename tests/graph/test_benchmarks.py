@@ -73,10 +73,10 @@ def test_a_benchmark_is_downloaded_once(server: FileServer, tmp_path: Path) -> N
     assert not list(tmp_path.rglob("escape.txt"))
 
 
-def test_two_who_want_graphs_of_one_archive_download_it_once(
+def test_concurrent_readers_of_one_archive_download_it_once(
     server: FileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As locks tell apart who opened a folder, two threads are as good as two processes."""
+    """Locks belong to the open file description, so two threads exclude each other as well."""
     monkeypatch.setitem(benchmarks.BENCHMARKS, "fb15k", benchmarks.BENCHMARKS["nell995"])
     server.opened = opened = threading.Event()
     told: set[tuple[str, str]] = set()
@@ -100,7 +100,7 @@ def test_two_who_want_graphs_of_one_archive_download_it_once(
     assert server.ranges == [None]
 
 
-def test_a_cache_that_cannot_be_made_is_told_of(
+def test_a_cache_folder_that_cannot_be_made_is_an_error(
     server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
@@ -137,7 +137,7 @@ def test_another_release_is_refused_and_not_kept(
 
 
 @pytest.mark.parametrize("place", ["copyfileobj", "save_graph"])
-def test_a_full_disk_is_not_the_archives_fault(
+def test_the_archive_is_kept_when_the_disk_is_full(
     place: str, server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_room(*_: object) -> None:
@@ -155,7 +155,7 @@ def test_a_full_disk_is_not_the_archives_fault(
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["data.zip"]
 
 
-def test_a_cache_that_takes_nothing_is_told_of(
+def test_a_read_only_cache_folder_is_an_error(
     server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -166,7 +166,7 @@ def test_a_cache_that_takes_nothing_is_told_of(
         open_benchmark("nell995")
 
 
-def test_a_local_folder_does_as_well(server: FileServer, tmp_path: Path) -> None:
+def test_a_benchmark_is_read_from_a_local_folder(server: FileServer, tmp_path: Path) -> None:
     for folder in (tmp_path / "NELL", tmp_path / "anything"):
         folder.mkdir()
         for name, content in FILES.items():
@@ -226,7 +226,7 @@ def test_the_cache_is_where_the_environment_says(
 
 
 @pytest.mark.parametrize("name", list(BENCHMARKS))
-def test_a_name_alone_makes_no_benchmark(
+def test_a_graph_with_a_benchmarks_name_but_another_size_is_noted(
     name: str, film_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     published = BENCHMARKS[name]

@@ -41,7 +41,7 @@ def test_a_file_arrives_whole_with_progress(server: FileServer, tmp_path: Path) 
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
 
 
-def test_a_file_that_is_there_is_not_fetched_again(server: FileServer, tmp_path: Path) -> None:
+def test_an_existing_file_is_not_downloaded_again(server: FileServer, tmp_path: Path) -> None:
     (tmp_path / "data.zip").write_bytes(b"mine")
     assert fetch(server.url, tmp_path / "data.zip").read_bytes() == b"mine"
     assert server.ranges == []
@@ -87,9 +87,7 @@ def test_a_part_longer_than_the_file_starts_over(server: FileServer, tmp_path: P
     assert fetch(server.url, tmp_path / "data.zip").read_bytes() == b"short"
 
 
-def test_a_busy_server_is_asked_again_and_a_refusal_is_not(
-    server: FileServer, tmp_path: Path
-) -> None:
+def test_a_server_error_is_retried_and_a_refusal_is_not(server: FileServer, tmp_path: Path) -> None:
     server.statuses = [503, 503]
     assert fetch(server.url, tmp_path / "data.zip", pause_s=0).read_bytes() == CONTENT
     server.statuses = [404, 404]
@@ -99,7 +97,7 @@ def test_a_busy_server_is_asked_again_and_a_refusal_is_not(
     assert "--from FOLDER" in str(caught.value)
 
 
-def test_an_unreachable_server_is_an_error_of_ours(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_a_download_error(tmp_path: Path) -> None:
     with pytest.raises(DownloadError, match="cannot download"):
         fetch("http://127.0.0.1:9/data.zip", tmp_path / "data.zip", attempts=2, pause_s=0)
 
@@ -108,7 +106,7 @@ def test_an_unreachable_server_is_an_error_of_ours(tmp_path: Path) -> None:
     "error",
     [ssl.SSLError(1, "decryption failed or bad record mac"), OSError(113, "No route to host")],
 )
-def test_a_connection_that_fails_by_any_error_is_tried_again(
+def test_any_connection_error_is_retried(
     error: OSError, server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = http.client.HTTPResponse.read
@@ -135,7 +133,7 @@ def test_a_wrong_checksum_is_refused_and_removed(
     assert leftovers(tmp_path) == set()
 
 
-def test_an_unwritable_place_is_an_error_of_ours(server: FileServer, tmp_path: Path) -> None:
+def test_an_unwritable_destination_is_a_download_error(server: FileServer, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(DownloadError, match="cannot write"):
         fetch(server.url, tmp_path / "file" / "data.zip")

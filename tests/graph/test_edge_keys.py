@@ -1,4 +1,4 @@
-"""Keys of edges: in the order of their edges, none twice, none beyond 64 bits."""
+"""Edge keys: sorted like their edges, unique, and never beyond 64 bits."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_graphs_too_large_for_their_numbers_are_refused() -> None:
     ("num_entities", "num_relations", "one_more"),
     [(2**31 - 1, 1, (2**31, 1)), (2**31 - 1, 2, (2**31 - 1, 3)), (2**30, 7, (2**30, 8))],
 )
-def test_how_large_is_exact_and_told(
+def test_the_limits_of_size_are_exact_and_named(
     num_entities: int, num_relations: int, one_more: tuple[int, int]
 ) -> None:
     check_size(num_entities, num_relations)

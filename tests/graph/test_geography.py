@@ -43,7 +43,7 @@ def told(world: KnowledgeGraph, entity: str, relation: str) -> set[str]:
         ("Kazakhstan", "capital", {"Astana"}),
     ],
 )
-def test_facts_that_anybody_can_judge(
+def test_well_known_facts_are_in_the_graph(
     world: KnowledgeGraph, entity: str, relation: str, expected: set[str] | None
 ) -> None:
     if expected == set():
@@ -80,7 +80,7 @@ def test_everything_held_out_occurs_in_training(world: KnowledgeGraph) -> None:
     assert len(np.unique(train[:, [0, 2]])) == world.num_entities
 
 
-def test_no_fact_is_told_twice(world: KnowledgeGraph) -> None:
+def test_no_fact_occurs_twice(world: KnowledgeGraph) -> None:
     everything = np.concatenate([world.triples(split) for split in SPLITS])
     assert len(np.unique(everything, axis=0)) == len(everything)
 
@@ -99,7 +99,7 @@ def test_no_fact_is_told_twice(world: KnowledgeGraph) -> None:
         "Euro",
     ],
 )
-def test_names_that_clash_say_what_they_are(world: KnowledgeGraph, name: str) -> None:
+def test_shared_names_get_a_country_or_kind_in_brackets(world: KnowledgeGraph, name: str) -> None:
     assert world.vocabulary.entities.find(name) is not None
 
 

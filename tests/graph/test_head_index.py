@@ -44,7 +44,7 @@ def test_nothing_writes_into_it() -> None:
             array[0, 0] = 1
 
 
-def test_it_is_left_out_where_entities_are_many_for_the_pairs() -> None:
+def test_the_index_is_empty_for_many_entities_with_few_pairs() -> None:
     assert random_adjacency(0, 6_400, 2, 100).head_index.words.shape == (2, 100)
     left_out = random_adjacency(0, 64_000, 2, 100).head_index
     assert left_out.words.shape == left_out.firsts.shape == (0, 0)

@@ -1,4 +1,4 @@
-"""JSON files of ours: what is read, what is refused and how that is said, what is written."""
+"""conekg's own JSON files: what is read, what is refused with which message, what is written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ from conekg.graph.json_file import read_json, read_object, value_of, write_objec
     ],
     ids=range(9),
 )
-def test_what_is_no_json_is_refused(tmp_path: Path, content: bytes, complaint: str) -> None:
+def test_files_that_are_not_json_are_refused(
+    tmp_path: Path, content: bytes, complaint: str
+) -> None:
     path = tmp_path / "file.json"
     path.write_bytes(content)
     for read in (read_json, read_object):
@@ -36,7 +38,9 @@ def test_what_is_no_json_is_refused(tmp_path: Path, content: bytes, complaint: s
 
 
 @pytest.mark.parametrize(("text", "found"), [("[1]", "[1]"), ("null", "None"), ("7", "7")])
-def test_what_is_no_object_is_named(tmp_path: Path, text: str, found: str) -> None:
+def test_content_that_is_not_an_object_is_shown_in_the_error(
+    tmp_path: Path, text: str, found: str
+) -> None:
     path = tmp_path / "file.json"
     path.write_text(text)
     assert read_json(path) == json.loads(text)
@@ -45,7 +49,7 @@ def test_what_is_no_object_is_named(tmp_path: Path, text: str, found: str) -> No
         read_object(path)
 
 
-def test_a_long_value_is_named_in_part(tmp_path: Path) -> None:
+def test_a_long_value_is_shortened_in_the_error(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_text(json.dumps(["x" * 1000] * 1000))
     with pytest.raises(ValueError, match="it holds ") as caught:
@@ -53,13 +57,13 @@ def test_a_long_value_is_named_in_part(tmp_path: Path) -> None:
     assert len(str(caught.value)) < 300
 
 
-def test_a_file_that_is_not_there_is_for_the_reader_to_tell(tmp_path: Path) -> None:
+def test_a_missing_file_raises_file_not_found(tmp_path: Path) -> None:
     for read in (read_json, read_object):
         with pytest.raises(FileNotFoundError):
             read(tmp_path / "file.json")
 
 
-def test_a_byte_order_mark_is_no_damage(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_text('{"name": "Åland"}', encoding="utf-8-sig")
     assert read_object(path) == {"name": "Åland"}
@@ -114,7 +118,7 @@ def test_a_whole_number_that_no_float_holds_is_refused() -> None:
         value_of({"seconds": 2**1024}, "seconds", float)
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_a_written_object_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_text("old")
     write_object(path, CONTENT)

@@ -53,12 +53,12 @@ def test_triples_are_the_forward_edges(train: list[tuple[int, int, int]]) -> Non
 
 
 @pytest.mark.parametrize("of", ["adjacency", "edges", "triples"])
-def test_a_split_that_is_none_is_told(film_graph: KnowledgeGraph, of: str) -> None:
+def test_an_unknown_split_is_refused(film_graph: KnowledgeGraph, of: str) -> None:
     with pytest.raises(ConfigError, match="'all' is no split; there are train, valid, test"):
         getattr(film_graph, of)("all")
 
 
-def test_edges_of_a_split_that_is_none_are_not_passed_over() -> None:
+def test_edges_of_an_unknown_split_are_refused() -> None:
     edges = with_inverses(np.array([[0, 0, 1]], dtype=np.int32))
     with pytest.raises(ConfigError, match="'training' is no split; there are train, valid, test"):
         KnowledgeGraph("tiny", VOCABULARY, {"training": edges})  # type: ignore[dict-item]
@@ -137,7 +137,7 @@ def test_edges_of_another_shape_or_type_are_refused(edges: np.ndarray) -> None:
         KnowledgeGraph("tiny", VOCABULARY, {"train": edges})
 
 
-def test_a_graph_says_what_it_is() -> None:
+def test_repr_names_the_graph_and_its_sizes() -> None:
     assert repr(make([(0, 0, 1)])) == (
         "<KnowledgeGraph 'tiny': 3 entities, 2 relations, triples: 1 train, 0 valid, 0 test>"
     )

@@ -15,13 +15,13 @@ from conekg.graph.label_file import read_labels
         "0\tq1\tFrance\tcountry\n1\tq2\t\t\n2\tq3\tFiji\tcountry\n",
     ],
 )
-def test_two_columns_or_more_tell_the_same(content: str, tmp_path: Path) -> None:
+def test_two_and_more_columns_give_the_same_labels(content: str, tmp_path: Path) -> None:
     path = tmp_path / "labels.tsv"
     path.write_text(content)
     assert read_labels(path) == {"q1": "France", "q3": "Fiji"}
 
 
-def test_a_name_that_ends_in_csv_tells_of_commas(tmp_path: Path) -> None:
+def test_label_files_ending_in_csv_are_comma_separated(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text('q1,"Korea, North"\nq1,\nq2,Fiji\n')
     assert read_labels(path) == {"q1": "Korea, North", "q2": "Fiji"}

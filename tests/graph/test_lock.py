@@ -1,4 +1,4 @@
-"""What one process holds, others wait for or leave alone."""
+"""While one process holds a lock, other processes wait or fail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-def test_what_another_process_holds_is_waited_for_or_refused(place: Path) -> None:
+def test_a_lock_held_by_another_process_is_waited_for_or_refused(place: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(place)],
         stdin=subprocess.PIPE,
@@ -59,10 +59,10 @@ def test_what_another_process_holds_is_waited_for_or_refused(place: Path) -> Non
     assert set(told) == {"waiting"}
 
 
-def test_a_file_is_held_where_only_what_is_open_for_writing_can_be(
+def test_a_file_is_locked_where_locks_need_a_descriptor_open_for_writing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on NFS, where an exclusive lock is one of the kind that `fcntl` has for writers."""
+    """This is so on NFS, where an exclusive lock needs a descriptor that is open for writing."""
     system = lock.fcntl
     assert system is not None
     real = system.flock
@@ -81,7 +81,7 @@ def test_a_file_is_held_where_only_what_is_open_for_writing_can_be(
     assert path.read_text() == "content"
 
 
-def test_what_may_only_be_read_is_held_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_file_is_locked_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, real = tmp_path / "file", os.open
     path.touch()
 
@@ -95,7 +95,7 @@ def test_what_may_only_be_read_is_held_too(tmp_path: Path, monkeypatch: pytest.M
         locked(path).__enter__()
 
 
-def test_a_lock_ends_with_an_error_of_what_is_done_meanwhile(place: Path) -> None:
+def test_an_error_inside_the_block_releases_the_lock(place: Path) -> None:
     with pytest.raises(OSError, match="disk"), locked(place):
         raise OSError("disk")
     with locked(place):
@@ -114,7 +114,7 @@ def test_a_lock_leaves_no_file_open(place: Path) -> None:
     assert free_descriptor() == before
 
 
-def test_where_there_are_no_locks_nothing_is_held(
+def test_without_lock_support_the_block_runs_without_a_lock(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:

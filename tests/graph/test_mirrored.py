@@ -24,7 +24,7 @@ def note_of(**parts: Triples) -> str | None:
 
 
 @given(facts=triples, first=st.integers(0, 30), second=st.integers(0, 30))
-def test_what_is_counted_is_mirrored(facts: Triples, first: int, second: int) -> None:
+def test_the_note_counts_only_mirrored_facts(facts: Triples, first: int, second: int) -> None:
     train, valid, test = facts[:first], facts[first : first + second], facts[first + second :]
     held_out = valid + test
     mirrored = [
@@ -65,7 +65,7 @@ def test_inverses_and_relations_that_hold_both_ways_are_named() -> None:
     )
 
 
-def test_a_coincidence_and_a_few_among_many_are_not_told() -> None:
+def test_coincidences_and_few_mirrored_facts_give_no_note() -> None:
     train: Triples = [(20 + n, 1, n) for n in range(5)]
     valid: Triples = [(n, 0, 20 + n) for n in range(5)]
     assert note_of(train=train, valid=valid) is not None
@@ -78,7 +78,7 @@ def test_a_coincidence_and_a_few_among_many_are_not_told() -> None:
     assert note_of(train=train, valid=[*valid, *many[1:]]) is not None
 
 
-def test_it_is_said_of_the_files_that_are_read(tmp_path: Path) -> None:
+def test_the_note_on_mirrored_facts_is_among_the_notes_of_read_files(tmp_path: Path) -> None:
     films = tmp_path / "films.tsv"
     directed = [(f"f{n}", f"d{n % 9}") for n in range(60)]
     films.write_text(

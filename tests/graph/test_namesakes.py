@@ -38,10 +38,12 @@ def refused(graph: KnowledgeGraph, name: str) -> UnknownNameError:
     return caught.value
 
 
-def test_who_share_a_label_are_told_by_a_fact_of_their_own(graph: KnowledgeGraph) -> None:
+def test_entities_that_share_a_label_are_described_by_a_fact_of_their_own(
+    graph: KnowledgeGraph,
+) -> None:
     error = refused(graph, "Jane Doe")
     assert error.suggestions == ("Q1", "Q2", "Q3")
-    # Q1 shares what it is and where it was born; of Q3 nothing but what is said of others is left.
+    # Q1's type and birthplace are shared with others; Q3 has only an inverse fact of its own.
     assert error.about == ("knows: Jane Doe", "born_in: Delft", "^directed_by: A Film")
     assert error.hint == (
         "did you mean 'Q1' (knows: Jane Doe) or 'Q2' (born_in: Delft) or "
@@ -50,7 +52,7 @@ def test_who_share_a_label_are_told_by_a_fact_of_their_own(graph: KnowledgeGraph
     assert str(error) == f"{error.message}\n{error.hint}"
 
 
-def test_of_a_bare_id_that_may_be_meant_the_label_is_told(graph: KnowledgeGraph) -> None:
+def test_a_suggested_bare_id_is_described_by_its_label(graph: KnowledgeGraph) -> None:
     error = refused(graph, "Jane Dow")
     assert dict(zip(error.suggestions, error.about, strict=True)) == {
         "Q1": "Jane Doe, knows: Jane Doe",
@@ -59,14 +61,14 @@ def test_of_a_bare_id_that_may_be_meant_the_label_is_told(graph: KnowledgeGraph)
     }
 
 
-def test_names_and_labels_that_say_all_stay_as_they_are(graph: KnowledgeGraph) -> None:
+def test_suggestions_with_readable_names_get_no_description(graph: KnowledgeGraph) -> None:
     for name, meant in (("Jo Row", "Jo Roe"), ("Delfd", "Delft")):
         error = refused(graph, name)
         assert (error.suggestions, error.about) == ((meant,), ("",))
         assert error.guess == f"did you mean {meant!r}?"
 
 
-def test_who_have_no_fact_of_their_own_stay_bare(tmp_path: Path) -> None:
+def test_entities_without_a_fact_of_their_own_get_no_description(tmp_path: Path) -> None:
     facts, labels = tmp_path / "facts.tsv", tmp_path / "labels.tsv"
     facts.write_text("a\tis\tx\nb\tis\tx\n")
     labels.write_text("a\tJane\nb\tJane\n")
@@ -75,7 +77,7 @@ def test_who_have_no_fact_of_their_own_stay_bare(tmp_path: Path) -> None:
     assert error.hint == "did you mean 'a' or 'b'? use the unique name"
 
 
-def test_other_failures_pass(graph: KnowledgeGraph) -> None:
+def test_other_errors_are_not_changed(graph: KnowledgeGraph) -> None:
     with pytest.raises(UnknownNameError) as caught, told_apart(graph):
         graph.vocabulary.relation_id("born_on")
     assert caught.value.about == ("",)

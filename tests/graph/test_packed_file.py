@@ -41,7 +41,7 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("name", PACKERS)
-def test_what_was_packed_comes_back(name: str, tmp_path: Path) -> None:
+def test_packed_files_are_read_as_they_were_written(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(PACKERS[name](CONTENT))
     assert bare_suffix(path) == ".tsv"
@@ -53,7 +53,7 @@ def test_what_was_packed_comes_back(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in PACKERS if name != "a.tsv"])
 @pytest.mark.parametrize("damage", [lambda content: content[: len(content) // 2], lambda _: b"a\n"])
-def test_what_is_damaged_or_not_packed_is_an_error_of_ours(
+def test_damaged_and_unpacked_files_are_data_errors(
     name: str, damage: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
     path = tmp_path / name
@@ -68,7 +68,7 @@ def test_what_is_damaged_or_not_packed_is_an_error_of_ours(
     "method",
     [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA],
 )
-def test_archives_that_spoilt_on_the_way_are_an_error_of_ours(method: int, tmp_path: Path) -> None:
+def test_damaged_archives_are_data_errors(method: int, tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr("a.tsv", "".join(f"{n}\tr\t{n * n}\n" for n in range(3_000)))
@@ -88,7 +88,7 @@ def test_archives_that_spoilt_on_the_way_are_an_error_of_ours(method: int, tmp_p
     [("a.tsv", ".tsv"), ("a.TSV.GZ", ".tsv"), ("a.b.csv", ".csv"), ("a.gz", ""), ("a", ""),
      ("a.nt.bz2", ".nt"), ("a.csv.zst", ".csv"), ("a.tar.xz", ".xz")],
 )  # fmt: skip
-def test_the_format_is_told_by_the_name(name: str, suffix: str) -> None:
+def test_the_ending_of_the_name_gives_the_format(name: str, suffix: str) -> None:
     assert bare_suffix(Path(name)) == suffix
 
 
@@ -96,8 +96,11 @@ def test_the_format_is_told_by_the_name(name: str, suffix: str) -> None:
     ("members", "message"),
     [
         ((), "holds no file"),
-        (("train.tsv", "valid.tsv"), r"holds 2 files, train\.tsv, valid\.tsv; of an archive one"),
-        (("a", "b", "c", "d"), r"holds 4 files, a, b, c, \.\.\.; of"),
+        (
+            ("train.tsv", "valid.tsv"),
+            r"holds 2 files, train\.tsv, valid\.tsv; an archive must hold",
+        ),
+        (("a", "b", "c", "d"), r"holds 4 files, a, b, c, \.\.\.; an archive"),
     ],
 )
 def test_an_archive_has_one_file(members: tuple[str, ...], message: str, tmp_path: Path) -> None:
@@ -117,16 +120,16 @@ def test_folders_of_an_archive_and_what_macos_adds_are_passed_over(tmp_path: Pat
         assert file.read() == CONTENT
 
 
-def test_an_archive_may_tell_the_format_where_its_file_does_not(tmp_path: Path) -> None:
+def test_the_archives_name_gives_the_format_if_its_member_has_no_ending(tmp_path: Path) -> None:
     path = tmp_path / "a.csv.zip"
     path.write_bytes(zipped(CONTENT, ("facts",)))
     assert bare_suffix(path) == ".csv"
 
 
-def test_a_locked_archive_is_told(tmp_path: Path) -> None:
+def test_an_archive_with_a_password_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     content = bytearray(zipped(b"a\tr\tb\n"))
-    # The bit that says so, in the header of the file and in the directory at the end.
+    # Set the bit for "encrypted" in the member's header and in the directory at the end.
     content[6] |= 1
     content[content.index(b"PK\x01\x02") + 8] |= 1
     path.write_bytes(content)

@@ -12,7 +12,7 @@ from conekg.graph import place
 from conekg.graph.place import check_place, place_of, sync_tree, write_atomically, written_whole
 
 
-def test_a_place_in_folders_that_are_not_there_yet_is_good_and_stays_empty(tmp_path: Path) -> None:
+def test_checking_a_place_in_missing_folders_makes_nothing(tmp_path: Path) -> None:
     check_place(tmp_path / "a" / "b" / "run")
     assert not list(tmp_path.iterdir())
 
@@ -26,7 +26,7 @@ def test_nothing_can_be_put_under_a_file(tmp_path: Path) -> None:
     assert file.read_text() == "mine"
 
 
-def test_a_folder_that_takes_nothing_is_noticed(
+def test_a_folder_that_cannot_be_written_to_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:

@@ -99,7 +99,7 @@ def test_a_table_of_rdf_says_what_it_left_out(turtle: Path) -> None:
         ("ex:s ex:p ex:t . ex:t ex:q ex:s . ex:s ex:says <<( ex:a ex:p ex:b )>> .", ["p", "q"], 1),
     ],
 )
-def test_what_is_said_of_triples_is_left_out_and_told(
+def test_triples_about_triples_are_left_out_and_noted(
     tmp_path: Path, text: str, edges: list[str], left_out: int
 ) -> None:
     path = tmp_path / "annotated.ttl"
@@ -120,7 +120,7 @@ def test_the_relations_of_most_literals_are_named(tmp_path: Path) -> None:
     )
 
 
-def test_nodes_without_a_name_are_called_the_same_each_time(turtle: Path, tmp_path: Path) -> None:
+def test_nodes_without_a_name_get_the_same_names_each_time(turtle: Path, tmp_path: Path) -> None:
     first = read_rdf(turtle)
     assert read_rdf(turtle) == first
     (blank,) = {name for name in (*first.columns[0], *first.columns[2]) if name.startswith("_:")}
@@ -155,7 +155,7 @@ def test_n_triples_are_read_plain_and_packed(tmp_path: Path) -> None:
         assert read_rdf(tmp_path / name).columns == expected
 
 
-def test_rdf_in_utf_16_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_rdf_in_utf_16_is_refused_with_a_remedy(tmp_path: Path) -> None:
     path = tmp_path / "a.nt"
     path.write_bytes("<http://a> <http://b> <http://c> .\n".encode("utf-16"))
     with pytest.raises(DataError, match="convert the file to UTF-8"):
@@ -262,7 +262,7 @@ NOTATIONS = {
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("ending", [*NOTATIONS, "owl"])
-def test_every_notation_says_the_same(ending: str, packed: bool, tmp_path: Path) -> None:
+def test_every_notation_gives_the_same_graph(ending: str, packed: bool, tmp_path: Path) -> None:
     text = NOTATIONS["rdf" if ending == "owl" else ending].strip().encode()
     path = tmp_path / (f"films.{ending}.gz" if packed else f"films.{ending}")
     path.write_bytes(gzip.compress(text) if packed else text)
@@ -300,7 +300,7 @@ def test_the_most_telling_of_names_in_one_language_is_the_label(
 
 
 def test_relative_names_are_the_same_in_every_file(tmp_path: Path) -> None:
-    """In RDF/XML, JSON-LD and Turtle they are common, and a graph may be of several files."""
+    """Relative IRIs are common in RDF/XML, JSON-LD and Turtle; a graph may have several files."""
     turtle, xml, json = (tmp_path / f"{name}" for name in ("train.ttl", "valid.rdf", "test.jsonld"))
     turtle.write_text("<#a> <http://e/r> <b> .")
     rdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"

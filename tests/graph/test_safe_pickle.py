@@ -86,17 +86,23 @@ def test_every_other_class_is_refused(content: bytes, tmp_path: Path) -> None:
         load_pickle(path)
 
 
+def test_a_pickle_that_recurses_too_deep_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "deep.pkl"
+    nested_list = b"]" * 5000 + b"a" * 4999
+    path.write_bytes(b"\x80\x02c__builtin__\nstr\n" + nested_list + b"\x85R.")  # str(nested_list)
+    with pytest.raises(DataError, match="not a readable pickle"):
+        load_pickle(path)
+
+
 @given(content=st.binary(max_size=40))
-def test_garbage_is_an_error_of_ours(
-    content: bytes, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_garbage_is_a_data_error(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("garbage") / "garbage.pkl"
     path.write_bytes(b"\x80\x04" + content)
     with contextlib.suppress(DataError):  # any other failure would be a bug
         load_pickle(path)
 
 
-def test_truncated_and_missing_files_are_errors_of_ours(tmp_path: Path) -> None:
+def test_truncated_and_missing_pickles_are_data_errors(tmp_path: Path) -> None:
     path = tmp_path / "short.pkl"
     path.write_bytes(pickle.dumps({1: "one", 2: "two"})[:-4])
     with pytest.raises(DataError, match="not a readable pickle"):

@@ -103,30 +103,28 @@ def test_split_files_may_be_packed(packing: str, tmp_path: Path) -> None:
         ([("a", "r", "b")], "is of type list; .* write facts that are in memory to a file first"),
     ],
 )
-def test_what_is_no_source_is_told(source: Any, told: str) -> None:
+def test_a_source_that_is_no_name_or_path_is_refused(source: Any, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         open_graph(source)
 
 
-def test_options_of_another_kind_are_told() -> None:
+def test_options_of_another_type_are_refused() -> None:
     with pytest.raises(ConfigError, match="options is 'x'; it must be ReadOptions"):
         open_graph("geography", "x")  # type: ignore[arg-type]
 
 
-def test_a_graph_need_not_be_opened(film_graph: KnowledgeGraph) -> None:
+def test_a_graph_as_source_is_refused(film_graph: KnowledgeGraph) -> None:
     with pytest.raises(ConfigError, match=r"is of type KnowledgeGraph; .* it is a graph already"):
         open_graph(film_graph)  # type: ignore[arg-type]
 
 
-def test_notes_tell_what_was_merged(tmp_path: Path) -> None:
+def test_merged_triples_are_noted(tmp_path: Path) -> None:
     path = tmp_path / "facts.tsv"
     path.write_text(FACTS + FACTS)
     assert read_source(path).notes == (f"{path}: 30 repeated triples merged",)
 
 
-def test_programs_find_the_notes_in_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_open_graph_logs_the_notes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "facts.tsv"
     path.write_text("from\tby 100%s\tto\n" + FACTS + FACTS)
     open_graph(path)
@@ -140,7 +138,7 @@ def test_programs_find_the_notes_in_the_log(
     assert caplog.messages == []
 
 
-def test_a_folder_called_as_a_known_graph_is_told_of(
+def test_a_folder_with_the_name_of_a_known_graph_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -149,18 +147,21 @@ def test_a_folder_called_as_a_known_graph_is_told_of(
     (tmp_path / "geography" / "train.tsv").write_text(FACTS)
     read = read_source("geography")
     assert read.notes == (
-        "'geography' is the built-in graph; what is called so here is './geography'",
+        "'geography' is the built-in graph; for the file or folder of that name here write "
+        "'./geography'",
     )
     assert read.graph.num_entities > open_graph("./geography").num_entities == 6
 
 
-def test_what_is_no_graph_gets_help(tmp_path: Path) -> None:
+def test_errors_for_unknown_sources_have_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="did you mean 'nell995'"):
         open_graph("nell-995")
     with pytest.raises(ConeKGError, match=r"accepted: geography, nell995"):
         open_graph(tmp_path / "absent")
     with pytest.raises(DataError, match="the folder holds no graph"):
         open_graph(tmp_path)
+    with pytest.raises(DataError, match="pass 'geography' as text: a Path is a file or folder"):
+        open_graph(Path("geography"))
 
 
 def test_two_files_of_one_split_are_refused(tmp_path: Path) -> None:
@@ -191,14 +192,14 @@ def test_options_that_would_change_nothing_are_refused(
         open_graph("geography", benchmark_folder=tmp_path)
 
 
-def test_what_is_neither_a_file_nor_a_folder_is_told(tmp_path: Path) -> None:
+def test_pipes_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.tsv")
     with pytest.raises(DataError, match=r"pipe\.tsv: is neither a file nor a folder") as caught:
         open_graph(tmp_path / "pipe.tsv")
-    assert "write it to a file" in str(caught.value.hint)
+    assert "write the facts to a file" in str(caught.value.hint)
 
 
-def test_an_empty_name_is_not_the_folder_one_is_in(
+def test_an_empty_name_is_not_read_as_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "train.tsv").write_text("a\tr\tb\n")

@@ -32,7 +32,7 @@ def test_nearest_agrees_with_the_textbook(text: str, candidates: list[str]) -> N
     assert nearest(text, pa.array(candidates, pa.large_string()), limit=100) == expected
 
 
-def test_one_swap_is_one_mistake() -> None:
+def test_a_swap_of_neighbours_costs_one() -> None:
     candidates = pa.array(["Germany", "France", "Grance"], pa.large_string())
     assert nearest("Farnce", candidates, limit=5) == [1, 2]
     assert nearest("rFa", pa.array(["Fra"], pa.large_string()), limit=5) == [0]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -68,8 +70,19 @@ def test_the_seed_decides() -> None:
         ((0.1, 1.0, 0), "the test share is 1.0"),
         ((0.5, 0.5, 0), "leave nothing to train on"),
         ((0.1, 0.1, -1), "the seed is -1"),
+        (("0.1", 0.1, 0), "the valid share is '0.1'; it must be a number"),
+        ((0.1, True, 0), "the test share is True; it must be a number"),
+        ((0.1, 0.1, 1.5), "the seed is 1.5; it must be a whole number"),
+        ((0.1, 0.1, None), "the seed is None; it must be a whole number"),
     ],
 )
-def test_impossible_shares_are_refused(values: tuple[float, float, int], message: str) -> None:
+def test_impossible_shares_and_seeds_are_refused(
+    values: tuple[Any, Any, Any], message: str
+) -> None:
     with pytest.raises(ConfigError, match=message):
         HoldOut(*values)
+
+
+def test_numpy_numbers_are_shares_and_seeds() -> None:
+    hold_out = HoldOut(np.float32(0.25), np.float64(0), np.int64(3))  # type: ignore[arg-type]
+    assert hold_out.wanted(8) == (2, 0)

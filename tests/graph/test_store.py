@@ -148,7 +148,9 @@ def test_an_open_graph_survives_being_replaced(
     )
 
 
-def test_other_peoples_folders_are_left_alone(film_graph: KnowledgeGraph, tmp_path: Path) -> None:
+def test_folders_that_are_not_stores_are_not_replaced(
+    film_graph: KnowledgeGraph, tmp_path: Path
+) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.tex").write_text("hours of work")
     with pytest.raises(StoreError, match="is not a graph store, so it is left alone") as caught:
@@ -192,7 +194,7 @@ def test_a_failed_save_keeps_the_old_store(
     assert [path.name for path in store.parent.iterdir()] == [store.name]
 
 
-def test_a_folder_that_is_no_store_says_so(tmp_path: Path) -> None:
+def test_loading_a_folder_that_is_no_store_is_an_error(tmp_path: Path) -> None:
     assert not is_store(tmp_path)
     with pytest.raises(StoreError, match=r"is not a graph store: it has no graph.json") as caught:
         load_graph(tmp_path)
@@ -293,7 +295,7 @@ def test_stores_of_a_newer_conekg_are_refused(store: Path) -> None:
 
 
 def refused(store: Path, header: str) -> str:
-    """The complaint about a header, which names the file and what to do."""
+    """The error message for a header, after checking that it names the file and a remedy."""
     (store / HEADER).write_text(header)
     with pytest.raises(StoreError) as caught:
         load_graph(store)
@@ -302,7 +304,7 @@ def refused(store: Path, header: str) -> str:
     return caught.value.message
 
 
-def test_no_piece_of_a_header_passes_for_the_whole(store: Path) -> None:
+def test_a_truncated_header_is_refused(store: Path) -> None:
     text = (store / HEADER).read_text()
     for stop in range(0, len(text.rstrip()), 29):
         assert "cannot be read" in refused(store, text[:stop])
@@ -333,9 +335,7 @@ def test_a_header_without_its_fields_is_damaged(store: Path, key: str) -> None:
         ({"bytes": 1, "sha256": None}, "'sha256' of 'edges/train.npy' is None, not a string"),
     ],
 )
-def test_every_file_of_a_store_is_told_of_in_its_header(
-    store: Path, entry: Any, message: str
-) -> None:
+def test_the_header_lists_every_file_of_a_store(store: Path, entry: Any, message: str) -> None:
     header = json.loads((store / HEADER).read_text())
     listed = {path.relative_to(store).as_posix() for path in damaged(store)}
     assert set(header["files"]) == listed
@@ -345,7 +345,7 @@ def test_every_file_of_a_store_is_told_of_in_its_header(
     assert message in refused(store, json.dumps(header))
 
 
-def test_columns_that_are_not_there_are_noticed_without_a_checksum(store: Path) -> None:
+def test_missing_columns_are_noticed_without_a_checksum(store: Path) -> None:
     path = store / "entities.arrow"
     content = path.read_bytes()
     path.write_bytes(content.replace(b"label", b"lable"))
@@ -354,7 +354,7 @@ def test_columns_that_are_not_there_are_noticed_without_a_checksum(store: Path) 
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o007])
-def test_a_store_is_open_to_whom_any_new_folder_is(
+def test_a_store_has_the_permissions_of_any_new_folder(
     film_graph: KnowledgeGraph, tmp_path: Path, mask: int
 ) -> None:
     before = os.umask(mask)
@@ -369,7 +369,7 @@ def test_a_store_is_open_to_whom_any_new_folder_is(
 
 
 @pytest.mark.parametrize("name", ["graph.json", "entities.arrow"])
-def test_a_file_that_may_not_be_read_is_not_called_damaged(
+def test_a_file_without_read_permission_is_not_called_damaged(
     store: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = Path.open

@@ -10,7 +10,7 @@ from conekg.graph.text_array import as_texts, first_repeated, flat_bytes
 
 
 @given(st.lists(st.text("abc", max_size=2), min_size=1))
-def test_of_several_repeated_texts_the_first_is_told(texts: list[str]) -> None:
+def test_first_repeated_gives_the_first_of_several(texts: list[str]) -> None:
     some = ["once", *texts, texts[-1]]
     assert first_repeated(as_texts(some)) == next(text for text in some if some.count(text) > 1)
 

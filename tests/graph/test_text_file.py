@@ -54,7 +54,7 @@ def test_quoted_commas_belong_to_the_name(tmp_path: Path) -> None:
     assert list(fields_of(path, ",", 3)) == [(1, ["Bonaire, Saba", "r", "b"])]
 
 
-def test_damaged_gzip_and_missing_files_are_errors_of_ours(tmp_path: Path) -> None:
+def test_damaged_gzip_and_missing_files_are_data_errors(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv.gz"
     path.write_bytes(gzip.compress(b"a\tr\tb\n" * 100)[:-10])
     with pytest.raises(DataError, match="cannot be read"):
@@ -98,16 +98,16 @@ def test_names_that_go_on_after_their_quote_or_never_close_it_are_seen_across_bl
 @pytest.mark.parametrize(
     ("name", "line", "hint"),
     [
-        ("a.csv", "a\tr\tb", "parted by tabs: write commas, or let its name end in .tsv"),
-        ("a.tsv", "a,r,b", "parted by commas: write tabs, or let its name end in .csv"),
-        ("a.csv", "a;r;b", "parted by semicolons: write tabs (.tsv) or commas (.csv)"),
-        ("a.tsv", "a;r;b", "parted by semicolons"),
-        ("a.tsv", "a r b", "a line is `head relation tail`; names may hold spaces, so tabs part"),
+        ("a.csv", "a\tr\tb", "separated by tabs: write commas, or let its name end in .tsv"),
+        ("a.tsv", "a,r,b", "separated by commas: write tabs, or let its name end in .csv"),
+        ("a.csv", "a;r;b", "separated by semicolons: write tabs (.tsv) or commas (.csv)"),
+        ("a.tsv", "a;r;b", "separated by semicolons"),
+        ("a.tsv", "a r b", "a line is `head relation tail`; names may hold spaces, so tabs"),
         ("a.tsv", "a,r,s\tb", "a line is `head relation tail`"),
         ("a.csv", "a;r;s,b", "names may hold spaces, names with commas are quoted"),
     ],
 )
-def test_columns_parted_by_another_sign_are_told(
+def test_another_separator_is_named_in_the_remedy(
     tmp_path: Path, name: str, line: str, hint: str
 ) -> None:
     (tmp_path / name).write_text(line + "\n")
@@ -122,10 +122,10 @@ def test_a_byte_order_mark_is_one_only_where_the_file_begins(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_told_with_what_to_do(order: str, tmp_path: Path) -> None:
+def test_utf_16_is_refused_with_a_remedy(order: str, tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_bytes("\ufeffa\tr\tb\n".encode(order))
-    with pytest.raises(DataError, match="is text in UTF-16; UTF-8 is read") as caught:
+    with pytest.raises(DataError, match="is text in UTF-16; only UTF-8 is read") as caught:
         list(fields_of(path, "\t", 3))
     assert "CSV UTF-8" in (caught.value.hint or "")
 
@@ -133,13 +133,13 @@ def test_utf_16_is_told_with_what_to_do(order: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "hint"),
     [
-        ("# people", "if it is a comment, take it out"),
-        ("a\tr\tb\t0.5", "left out where the first line says what each holds"),
+        ("# people", "if it is a comment, remove it"),
+        ("a\tr\tb\t0.5", "ignored if the first line is a header that names them all"),
         ("<http://a> <http://b> <http://c> .", r"let the file's name end in \.nt"),
-        ("a r b", "so tabs part them"),
+        ("a r b", "so tabs separate them"),
     ],
 )
-def test_what_to_do_about_other_numbers_of_columns(line: str, hint: str, tmp_path: Path) -> None:
+def test_a_wrong_number_of_columns_gets_a_remedy(line: str, hint: str, tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text(f"{line}\n")
     with pytest.raises(DataError, match=hint):

@@ -44,7 +44,7 @@ WRITERS = {"a.tsv": write_tsv, "a.txt": write_tsv, "a.csv": write_csv, "a.parque
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_every_format_tells_the_same(name: str, tmp_path: Path) -> None:
+def test_every_format_gives_the_same_triples(name: str, tmp_path: Path) -> None:
     table = read_triples(WRITERS[name](tmp_path / name, ROWS))
     assert told(table) == ROWS
     assert len(table) == 3
@@ -133,7 +133,7 @@ def test_a_header_says_which_columns_hold_the_triples(
         ('a,r,b,"x\nc,r,d,y"', "not closed"),
     ],
 )
-def test_lines_below_such_a_header_are_held_to_it(
+def test_lines_below_a_header_must_match_its_columns(
     second: str, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.csv"
@@ -143,7 +143,7 @@ def test_lines_below_such_a_header_are_held_to_it(
     assert caught.value.line == 2
 
 
-def test_a_line_of_words_that_head_columns_twice_is_no_header(tmp_path: Path) -> None:
+def test_a_first_line_that_names_a_column_twice_is_no_header(tmp_path: Path) -> None:
     rows = [("head", "relation", "head"), ("tail", "head", "relation")]
     assert told(read_triples(write_tsv(tmp_path / "a.tsv", rows))) == rows
 
@@ -152,7 +152,7 @@ FACTS: Rows = [(f"a{i}", "r", f"b{i % 2}") for i in range(6)]
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
-def test_a_first_line_that_may_be_a_header_is_told(name: str, tmp_path: Path) -> None:
+def test_a_first_line_that_may_be_a_header_is_noted(name: str, tmp_path: Path) -> None:
     path = WRITERS[name](tmp_path / name, [("from", "via", "to"), *FACTS])
     table = read_triples(path)
     assert len(table) == 7
@@ -172,17 +172,17 @@ def test_a_first_line_whose_names_occur_again_is_a_fact(
     assert read_triples(write_tsv(tmp_path / "a.tsv", [first, *FACTS])).notes == ()
 
 
-def test_few_facts_tell_nothing_of_a_header(tmp_path: Path) -> None:
+def test_in_a_file_of_few_facts_a_possible_header_is_not_noted(tmp_path: Path) -> None:
     rows = [("a", "r", "b"), ("c", "s", "d"), ("e", "s", "f"), ("g", "s", "h")]
     assert read_triples(write_tsv(tmp_path / "a.tsv", rows)).notes == ()
 
 
-def test_names_in_quotes_are_told_where_tabs_part_columns(tmp_path: Path) -> None:
+def test_names_in_quotes_are_noted_in_tab_separated_files(tmp_path: Path) -> None:
     rows = [('"Ada"', "knows", '"Ada"'), ('"Ada"', '"likes"', '"'), ('"a" b', "knows", "c")]
     path = write_tsv(tmp_path / "a.tsv", rows)
     assert read_triples(path).notes == (
-        f"{path}: 2 names stand in quotes, such as '\"Ada\"': where tabs part the columns, "
-        "quotes are a part of the name",
+        f"{path}: 2 names are in quotes, such as '\"Ada\"': in tab-separated files "
+        "quotes are part of the name",
     )
     assert read_triples(write_csv(tmp_path / "a.csv", rows)).notes == ()
 
@@ -223,7 +223,7 @@ def test_many_blocks_share_one_dictionary(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(table.columns[0].dictionary) == 7
 
 
-def test_parquet_columns_are_found_by_name_or_by_being_three(tmp_path: Path) -> None:
+def test_parquet_columns_are_found_by_name_or_as_the_only_three(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"weight": [1], "object": [3], "subject": [1], "predicate": [2]}), path)
     assert told(read_triples(path)) == [("1", "2", "3")]
@@ -258,7 +258,7 @@ class Overlong:
 def test_parquet_columns_longer_than_an_array_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Of more than 2 GiB of text Arrow makes several chunks.
+    # Arrow splits more than 2 GiB of text into several chunks.
     rows = [(f"e{i % 7}", f"r{i % 3}", f"e{i % 11}") for i in range(200)]
     path = write_parquet(tmp_path / "a.parquet", rows)
     whole = pq.read_table(path)
@@ -288,7 +288,7 @@ def test_nan_in_parquet_is_null(kind: pa.DataType, tmp_path: Path) -> None:
 
 
 def test_ids_are_the_same_in_columns_of_floats_and_of_whole_numbers(tmp_path: Path) -> None:
-    # 2**53 - 1 is the last of the whole numbers that a float tells apart.
+    # 2**53 - 1 is the largest integer that no other integer shares its float with.
     ids = [0, 7, 1_234_567_890, 123_456_789_012, -(10**15), 2**53 - 1]
     path = tmp_path / "a.parquet"
     columns = {"head": ids, "relation": ["r"] * 6, "tail": list(map(float, ids))}
@@ -373,7 +373,7 @@ def test_a_quote_left_open_to_the_end_of_a_block_loses_no_lines(
         assert caught.value.line == row + 1
 
 
-def test_a_packed_file_whose_name_hides_it(tmp_path: Path) -> None:
+def test_a_packed_file_without_the_ending_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_bytes(gzip.compress(b"a\tr\tb\n"))
     with pytest.raises(DataError, match=r"gzipped: let its name end in \.gz"):
@@ -406,7 +406,7 @@ def test_packed_parquet_is_refused(tmp_path: Path) -> None:
         read_triples(path)
 
 
-def test_columns_of_parquet_that_are_left_out_are_told(tmp_path: Path) -> None:
+def test_ignored_columns_of_parquet_are_noted(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     columns = {"weight": [0.5], "head": ["a"], "relation": ["r"], "tail": ["b"]}
     pq.write_table(pa.table(columns), path)

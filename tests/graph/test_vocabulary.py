@@ -58,7 +58,7 @@ def test_tables_are_equal_where_kind_names_and_labels_are() -> None:
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t\n", "\u2003\u00a0"])
-def test_a_blank_label_is_none(blank: str) -> None:
+def test_a_blank_label_counts_as_no_label(blank: str) -> None:
     table = NameTable("entity", ["a", "b"], [blank, "Bee"])
     assert [table.label(0), table.label(1)] == ["a", "Bee"]
     assert table.own_labels.to_pylist() == [None, "Bee"]
@@ -75,7 +75,7 @@ def test_prefixes_find_names_in_any_case(names: list[str], prefix: str) -> None:
     assert all(names[i].lower().startswith(prefix) for i in found if names[i].isascii())
 
 
-def test_remembered_names_are_those_looked_up() -> None:
+def test_remembering_names_does_not_change_look_ups() -> None:
     names, labels = ["a", "b", "c", "d"], ["b", "x", "x", "only"]
     plain, remembering = (NameTable("entity", names, labels) for _ in range(2))
     remembering.remember_names()
@@ -92,6 +92,7 @@ def test_prefixes_are_alphabetical_cover_labels_and_stop_at_the_limit() -> None:
     table = NameTable("entity", ["q3", "q1", "q2"], ["France", "Finland", "Fiji"])
     assert [table.label(i) for i in table.with_prefix("f")] == ["Fiji", "Finland", "France"]
     assert table.with_prefix("Q", limit=2) == (1, 2)
+    assert table.with_prefix("Q", limit=0) == ()
     assert table.with_prefix("fra") == (0,)
     assert table.with_prefix("z") == ()
 
@@ -127,7 +128,7 @@ def test_suggestions_come_from_typos_beginnings_and_parts(typed: str, suggested:
 
 
 @pytest.mark.parametrize("text", ["\udcff", "Fr\ud800ance", "\ud83d\ude00"])
-def test_what_is_not_unicode_is_no_name(text: str) -> None:
+def test_lone_surrogates_match_no_name(text: str) -> None:
     table = NameTable("entity", ["France", "\U0001f600", "\ufffd"])
     assert table.find(text) is None
     assert table.with_prefix(f"F{text}") == table.containing(f"F{text}") == ()
@@ -183,7 +184,7 @@ def test_relations_have_inverses_by_name_label_and_id() -> None:
         assert vocabulary.relation_id(vocabulary.relation_label(index)) == index
 
 
-def test_a_relation_whose_label_is_not_its_own_is_told_with_its_name() -> None:
+def test_the_title_of_a_relation_with_a_shared_label_has_its_name() -> None:
     relations = NameTable("relation", ["P1", "P2", "P3"], ["part of", "part of", "won"])
     vocabulary = Vocabulary(NameTable("entity", ["a"]), relations)
     assert [vocabulary.relation_title(index) for index in (0, 3, 5)] == [
@@ -200,7 +201,7 @@ def test_relation_names_cannot_look_like_inverses() -> None:
 
 @pytest.mark.parametrize("labels", [None, ["A", ""]])
 @pytest.mark.parametrize("index", [2, -1])
-def test_numbers_that_no_name_has_are_refused(index, labels):
+def test_ids_outside_of_the_table_are_refused(index, labels):
     table = NameTable("entity", ["a", "b"], labels)
     for look_up in (table.name, table.label):
         with pytest.raises(UnknownNameError, match=f"unknown entity number '{index}'") as caught:
@@ -208,7 +209,7 @@ def test_numbers_that_no_name_has_are_refused(index, labels):
         assert "there are 2" in str(caught.value.hint)
 
 
-def test_a_title_tells_a_label_from_the_name_of_another() -> None:
+def test_a_title_includes_the_name_if_another_name_equals_the_label() -> None:
     table = NameTable("entity", ["Q1", "Jane"], ["Jane", "Jane Doe"])
     assert table.title(0) == "Jane (Q1)"
     assert table.title(1) == "Jane Doe"
@@ -229,7 +230,7 @@ COMPOSED, DECOMPOSED = "Jos\u00e9", "Jose\u0301"
 @pytest.mark.parametrize("typed", [COMPOSED, DECOMPOSED])
 @pytest.mark.parametrize("written", [COMPOSED, DECOMPOSED])
 def test_accents_are_found_however_they_are_written(written: str, typed: str) -> None:
-    """Files of some systems have them as signs of their own, and keyboards do not."""
+    """Some systems write accents as combining characters in files, while keyboards do not."""
     by_name = NameTable("entity", ["a", written])
     by_label = NameTable("entity", ["a", "b"], [None, written])
     for table in (by_name, by_label):
@@ -240,14 +241,14 @@ def test_accents_are_found_however_they_are_written(written: str, typed: str) ->
     assert by_name.find(typed) == (1 if typed == written else None), "that is exact"
 
 
-def test_names_that_read_alike_are_told_apart_by_how_they_are_typed() -> None:
+def test_names_that_look_the_same_are_found_by_their_exact_characters() -> None:
     table = NameTable("entity", [COMPOSED, DECOMPOSED])
     assert (table.id_of(COMPOSED), table.id_of(DECOMPOSED)) == (0, 1)
     assert table.containing(COMPOSED) == table.with_prefix(DECOMPOSED)[::-1] == (0, 1)
     assert table.with_prefix(COMPOSED, limit=1) == (0,)
 
 
-def test_a_table_says_what_it_holds() -> None:
+def test_repr_names_the_kind_and_size_of_a_table() -> None:
     table = NameTable("entity", [f"e{number}" for number in range(1234)])
     assert repr(table) == "<NameTable of 1,234 entities>"
 
@@ -286,7 +287,7 @@ def test_a_prefix_without_accents_finds_plain_names_first() -> None:
     assert ACCENTED.with_prefix("ivoire") == ()
 
 
-def test_names_with_accents_are_not_gone_through_where_plain_ones_are_enough(
+def test_accented_names_are_not_searched_if_plain_ones_reach_the_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr(NameIndex, "accented_like")
@@ -300,7 +301,7 @@ def test_names_with_accents_are_suggested_by_a_part_without() -> None:
 
 
 @given(name_lists, texts)
-def test_accents_taken_off_only_add_to_what_is_found(names: list[str], text: str) -> None:
+def test_ignoring_accents_only_adds_matches(names: list[str], text: str) -> None:
     table = NameTable("entity", names)
     lower = text.lower()
     plain = [i for i, name in enumerate(names) if lower in name.lower()]

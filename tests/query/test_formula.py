@@ -52,17 +52,17 @@ def meaning(text):
         ("?x: exists z. (exists y. r(a, y) & s(y, z)) & t(z, x)", "a.r.s.t"),
         ("?x: exists y. r(a, y) & exists z. s(y, z) & t(z, x)", "a.r.s.t"),
         ("?x: exists y, z. t(z, x) & s(y, z) & r(a, y)", "a.r.s.t"),
-        # Atoms written the other way round walk the inverse relation.
+        # Atoms with swapped terms give the inverse relation.
         ("?x: exists y. r(x, y) & s(y, a)", "a.^s.^r"),
         # Negation of a whole existential statement, and of a part inside one.
         ("?x: s(b, x) & !(exists y. r(a, y) & s(y, x))", "b.s & !a.r.s"),
         ("?x: exists y. !r(a, y) & s(y, x)", "(!a.r).s"),
         ("?x: exists y. !(exists z. r(a, z) & s(z, y)) & t(y, x)", "(!a.r.s).t"),
-        # A union over several variables is chosen from; over one it stays where it is.
+        # A disjunction over several variables is multiplied out; over one variable it is kept.
         ("?x: exists y. (r(a, y) | s(b, y)) & t(y, x)", "(a.r | b.s).t"),
         ("?x: exists y. r(a, y) & (s(y, x) | t(y, x))", "a.r.s | a.r.t"),
         ("?x: exists y. (r(a, y) & s(y, x)) | t(b, x)", "a.r.s | b.t"),
-        # Negation over several variables is pushed inward until it can be read.
+        # A negation over several variables is pushed inward until each part has one variable.
         ("?x: exists y. !(r(a, y) | !s(y, x))", "(!a.r).s"),
         ("?x: exists y. !!s(y, x) & r(a, y)", "a.r.s"),
         ("?x: exists y. r(b, y) & !(r(a, y) & r(a, x)) & s(y, x)",
@@ -70,15 +70,15 @@ def meaning(text):
         # Several children of one variable, operands in the order written.
         ("?x: exists y, z. r(a, y) & s(y, x) & r(b, z) & t(z, x) & t(c, x)",
          "a.r.s & b.r.t & c.t"),
-        # An atom that is said again, either way round, says nothing new.
+        # A repeated atom, also with swapped terms, changes nothing.
         ("?x: exists y. r(a, y) & r(a, y) & s(y, x)", "(a.r & a.r).s"),
         ("?x: exists y. r(a, y) & s(y, x) & s(y, x)", "a.r.s"),
         ("?x: exists y. r(a, y) & s(y, x) & ^s(x, y) & (s(y, x) & t(b, x))", "a.r.s & b.t"),
         ("?x: exists y, z. s(z, y) & t(y, x) & s(z, y) & r(a, z)", "a.r.s.t"),
         ("?x: exists y. r(a, y) & s(y, x) & (s(y, x) | t(b, x))", "a.r.s | a.r.s & b.t"),
-        # What is said and denied of one variable has no answer, and can be asked.
+        # A contradiction about one variable has no answers but is a valid query.
         ("?x: exists y. r(a, y) & !r(a, y) & s(y, x)", "(a.r & !a.r).s"),
-        # A bare name is a variable where one is in scope, a quoted one never.
+        # A bare name is a variable if one of that name is in scope; a quoted name never is.
         ("?x: exists f. r(f, x)", "*.r"),
         ('?x: r("f", x)', "f.r"),
         ("?x: r(f, x)", "f.r"),
@@ -88,7 +88,7 @@ def meaning(text):
         ("?x: exists(a, x)", "a.exists"),
         ("?x: exists ?y. r(?y, ?x)", "*.r"),
         ("?x: ∃y. r(a, y) ∧ ¬s(a, y) ∧ t(y, x)", "(a.r & !a.s).t"),
-        # `exists` reaches to the end, over | too.
+        # `exists` extends to the end, also past |.
         ("?x: t(a, x) & exists y. s(y, x) | r(y, x)", "a.t & (*.s | *.r)"),
     ],
 )  # fmt: skip
@@ -147,7 +147,7 @@ def refusal(text):
         ("?x: *(a)", "'*' holds for every entity; it needs a variable", "*(a)"),
     ],
 )  # fmt: skip
-def test_formulas_that_are_no_trees_name_the_variable(formula, message, place):
+def test_formulas_that_are_not_tree_shaped_are_refused(formula, message, place):
     assert refusal(formula) == (message, place)
 
 
@@ -205,10 +205,10 @@ def test_blocks_of_one_variable_are_no_alternatives():
     assert len(parse_query(f"?x: {denied}", VOCABULARY).operands) == 70
 
 
-def test_a_missing_dot_after_the_variables_is_told_and_no_name_that_needs_quotes():
+def test_a_missing_dot_after_exists_is_the_remedy_and_not_missing_quotes():
     with pytest.raises(QuerySyntaxError) as caught:
         parse_query("?x: exists y, z r(a, y)", VOCABULARY)
-    assert caught.value.hint == "after the variables of 'exists' stands a dot: exists y. ..."
+    assert caught.value.hint == "write a dot after the variables of 'exists': exists y. ..."
 
 
 def test_long_chains_are_refused_before_the_stack_ends():
@@ -280,7 +280,7 @@ EVERY_EDGE = list(product(range(NUM_ENTITIES), range(NUM_RELATIONS), range(NUM_E
 
 
 def parsed(formula):
-    """The query of a formula; None when it is not a tree, and refused."""
+    """The query of a formula; None if it is refused because it is not tree-shaped."""
     try:
         return parse_query(f"?x: {text_of(formula)}", GRID)
     except QuerySyntaxError:
@@ -298,7 +298,7 @@ def test_accepted_formulas_mean_what_every_assignment_says(formula, edges):
 
 
 def doubled(formula):
-    """The same formula with every atom said twice, the second time the other way round."""
+    """The same formula with every atom repeated, the second time with swapped terms."""
     match formula:
         case ("atom", relation, head, tail):
             return ("and", formula, ("inverse", relation, tail, head))
@@ -309,7 +309,7 @@ def doubled(formula):
 
 
 @given(formulas(("x",), 3), st.sets(st.sampled_from(EVERY_EDGE), max_size=16))
-def test_atoms_said_twice_change_neither_what_is_accepted_nor_what_it_means(formula, edges):
+def test_repeated_atoms_change_neither_acceptance_nor_meaning(formula, edges):
     once, twice = parsed(formula), parsed(doubled(formula))
     assert (once is None) == (twice is None)
     assume(once is not None)

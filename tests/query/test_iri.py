@@ -25,7 +25,7 @@ from conekg.query.tree import Anchor, Project
         ("http://not an iri", "urn:conekg:http%3A%2F%2Fnot%20an%20iri",
          ":http%3A%2F%2Fnot%20an%20iri"),
         ("urn:conekg:x", "urn:conekg:urn%3Aconekg%3Ax", ":urn%3Aconekg%3Ax"),
-        # Of other schemes, where there is no doubt.
+        # Other schemes, without `//`.
         ("mailto:ada@x.org", "mailto:ada@x.org", "<mailto:ada@x.org>"),
         ("tag:x.org,2024:a", "tag:x.org,2024:a", "<tag:x.org,2024:a>"),
         ("doi:10.1000/182", "doi:10.1000/182", "<doi:10.1000/182>"),
@@ -36,7 +36,7 @@ from conekg.query.tree import Anchor, Project
         ("a:b", "urn:conekg:a%3Ab", ":a%3Ab"),
         ("concept:team", "urn:conekg:concept%3Ateam", ":concept%3Ateam"),
         ("mailto:", "urn:conekg:mailto%3A", ":mailto%3A"),
-        # No IRIs, whatever they begin with.
+        # Not IRIs, although they begin like one.
         ("film:x y", "urn:conekg:film%3Ax%20y", ":film%3Ax%20y"),
         ("tag:x y", "urn:conekg:tag%3Ax%20y", ":tag%3Ax%20y"),
         ("http://x/a[1]", "urn:conekg:http%3A%2F%2Fx%2Fa%5B1%5D", ":http%3A%2F%2Fx%2Fa%5B1%5D"),
@@ -51,7 +51,7 @@ def test_iris_of_names(name, iri, written):
 
 
 def almost_iris():
-    """Names that begin as IRIs do, with any text or with what IRIs are made of after that."""
+    """Names that begin like IRIs, followed by any text or by characters that IRIs may contain."""
     schemes = [f"{scheme}:" for scheme in (*SCHEMES, "film", "a")]
     starts = st.sampled_from([NAMESPACE, "http://", "ftp://", "mailto://", *schemes])
     return st.builds(
@@ -76,6 +76,6 @@ def test_every_name_comes_back_from_sparql(entity, relation):
     assert parse_query(render_sparql(query, vocabulary), vocabulary) == query
 
 
-def test_the_page_names_the_schemes():
+def test_the_documentation_lists_the_schemes():
     page = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text(encoding="utf-8")
     assert ", ".join(f"`{scheme}:`" for scheme in SCHEMES[:-1]) + f" or `{SCHEMES[-1]}:`" in page

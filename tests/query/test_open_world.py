@@ -60,20 +60,18 @@ def test_what_is_certain_is_an_answer_in_every_completion(query: Query) -> None:
     ("query", "expected"),
     [
         (Project(Anchor(0), 0), {1}),
-        # That an entity is not another one needs no fact.
+        # An entity differs from another one whatever the facts are.
         (Not(Anchor(0)), {1, 2}),
         (And((Project(Universe(), 0), Not(Anchor(1)))), {2}),
         (Project(Not(Anchor(0)), 0), {2}),
-        # Facts may come that undo a negation, but not what stands beside it.
+        # New facts can make a negation false, but not the part beside it.
         (Not(Project(Anchor(0), 0)), set()),
         (And((Project(Anchor(0), 0), Not(Project(Anchor(2), 0)))), set()),
         (Or((Project(Anchor(0), 0), Not(Project(Anchor(2), 0)))), {1}),
         (Not(Not(Project(Anchor(0), 0))), {1}),
     ],
 )
-def test_everything_is_certain_that_holds_in_all_completions(
-    query: Query, expected: set[int]
-) -> None:
+def test_every_answer_in_all_completions_is_certain(query: Query, expected: set[int]) -> None:
     certainty = certainty_of(query)
     found = set() if certainty is None else COMPLETIONS[0].answer(certainty)
     everywhere = set.intersection(*(set(world.answer(query)) for world in COMPLETIONS))
@@ -87,20 +85,20 @@ def test_everything_is_certain_that_holds_in_all_completions(
         (And((Project(Anchor(2), 0), Not(Project(Anchor(0), 0)))), {1}),
         # Two steps are known to lead from 0 to 2, so 2 is no answer to their negation.
         (Not(Project(Project(Anchor(0), 0), 0)), {2}),
-        # Of both negations each rules out its own; of either, only what both do.
+        # An intersection of negations rules out what either does; a union only what both do.
         (And((Not(Project(Anchor(0), 0)), Not(Project(Anchor(1), 0)))), {1, 2}),
         (Or((Not(Project(Anchor(0), 0)), Not(Project(Anchor(1), 0)))), set()),
-        # An entity named is not another one.
+        # A named entity is no other entity.
         (And((Anchor(0), Project(Universe(), 0))), {1, 2}),
-        # Behind a hop, nothing is ruled out: the hop may start elsewhere.
+        # After a projection nothing is ruled out: its operand may have further answers.
         (Project(Not(Project(Anchor(0), 0)), 0), set()),
         (Project(Anchor(0), 0), set()),
-        # A hop from nothing leads nowhere, whatever facts come.
+        # A projection of the empty set is empty in every completion.
         (Project(Not(Universe()), 0), {0, 1, 2}),
         (Or((Project(Not(Universe()), 0), Anchor(0))), {1, 2}),
     ],
 )
-def test_everything_is_found_that_no_completion_allows(query: Query, expected: set[int]) -> None:
+def test_every_answer_in_no_completion_is_ruled_out(query: Query, expected: set[int]) -> None:
     contradiction = contradiction_of(query)
     found = set() if contradiction is None else COMPLETIONS[0].answer(contradiction)
     possible = set().union(*(world.answer(query) for world in COMPLETIONS))

@@ -120,11 +120,11 @@ def test_syntax_errors_point_at_the_place(text, message, span):
         ("?x: x != USA", "'x is not a' is written !(x = a)"),
         ("?x: x ≠ USA", "'x is not a' is written !(x = a)"),
         ("?x: x == USA", "'=' is written once"),
-        ("?x: exists y: won_by(x, y)", "after the variables of 'exists' stands a dot"),
+        ("?x: exists y: won_by(x, y)", "write a dot after the variables of 'exists'"),
         ("?x: won_by(x, y)", "introduce a variable with 'exists y.'"),
     ],
 )
-def test_other_notations_are_told_how_it_is_written_here(text, instead):
+def test_signs_of_other_notations_get_a_remedy(text, instead):
     with pytest.raises((QuerySyntaxError, UnknownNameError)) as caught:
         parse(text)
     assert instead in caught.value.hint
@@ -250,7 +250,7 @@ def test_misspelt_words_in_a_row_are_looked_up_as_one_name(text, words, meant):
 
 
 @pytest.mark.parametrize("text", ["not Film.country", "Frm or Film.country", "Nobody of note.P1"])
-def test_words_in_a_row_that_are_like_no_name_are_told_as_before(text):
+def test_the_first_of_words_that_resemble_no_name_is_reported(text):
     with pytest.raises(UnknownNameError) as caught:
         parse_query(text, PHRASES)
     assert caught.value.name == text.split()[0]
@@ -260,7 +260,7 @@ def test_words_in_a_row_that_are_like_no_name_are_told_as_before(text):
 def test_quotes_of_a_word_processor_are_told_from_those_of_a_query(text):
     with pytest.raises(QuerySyntaxError, match="unexpected character") as caught:
         parse_query(text, PHRASES)
-    assert caught.value.hint.startswith("""names stand in straight quotes, " or '""")
+    assert caught.value.hint.startswith("""write names in straight quotes, " or '""")
 
 
 def test_a_formula_without_its_question_mark_is_told_how_it_begins():
@@ -301,30 +301,30 @@ def test_a_relation_without_its_dot_is_shown_with_it(text):
     assert caught.value.hint == f"a relation is followed by '.': {shown}"
 
 
-def test_a_sign_at_the_beginning_is_told_of_once():
+def test_a_misplaced_sign_at_the_beginning_gets_one_remedy():
     with pytest.raises(QuerySyntaxError, match="unexpected character '∀'") as caught:
         parse_query("∀y. country(x, y)", PHRASES)
     assert caught.value.hint.count("is written") == 1
 
 
 @pytest.mark.parametrize("text", ["Film #12.r", "Film # 1.r", "Film.r", '"Film" #1.r'])
-def test_a_name_that_only_begins_as_the_text_does_is_not_said_to_be_meant(text):
+def test_a_name_that_matches_only_in_part_gives_no_remedy_about_quotes(text):
     with pytest.raises(UnknownNameError) as caught:
         parse_query(text, ODD_NAMES)
     assert "quotes" not in caught.value.hint
 
 
-def test_a_quote_without_its_end_is_told_of_names_that_hold_one():
+def test_an_unclosed_quote_gets_a_remedy_for_names_with_quotes():
     with pytest.raises(QuerySyntaxError, match="no closing '") as caught:
         parse("Palme d'Or.won_by")
-    assert caught.value.hint == "a name that holds ' is written in the other quotes"
+    assert caught.value.hint == "a name that contains ' is written in the other quotes"
 
 
 @pytest.mark.parametrize(
     "text",
     ["director.France", "?x: produced(director, ?x)", "SELECT ?x { :director :produced ?x }"],
 )
-def test_a_relation_in_the_place_of_an_entity_is_told(text):
+def test_a_relation_in_the_place_of_an_entity_is_explained(text):
     with pytest.raises(UnknownNameError, match="unknown entity 'director'") as caught:
         parse(text)
     assert caught.value.hint == "it is the name of a relation, and here an entity is needed"
@@ -335,7 +335,7 @@ def test_a_relation_in_the_place_of_an_entity_is_told(text):
 @pytest.mark.parametrize(
     "text", ["France.Marianne", "?x: Marianne(France, ?x)", "SELECT ?x { :France :Marianne ?x }"]
 )
-def test_an_entity_in_the_place_of_a_relation_is_told(text):
+def test_an_entity_in_the_place_of_a_relation_is_explained(text):
     with pytest.raises(UnknownNameError, match="unknown relation 'Marianne'") as caught:
         parse(text)
     assert caught.value.hint == "it is the name of an entity, and here a relation is needed"
@@ -418,7 +418,7 @@ def test_a_deeper_limit_than_the_stack_bears_is_refused():
 
 
 @pytest.mark.parametrize("text", [None, 3, b"a.r", ["a.r"], Anchor(0)])
-def test_what_is_no_text_is_refused(text):
+def test_a_query_that_is_not_a_string_is_refused(text):
     with pytest.raises(ConfigError, match=r"the query is .*; it must be text, such as") as caught:
         parse_query(text, VOCABULARY)
     assert caught.value.key == "text"
@@ -506,12 +506,12 @@ def test_the_name_of_a_shape_means_that_shape(shape):
 @pytest.mark.parametrize(
     ("text", "told", "suggestion"),
     [
-        ("2inn", "'2inn' is no shape; named are 1p", "2in"),
+        ("2inn", "'2inn' is no shape; the named shapes are 1p", "2in"),
         ("e.r & f.r", "is no shape", None),
         ("e.^r", "'e.^r' has a '^'; leave it out", None),
     ],
 )
-def test_what_is_no_shape_is_told(text, told, suggestion):
+def test_texts_that_are_no_shape_are_refused(text, told, suggestion):
     with pytest.raises(ConfigError, match=re.escape(told)) as error:
         parse_shape(text)
     assert suggestion is None or suggestion in error.value.suggestions

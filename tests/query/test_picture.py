@@ -35,7 +35,7 @@ def test_one_line_a_node(query, vocabulary):
     assert len(lines) == len(subtrees(query))
 
 
-def test_names_of_several_lines_stay_on_theirs():
+def test_names_with_line_ends_take_one_line():
     names = Vocabulary(NameTable("entity", ["a\nb"]), NameTable("relation", ["r"], ["r\r\ns"]))
     query = Anchor(0).project(1)
     assert draw_tree(query, names) == "via ^r\\r\\ns\n└─ a\\nb"
@@ -88,7 +88,7 @@ LONG = "/award/award_nominee/award_nominations./award/award_nomination/award"
 
 @pytest.mark.parametrize("name", ["won_by", LONG, "日本国首都東京特別市"])
 def test_names_fit_where_they_stand(name):
-    """By the width of a sign: 6 pixels, which is what most take at most, and 12 for a wide one."""
+    """The width is estimated as 6 pixels per character, and 12 for a wide one."""
     names = Vocabulary(NameTable("entity", [name]), NameTable("relation", [name, f"{name}?"]))
     path = Anchor(0).project(0).project(3)
     root, of = drawn(path & Anchor(0).project(0), names)
@@ -104,7 +104,7 @@ def test_names_fit_where_they_stand(name):
     assert max(centers) + 13 < float(root.get("width"))
 
 
-def test_nodes_stand_to_the_right_of_their_operands_and_amid_them():
+def test_a_node_is_to_the_right_of_its_operands_and_between_their_rows():
     nodes = place(QUERY)
     assert [node.query for node in nodes] == subtrees(QUERY)
     (below,) = nodes[-1].operands

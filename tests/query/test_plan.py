@@ -1,4 +1,4 @@
-"""Plans, run by an interpreter whose values are query trees: what a plan computes is exact."""
+"""Plans, run by an interpreter on query trees, which shows exactly what a plan computes."""
 
 from itertools import pairwise
 
@@ -56,7 +56,7 @@ def run(plan, anchors, relations):
 
 
 def made_up_ids(shape, count, group):
-    """Ids that differ in every row and slot, so that no mix-up can go unseen."""
+    """Ids that differ in every row and slot, so that every mix-up is noticed."""
     anchors = [
         [1000 * group + 10 * row + k for k in range(shape.num_anchors)] for row in range(count)
     ]
@@ -127,7 +127,7 @@ def rows_of(run):
 
 
 @given(BATCHES)
-def test_pieces_are_all_rows_and_what_is_taken_is_whole_pieces(batch):
+def test_outputs_are_cut_so_that_every_input_consists_of_whole_pieces(batch):
     plan = plan_shapes(batch, cap=10_000)
     runs = [run for step in plan.steps for run in taken_by(step)]
     # The roots of the whole batch are taken together, so that neighbours are one slice.
@@ -143,7 +143,7 @@ def test_pieces_are_all_rows_and_what_is_taken_is_whole_pieces(batch):
         assert set().union(*wanted) == whole, "every row is of use"
         for piece in pieces:
             assert all(rows_of(piece) <= rows or not rows_of(piece) & rows for rows in wanted)
-        # No more cuts than that takes: each is where something taken begins or ends.
+        # There are no other cuts: at each one an input of some step begins or ends.
         cuts = {end for run in runs if run.step == place for end in (run.start, run.stop)}
         assert set(ends) <= cuts
 
@@ -165,7 +165,7 @@ def test_joined_rows_are_the_same_rows_in_fewer_slices(rows):
 
 
 def test_most_steps_take_one_slice_of_an_earlier_one():
-    # Slices are read where they lie; each one more is a copy, forwards and backwards.
+    # A single slice is a view. More slices must be copied, in the forward and backward pass.
     for name in ("3p", "2i", "3i", "ip", "pi", "2in", "3in", "inp", "pin", "pni", "2u", "up"):
         plan = plan_shapes([(STRUCTURES[name], 4)])
         for step in plan.steps:

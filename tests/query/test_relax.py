@@ -1,4 +1,4 @@
-"""Relaxed queries; that they have all answers and more is tested with the near misses."""
+"""Relaxed queries; that they keep all answers is tested in the tests of near misses."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def test_negated_parts_of_intersections_are_left_out(query: Query, relaxed: Quer
 
 
 @pytest.mark.parametrize("query", [A, A & B, Or((A, B)), ~A, ~A & ~B, ~(A & ~B), Universe() & A])
-def test_where_there_is_no_such_part_there_is_no_near_miss(query: Query) -> None:
+def test_a_query_without_negated_operands_has_no_near_miss_query(query: Query) -> None:
     assert without_negations(query) == query
     assert near_miss_query(query) is None

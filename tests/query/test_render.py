@@ -47,9 +47,10 @@ def test_parts_are_rendered_as_each_alone(query):
 @pytest.mark.parametrize(
     "query", ["a.r", None, Not("a"), And((A, Project("b", 0))), Or((A, 3)), Not([A])]
 )
-def test_what_is_no_tree_is_refused(query):
+@pytest.mark.parametrize("render", [render_query, render_formula, render_sparql])
+def test_operands_that_are_not_nodes_are_refused(render, query):
     with pytest.raises(QueryError, match="in a query is no part of a tree") as caught:
-        render_query(query, VOCABULARY)
+        render(query, VOCABULARY)
     assert "parse_query" in caught.value.hint
 
 
@@ -61,16 +62,22 @@ def test_what_is_no_tree_is_refused(query):
         (Project(A, "r"), "'r' in a query is no relation id"),
     ],
 )
-def test_what_is_no_id_is_refused(query, told):
+@pytest.mark.parametrize("render", [render_query, render_formula, render_sparql])
+def test_ids_that_are_not_whole_numbers_are_refused(render, query, told):
     with pytest.raises(QueryError, match=told) as caught:
-        render_query(query, VOCABULARY)
+        render(query, VOCABULARY)
     assert "parse_query looks names up" in caught.value.hint
 
 
-def test_names_are_those_of_a_vocabulary():
+def test_a_graph_in_place_of_a_vocabulary_is_refused():
     graph = KnowledgeGraph("one", VOCABULARY, {})
     told = r"in a KnowledgeGraph; it must be a graph's vocabulary, as graph\.vocabulary"
-    for use in (lambda: render_query(A, graph), lambda: parse_query("a", graph)):
+    for use in (
+        lambda: render_query(A, graph),
+        lambda: render_formula(A, graph),
+        lambda: render_sparql(A, graph),
+        lambda: parse_query("a", graph),
+    ):
         with pytest.raises(ConfigError, match=told):
             use()
 

@@ -117,7 +117,7 @@ def test_a_query_without_union_is_its_own_branch(query):
 
 
 @given(strategies.queries())
-def test_simplify_is_done_after_once_and_never_grows(query):
+def test_simplify_is_idempotent_and_never_grows(query):
     simple = simplify(query)
     assert simplify(simple) == simple
     assert len(subtrees(simple)) <= len(subtrees(query))

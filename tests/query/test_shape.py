@@ -113,7 +113,7 @@ def test_grounding_a_shape_with_a_querys_ids_gives_the_query(query):
 
 
 def test_ids_from_arrays_become_plain_numbers():
-    # What an array holds wraps around, and JSON does not know it.
+    # NumPy integers overflow silently, and `json` cannot write them.
     query = STRUCTURES["1p"].ground(np.array([7], np.int32), np.array([3], np.int32))
     assert (type(query.operand.entity_id), type(query.relation_id)) == (int, int)
     assert query == Project(Anchor(7), 3)
@@ -142,7 +142,7 @@ def test_queries_of_one_shape_share_it():
 
 
 @pytest.mark.parametrize("part", ["France", None, 3])
-def test_what_is_no_tree_is_told(part):
+def test_shapes_of_operands_that_are_not_nodes_are_refused(part):
     for query in (part, Project(part, 0), Not(And((Anchor(0), part)))):
         with pytest.raises(QueryError, match=f"{part!r} in a query is no part of a tree"):
             shape_of(query)
@@ -177,7 +177,7 @@ def test_the_text_of_a_shape_is_its_nodes_in_post_order(query):
 )
 def test_the_texts_of_structures_are_those_of_their_files(name, text):
     assert encode_shape(STRUCTURES[name]) == text
-    # The one object of that shape; STRUCTURES holds an older one after thousands of other shapes.
+    # Compare with `shape_of`: the object in STRUCTURES may have been dropped from its cache.
     assert decode_shape(text) is shape_of(STRUCTURES[name].template) == STRUCTURES[name]
 
 

@@ -1,4 +1,4 @@
-"""SPARQL: what is read, what is refused and where, and a real engine's word on the answers."""
+"""SPARQL: what is read, what is refused and where, and whether a real engine's answers agree."""
 
 import os
 import re
@@ -77,15 +77,15 @@ def meaning(text):
         # MINUS that shares nothing removes nothing; MINUS before the variable is bound, too.
         (":a :r ?x MINUS { :b :s ?z }", "a.r"),
         ("MINUS { :b :s ?x } :a :r ?x", "a.r"),
-        # A variable of a block is its own, whatever else is called so.
+        # A variable inside a block differs from one of the same name in another block.
         (":a :r ?x MINUS { ?x :s ?y } ?x :t ?y", "a.r & !*.^s & *.^t"),
         (":a :r ?x { :b :s ?x MINUS { ?x :t ?z } }", "a.r & b.s & !*.^t"),
-        # Within a negated block MINUS may speak of what the block itself binds.
+        # Within a negated block MINUS may use variables that the block itself binds.
         (":a :r ?x FILTER NOT EXISTS { ?x :s ?y MINUS { ?y :t :b } }", "a.r & !(!b.^t).^s"),
         (":a :r ?x { :b :t ?y FILTER NOT EXISTS { ?x :s ?y } } ?y :r ?x", "a.r & (b.t & !*.s).r"),
         # The other filters.
         (":a :r ?x FILTER EXISTS { ?x :s ?z }", "a.r & *.^s"),
-        # A triple that is said again says nothing new.
+        # A repeated triple changes nothing.
         (":a :r ?y . ?y :s ?x . ?y :s ?x", "a.r.s"),
         (":a :r ?y . ?y :s ?x . ?x ^:s ?y", "a.r.s"),
         (":a :r ?y . ?y :s ?x FILTER EXISTS { ?y :s ?x }", "a.r.s"),
@@ -114,7 +114,7 @@ def test_what_patterns_mean(pattern, path):
         ("# a comment\nPREFIX p: <http://x/>\nSELECT ?x WHERE { <http://x/y#z> p:rel ?x }",
          "http://x/y#z.http://x/rel"),
         ("BASE <http://x/> SELECT $x { <y#z> <rel> $x }", "http://x/y#z.http://x/rel"),
-        # What is relative counts from the base before it, prefixes and other bases too.
+        # Relative IRIs are resolved against the base before them, also in PREFIX and BASE.
         ("BASE <http://x/> PREFIX p: <y#> SELECT ?x { p:z <rel> ?x }",
          "http://x/y#z.http://x/rel"),
         ("PREFIX p: <http://x/> BASE <http://y/> BASE <//x/> SELECT ?x { <y#z> p:rel ?x }",
@@ -129,7 +129,7 @@ def test_what_patterns_mean(pattern, path):
         (r'SELECT ?x { "\u0055SA" :r ?x }', '"United States".r'),
         (r"SELECT ?x { <http://x/\U00000079#z> :r ?x }", "http://x/y#z.r"),
         (r"SELECT ?x { <urn:conekg:\u0062ase> :r ?x }", "base.r"),
-        # In a prefixed name a backslash stands before signs.
+        # In a prefixed name a backslash escapes punctuation.
         (r"PREFIX p: <http://x/> SELECT ?x { p:y\#z p:rel ?x }", "http://x/y#z.http://x/rel"),
         ("SELECT & b.r", "SELECT & b.r"),  # an entity of that name, in the path algebra
         ("SELECT.r", "SELECT.r"),
@@ -226,7 +226,7 @@ def test_whole_queries(text, path):
         ("SELECT ?x {", "cannot be read; the mistake is in the part that begins", ""),
     ],
 )  # fmt: skip
-def test_what_is_outside_is_named_with_its_place(text, message, place):
+def test_unsupported_constructs_are_named_with_their_place(text, message, place):
     with pytest.raises(QuerySyntaxError) as caught:
         parse_query(text, VOCABULARY)
     assert message in caught.value.message
@@ -261,7 +261,7 @@ def test_what_is_outside_is_named_with_its_place(text, message, place):
          "SELECT ?x { ?x <urn:conekg:r> ?y . ?y "),
     ],
 )  # fmt: skip
-def test_of_several_alike_the_one_meant_is_pointed_to(text, message, before):
+def test_errors_point_at_the_right_one_of_several_occurrences(text, message, before):
     with pytest.raises((QuerySyntaxError, UnknownNameError)) as caught:
         parse_query(text, VOCABULARY)
     assert message in caught.value.message
@@ -329,7 +329,7 @@ def test_many_triples_are_read():
         ("?x :s :b MINUS {", "}"),
     ],
 )
-def test_nesting_that_is_promised_is_read_and_more_is_counted(start, stop):
+def test_safe_nesting_is_read_and_deeper_nesting_is_refused(start, stop):
     def nested(levels):
         return f"SELECT ?x {{ {start * levels} :a :r ?x {stop * levels} }}"
 
@@ -426,8 +426,8 @@ def run(store, graph, text):
 
 
 def values_of_x(store, text):
-    """The values of ?x, all fetched: open solutions may only be dropped by the thread they are of,
-    and the garbage collector runs in any."""
+    """The values of ?x, all fetched at once: only the thread that made an iterator of solutions may
+    delete it, and the garbage collector may run in any thread."""
     return [solution["x"].value for solution in list(store.query(text))]
 
 

@@ -66,7 +66,7 @@ def test_numbers_become_ids():
 
 
 def is_expressible(query):
-    """Every entity is followed by something, and there is no `*`."""
+    """Whether an operator is applied to every entity, and there is no `*`."""
     match query:
         case Universe() | Anchor():
             return False
@@ -99,13 +99,24 @@ def test_malformed_tuples_are_refused(nested):
         query_from_tuple(nested)
 
 
+def test_malformed_tuples_of_any_depth_are_refused():
+    nested_tuple, nested_list = (), []
+    for _ in range(10_000):
+        nested_tuple, nested_list = (nested_tuple,), [nested_list]
+    for nested in (nested_tuple, (nested_list, (1,)), (1, (nested_list,))):
+        with pytest.raises(QueryError, match="tuple"):
+            query_from_tuple(nested)
+        with pytest.raises(QueryError, match="tuple"):
+            shape_from_structure(nested)
+
+
 def test_malformed_structures_are_refused():
     with pytest.raises(QueryError, match="'x' in a structure tuple is not 'r', a relation"):
         shape_from_structure(("e", ("x",)))
 
 
 @pytest.mark.parametrize("levels", [MAX_NESTING + 1, 10_000])
-def test_bottomless_tuples_are_refused(levels):
+def test_deeply_nested_tuples_are_refused(levels):
     def nested(levels):
         branch = (0, (0,))
         for _ in range(levels):

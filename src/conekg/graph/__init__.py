@@ -1,1 +1,1 @@
-"""Facts: names, edges, and the nested graphs made of them."""
+"""Knowledge graphs: names, edges, nested splits, and the readers and stores for them."""

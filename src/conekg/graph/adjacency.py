@@ -1,8 +1,8 @@
 """Adjacency: the edges of one graph as flat arrays, grouped by (relation, head).
 
-Built once, never changed, plain NumPy underneath, so that it can be memory-mapped
-and handed to compiled code as it is. Inverse edges are ordinary edges here: the
-relations leaving an entity are the inverses of those entering it.
+An adjacency is built once and never changed. It consists of plain NumPy arrays, so that it can
+be memory-mapped and passed to compiled code without conversion. Inverse edges are stored like
+all others, so edges that enter an entity are found as the inverse edges that leave it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LongArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Adjacency:
-    """Edges grouped into *pairs*, a pair being one (relation, head) with all its tails.
+    """Edges grouped into *pairs*: one pair is a (relation, head) together with all its tails.
 
     Pairs are sorted by relation, then head; the tails of a pair are sorted.
     """
@@ -32,7 +32,8 @@ class Adjacency:
     num_entities: int
     num_relations: int
     relation_offsets: LongArray
-    """[num_relations + 1] the pairs of relation r are `relation_offsets[r]` to `[r + 1]`."""
+    """[num_relations + 1] the pairs of relation r are numbered from `relation_offsets[r]` up to,
+    but not including, `relation_offsets[r + 1]`."""
     pair_heads: IntArray
     """[num_pairs] the head of each pair."""
     pair_offsets: LongArray
@@ -40,15 +41,15 @@ class Adjacency:
     tails: IntArray
     """[num_edges] tail ids."""
     entity_offsets: LongArray
-    """[num_entities + 1] into the two arrays below."""
+    """[num_entities + 1] where each entity's part of the two arrays below starts."""
     entity_relations: IntArray
-    """[num_pairs] the relations that leave each entity, sorted within the entity."""
+    """[num_pairs] the relations that leave each entity, grouped by entity and sorted within it."""
     entity_pairs: IntArray
-    """[num_pairs] the pair of that entity and relation."""
+    """[num_pairs] the number of the pair for that entity and relation."""
 
     @property
     def num_edges(self) -> int:
-        """Distinct edges, inverses counted."""
+        """How many distinct edges there are, inverses included."""
         return len(self.tails)
 
     @property
@@ -59,16 +60,16 @@ class Adjacency:
 
     @cached_property
     def head_index(self) -> HeadIndex:
-        """Where each head's pair is, made on first use; empty for large sparse graphs."""
+        """The index from (relation, head) to pair, built on first use; empty for sparse graphs."""
         return build_head_index(self.relation_offsets, self.pair_heads, self.num_entities)
 
     @cached_property
     def tail_index(self) -> TailIndex:
-        """The pairs with many tails as bitmaps, made on first use."""
+        """Bitmaps of the pairs that have many tails, built on first use."""
         return build_tail_index(self.pair_offsets, self.tails, self.num_entities)
 
     def neighbors(self, head_id: int, relation_id: int) -> IntArray:
-        """The tails of all `relation_id` edges that leave `head_id`, sorted; a view."""
+        """The tails of all `relation_id` edges that leave `head_id`, sorted; a view, not a copy."""
         start, stop = self.entity_offsets[head_id], self.entity_offsets[head_id + 1]
         place = start + np.searchsorted(self.entity_relations[start:stop], relation_id)
         if place == stop or self.entity_relations[place] != relation_id:
@@ -77,7 +78,7 @@ class Adjacency:
         return self.tails[self.pair_offsets[pair] : self.pair_offsets[pair + 1]]
 
     def relations_of(self, head_id: int) -> IntArray:
-        """The relations that leave `head_id`, sorted; a view."""
+        """The relations that leave `head_id`, sorted; a view, not a copy."""
         return self.entity_relations[
             self.entity_offsets[head_id] : self.entity_offsets[head_id + 1]
         ]
@@ -107,7 +108,7 @@ def build_adjacency(edges: IntArray, num_entities: int, num_relations: int) -> A
 
 
 def _sorted_distinct(edges: IntArray, num_entities: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Columns of the distinct edges in the order relation, head, tail."""
+    """Heads, relations and tails of the distinct edges, sorted by relation, head, then tail."""
     key = edge_keys(edges, num_entities)
     key.sort()
     if len(key):
@@ -119,7 +120,7 @@ def _sorted_distinct(edges: IntArray, num_entities: int) -> tuple[IntArray, IntA
 
 
 def _offsets(groups: IntArray, num_groups: int) -> LongArray:
-    """Where each group starts when items are ordered by group."""
+    """[num_groups + 1] where each group starts when items are sorted by group number."""
     offsets = np.zeros(num_groups + 1, dtype=np.int64)
     np.cumsum(np.bincount(groups, minlength=num_groups), out=offsets[1:])
     return offsets

@@ -1,7 +1,7 @@
-"""From tables of named triples to a graph: names numbered, duplicates merged, splits checked.
+"""Builds a graph from tables of named triples: numbers names, merges duplicates, checks splits.
 
-One table is split here, seeded; three tables are taken as the splits they are, after
-checking that they do not contradict each other.
+A single table is split at random with a seed. Two or three tables are used as the splits they
+are, after checking that no triple is in two of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from conekg.graph.triples import TripleTable
 from conekg.graph.vocabulary import NameTable, Vocabulary
 
 Unseen = Literal["error", "drop"]
-"""What to do with a held-out triple that names something training does not know."""
+"""What to do with a held-out triple whose entity or relation is not in the training triples."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class Assembled:
-    """A graph, and what a person should know about how it came to be."""
+    """A graph, with notes for the user on what was merged, dropped or may be a mistake."""
 
     graph: KnowledgeGraph
     notes: tuple[str, ...] = ()
@@ -84,8 +84,8 @@ def assemble_splits(
 ) -> Assembled:
     """The graph of a training table and its validation and test tables.
 
-    Everything held out must occur in training: an entity or relation that training never
-    mentions is an error, or its triples are dropped and counted.
+    Every entity and relation of a held-out triple must occur in the training triples. If one
+    does not, `DataError` is raised, or with `unseen="drop"` the triple is dropped and counted.
     """
     numbering = _Numbering()
     numbered: dict[Split, IntArray] = {}
@@ -112,14 +112,14 @@ def assemble_splits(
 
 
 class _Numbering:
-    """Numbers names in the order in which tables bring them, heads before tails."""
+    """Numbers names in the order in which tables are added, a table's heads before its tails."""
 
     def __init__(self) -> None:
         self.entities = pa.array([], pa.large_string())
         self.relations = pa.array([], pa.large_string())
 
     def number(self, table: TripleTable) -> IntArray:
-        """[n, 3] the table's triples as numbers; new names get the next free ones."""
+        """[n, 3] the table's triples as numbers; new names get the next free numbers."""
         heads, relations, tails = table.columns
         triples = np.empty((len(table), 3), dtype=np.int32)
         triples[:, 0], self.entities = _number(heads, self.entities)
@@ -128,14 +128,14 @@ class _Numbering:
         return triples
 
     def names(self, triple: IntArray) -> list[str]:
-        """What a triple of numbers is called."""
+        """The names of the head, relation and tail of a numbered triple."""
         tables = (self.entities, self.relations, self.entities)
         return [names[int(i)].as_py() for names, i in zip(tables, triple, strict=True)]
 
     def vocabulary(
         self, labels: Labels, num_entities: int | None = None, num_relations: int | None = None
     ) -> Vocabulary:
-        """The names as tables, cut to the given numbers."""
+        """The vocabulary of the first `num_entities` and `num_relations` names; all by default."""
         entities, relations = self.entities[:num_entities], self.relations[:num_relations]
         return Vocabulary(
             NameTable("entity", entities, _labels_for(entities, labels.entities)),
@@ -144,10 +144,10 @@ class _Numbering:
 
 
 def _number(column: pa.DictionaryArray, names: pa.Array) -> tuple[IntArray, pa.Array]:
-    """The column's values as places in `names`, which grows by those it lacks."""
-    places = pc.index_in(column.dictionary, value_set=names)
-    missing = places.is_null().to_numpy(zero_copy_only=False)
-    numbers = places.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int32)
+    """The column's values as indices into `names`, and `names` extended by those it lacked."""
+    indices = pc.index_in(column.dictionary, value_set=names)
+    missing = indices.is_null().to_numpy(zero_copy_only=False)
+    numbers = indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int32)
     numbers[missing] = np.arange(len(names), len(names) + missing.sum(), dtype=np.int32)
     if missing.any():
         names = pa.concat_arrays([names, column.dictionary.filter(pa.array(missing))])
@@ -155,7 +155,7 @@ def _number(column: pa.DictionaryArray, names: pa.Array) -> tuple[IntArray, pa.A
 
 
 def _distinct(triples: IntArray) -> tuple[IntArray, int]:
-    """The triples without repetitions, by first mention, and how many were dropped."""
+    """The triples without repetitions, in order of first occurrence, and how many were dropped."""
     key = edge_keys(triples, int(triples[:, [0, 2]].max(initial=0)) + 1)
     order = np.argsort(key, kind="stable")
     ordered = key[order]
@@ -172,7 +172,11 @@ def _seen_in_training(
     known: tuple[int, int],
     unseen: Unseen,
 ) -> tuple[IntArray, list[str]]:
-    """The triples that name nothing new; training was numbered first, so new means large."""
+    """The held-out triples whose names all occur in training, and a note on dropped triples.
+
+    `known` holds how many entities and relations training has. Training was numbered first, so
+    a number at or above these belongs to a name that training lacks.
+    """
     limits = np.array([known[0], known[1], known[0]])
     new: NDArray[np.bool_] = triples >= limits
     rows = new.any(axis=1)
@@ -182,8 +186,8 @@ def _seen_in_training(
         note = f"{table.path}: {int(rows.sum()):,} triples dropped, training lacks their names"
         return triples[~rows], [note]
     row = int(rows.argmax())
-    column = int(new[row][[1, 0, 2]].argmax())  # a relation first: it tells more
-    column = (1, 0, 2)[column]
+    # Report an unknown relation before an unknown entity: it says more about what is wrong.
+    column = next(column for column in (1, 0, 2) if new[row, column])
     kind = "relation" if column == 1 else "entity"
     names = numbering.relations if column == 1 else numbering.entities
     unknown = names[int(triples[row, column])].as_py()
@@ -201,7 +205,7 @@ def _seen_in_training(
 def _refuse_overlaps(
     tables: Mapping[Split, TripleTable], numbered: Mapping[Split, IntArray], numbering: _Numbering
 ) -> None:
-    """A triple in two splits is an error: it would be both known and to be predicted."""
+    """Raise `DataError` where a triple is in two splits: it would be both known and held out."""
     size = len(numbering.entities)
     keys = {split: edge_keys(triples, size) for split, triples in numbered.items()}
     splits = list(keys)
@@ -224,7 +228,7 @@ def _refuse_overlaps(
 
 
 def _line_of_triple(table: TripleTable, triple: Sequence[str]) -> int | None:
-    """Where a table first has one of its triples."""
+    """The line of a triple's first occurrence in the table; `None` if the format has no lines."""
     indices = np.stack([column.indices.to_numpy() for column in table.columns], axis=1)
     wanted = [
         pc.index(column.dictionary, name).as_py()
@@ -234,13 +238,17 @@ def _line_of_triple(table: TripleTable, triple: Sequence[str]) -> int | None:
 
 
 def _labels_for(names: pa.Array, labels: Mapping[str, str]) -> pa.Array | None:
+    """The label of each name, null where it has none; `None` where there are no labels at all."""
     if not labels:
         return None
     return pa.array((labels.get(name) for name in names.to_pylist()), pa.large_string())
 
 
 def _labels_of(tables: Iterable[TripleTable]) -> dict[str, str]:
-    """Labels by name; of several, the first that is more than the end of the name's IRI."""
+    """Labels by name from all tables.
+
+    Where tables disagree, the first label that is not just the last part of the IRI is taken.
+    """
     labels: dict[str, str] = {}
     for table in tables:
         for name, label in table.labels.items():
@@ -250,14 +258,17 @@ def _labels_of(tables: Iterable[TripleTable]) -> dict[str, str]:
 
 
 def _merged(labels: Labels, more: Mapping[str, str]) -> Labels:
-    """The given labels, and for names that have none the labels that the files bring."""
+    """`labels`, completed by the labels found in the triple files; `labels` takes precedence."""
     if not more:
         return labels
     return Labels({**more, **labels.entities}, {**more, **labels.relations})
 
 
 def _name_notes(vocabulary: Vocabulary, labels: Labels) -> list[str]:
-    """What may be wrong with names, and with the labels that were given for them."""
+    """Notes on names that look like mistakes, and on labels for names that do not exist.
+
+    `labels` are those given by the user, not those found in the triple files.
+    """
     notes = []
     for table, given in (
         (vocabulary.entities, labels.entities),
@@ -283,19 +294,22 @@ def _name_notes(vocabulary: Vocabulary, labels: Labels) -> list[str]:
                 f"{decimal[0].as_py()!r}: they are other names; were ids written as decimals?"
             )
         if given:
-            strange = given.keys() - set(table)
-            if strange:
+            unknown = given.keys() - set(table)
+            if unknown:
                 notes.append(
-                    f"{len(strange):,} of {len(given):,} {table.kind} labels are for names that "
-                    f"the graph does not have, such as {min(strange)!r}"
+                    f"{len(unknown):,} of {len(given):,} {table.kind} labels are for names that "
+                    f"the graph does not have, such as {min(unknown)!r}"
                 )
     return notes
 
 
 def _decimal_twins(names: pa.Array) -> pa.Array:
-    """Names such as `12.0` beside which `12` is one too; columns with gaps are written so."""
+    """Names such as `12.0` where `12` is a name as well.
+
+    This happens when a program writes a column of integer ids with missing values as floats.
+    """
     decimal = names.filter(pc.match_substring_regex(names, r"^-?[0-9]+\.0$"))
-    if not len(decimal):  # looking names up takes a second a million
+    if not len(decimal):  # skips the look-up below, which takes a second per million names
         return decimal
     whole = pc.utf8_slice_codeunits(decimal, 0, -2)
     return decimal.filter(pc.is_in(whole, value_set=names))

@@ -1,8 +1,8 @@
-"""Benchmark folders as BetaE and Query2Box release them, taken exactly as they are.
+"""Reads the graph of a benchmark folder as released by BetaE and Query2Box.
 
-Triples are integer ids with both directions spelled out, relation 2k forward and 2k+1
-its inverse; names come from `id2ent` and `id2rel` (or `ent2id`, `rel2id`), as pickles or
-as tab-separated text. Only the graph is read here, not the queries beside it.
+Triples are integer ids, and both directions are in the files: relation 2k is forward and 2k+1
+its inverse. Names come from `id2ent` and `id2rel` (or `ent2id`, `rel2id`), as pickles or as
+tab-separated text. The query files in the same folder are left to `sampling/benchmark_files.py`.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ def is_benchmark_folder(folder: Path) -> bool:
 
 
 def read_benchmark_folder(folder: str | Path, name: str | None = None) -> KnowledgeGraph:
-    """The graph of a BetaE or Query2Box folder, with labels where the folder has them.
+    """The graph of a BetaE or Query2Box folder, with labels where the folder has label files.
 
-    Raises `DataError` where a file is missing, an id has no name or an edge no inverse.
+    Ids, edge order and splits are kept. Raises `DataError` where a file is missing, an id has no
+    name or an edge has no inverse.
     """
     folder = Path(folder)
     check_name(folder)
@@ -57,7 +58,7 @@ def read_benchmark_folder(folder: str | Path, name: str | None = None) -> Knowle
 
 
 def _read_edges(path: Path, num_entities: int, num_relations: int) -> IntArray:
-    """[n, 3] the edges of one file in its order, every one with its inverse."""
+    """[n, 3] the edges of one file in file order, after checking ids and inverses."""
     columns = ("head", "relation", "tail")
     try:
         table = pyarrow.csv.read_csv(
@@ -86,9 +87,9 @@ def _read_edges(path: Path, num_entities: int, num_relations: int) -> IntArray:
 
 
 def _edge_fault(path: Path, otherwise: str) -> DataError:
-    """The error of the first line that is not three integers."""
+    """The error for the first line that is not three integers; `otherwise` if all lines are."""
     try:
-        for number, fields in fields_of(path, "\t", 3):
+        for number, fields in fields_of(path, "\t", 3, line_format="three integer ids"):
             if not all(field.strip().isdigit() for field in fields):
                 return DataError(
                     f"three integer ids expected, found {fields}", path=str(path), line=number
@@ -101,12 +102,12 @@ def _edge_fault(path: Path, otherwise: str) -> DataError:
 
 
 def _check_inverses(path: Path, edges: IntArray, num_entities: int) -> None:
-    """Refuse edges whose inverse, relation 2k for 2k+1 and the other way, is not there."""
+    """Raise `DataError` unless the file has the inverse (relation 2k for 2k+1) of every edge."""
     inverses = edges[:, ::-1] ^ np.array([0, 1, 0], dtype=np.int32)
-    there, wanted = edge_keys(edges, num_entities), edge_keys(inverses, num_entities)
-    if np.array_equal(np.sort(there), np.sort(wanted)):  # twice as fast as looking each up
+    present, wanted = edge_keys(edges, num_entities), edge_keys(inverses, num_entities)
+    if np.array_equal(np.sort(present), np.sort(wanted)):  # twice as fast as `isin`
         return
-    lonely = ~np.isin(wanted, there)
+    lonely = ~np.isin(wanted, present)
     if lonely.any():
         row = int(lonely.argmax())
         head, relation, tail = edges[row].tolist()
@@ -119,7 +120,7 @@ def _check_inverses(path: Path, edges: IntArray, num_entities: int) -> None:
 
 
 def _names(folder: Path, kind: str) -> list[str]:
-    """Names in id order."""
+    """The names of the folder's entities or relations, in id order."""
     path = _id_file(folder, kind)
     if path is None:
         wanted = " or ".join(f"{stem}.pkl" for stem in _ID_FILES[kind])
@@ -136,8 +137,8 @@ def _names(folder: Path, kind: str) -> list[str]:
 
 
 def _read_id_table(path: Path) -> dict[int, str]:
-    """Names by id, from either direction and either format."""
-    pairs = _pickled_pairs(path) if path.suffix == ".pkl" else _written_pairs(path)
+    """Names by id, from a file of either direction (`id2ent`, `ent2id`) and either format."""
+    pairs = _pickled_pairs(path) if path.suffix == ".pkl" else _text_pairs(path)
     table: dict[int, str] = {}
     for index, name in pairs:
         if index in table:
@@ -148,10 +149,12 @@ def _read_id_table(path: Path) -> dict[int, str]:
     return table
 
 
-def _written_pairs(path: Path) -> list[tuple[int, str]]:
+def _text_pairs(path: Path) -> list[tuple[int, str]]:
     pairs = []
-    for number, fields in fields_of(path, "\t", 2):
-        index, name = reversed(fields) if _has_names_first(path) else fields
+    names_first = _has_names_first(path)
+    line_format = "a name and an id" if names_first else "an id and a name"
+    for number, fields in fields_of(path, "\t", 2, line_format=line_format):
+        index, name = reversed(fields) if names_first else fields
         if not index.isdecimal():
             raise DataError(f"{index!r} is not an id", path=str(path), line=number)
         pairs.append((int(index), name))
@@ -170,12 +173,12 @@ def _pickled_pairs(path: Path) -> list[tuple[int, str]]:
 
 
 def _has_names_first(path: Path) -> bool:
-    """Whether a file leads from names to ids, as `ent2id` does."""
+    """Whether a file maps names to ids, as `ent2id` does."""
     return path.stem.endswith("2id")
 
 
 def _pair_relations(folder: Path, names: list[str]) -> list[str]:
-    """The names of the forward relations, their marks removed, after checking every pair."""
+    """The names of the forward relations without their `+`, after checking every inverse pair."""
     if len(names) % 2:
         raise DataError(
             f"{len(names)} relations found; every relation needs its inverse", path=str(folder)
@@ -195,7 +198,7 @@ def _pair_relations(folder: Path, names: list[str]) -> list[str]:
 
 
 def _labels(folder: Path, file_name: str, names: list[str]) -> list[str | None] | None:
-    """Labels in id order from the optional label file; marks of direction are ignored."""
+    """Labels in id order from the optional label file, whose names may have a leading `+`."""
     path = folder / file_name
     if not path.is_file():
         return None

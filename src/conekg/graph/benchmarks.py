@@ -1,10 +1,10 @@
-"""Public benchmarks by name: where they come from, and how to know that they are genuine.
+"""Public benchmarks by name: where to download them, and how to check that they are genuine.
 
-A graph is fetched once and kept as a store in a cache folder. The release of BetaE is
-checked twice: the archive by the MD5 sum that others' loaders of it carry, and each triple
-file by a SHA-256 sum of our own. WN18RR-QA is fetched at one commit of its authors'
-repository, which is a checksum in itself. The size of a graph is compared with the size that
-its release states, also where a graph is only called like a benchmark.
+A graph is downloaded once and kept as a store in a cache folder. The release of BetaE is
+checked twice: the archive by the MD5 sum that other loaders of it use, and each triple file by
+a SHA-256 sum of our own. WN18RR-QA is downloaded at one commit of its authors' repository,
+which identifies its content. The size of a graph is compared with the size that the release
+states, including graphs that merely have the name of a benchmark.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Benchmark:
 
     title: str
     folders: tuple[str, ...]
-    """What the folder with its files is called, in the archive or on a disk."""
+    """Names that the folder with its files may have, in the archive or on disk."""
     size: tuple[int, int]
-    """Entities and named relations, as the release states them."""
+    """Number of entities and of named relations (inverses not counted), as the release states."""
     archive: str
-    """Where the official archive is."""
+    """The URL of the official archive."""
     checksum: str | None = None
-    """The archive's checksum, where the archive never changes."""
+    """The archive's checksum; `None` if the server may repack the archive."""
     sha256: Mapping[str, str] = field(default_factory=dict)
-    """Checksums of its triple files, where the release is known to the byte."""
+    """Checksums of its triple files by file name; empty where none are pinned."""
 
 
 BENCHMARKS = {
@@ -97,31 +97,31 @@ BENCHMARKS = {
 """Benchmarks by the name that commands take."""
 
 _SHORT_NAMES = {"fb237": "fb15k-237", "fb15k237": "fb15k-237"}
-"""What the literature also calls them."""
+"""Other names that the literature uses."""
 
 
 def benchmark_of(graph_name: str) -> str | None:
-    """Which benchmark a graph is called like, by its name or its folder's; None for others.
+    """The benchmark whose name, or whose folder's name, `graph_name` is; None if there is none.
 
     >>> benchmark_of("NELL-betae"), benchmark_of("FB15k_237"), benchmark_of("geography")
     ('nell995', 'fb15k-237', None)
     """
-    called = {
-        folder.lower(): name
+    benchmark_names = {
+        alias.lower(): name
         for name, benchmark in BENCHMARKS.items()
-        for folder in (name, *benchmark.folders)
+        for alias in (name, *benchmark.folders)
     } | _SHORT_NAMES
-    return called.get(graph_name.lower().replace("_", "-"))
+    return benchmark_names.get(graph_name.lower().replace("_", "-"))
 
 
 def release_of(graph: KnowledgeGraph) -> str | None:
-    """Which benchmark a graph is, by its name and its size; None where it is none of them."""
+    """The benchmark that a graph is, judged by its name and its size; None if it is none."""
     name = benchmark_of(graph.name)
     return name if name is not None and _size(graph) == BENCHMARKS[name].size else None
 
 
 def misnomer_of(graph: KnowledgeGraph) -> str | None:
-    """A sentence with both sizes where a graph is only called like a benchmark; else None."""
+    """A sentence for the user if a graph has a benchmark's name but another size; else None."""
     name = benchmark_of(graph.name)
     if name is None or release_of(graph) is not None:
         return None
@@ -147,11 +147,11 @@ def cache_folder() -> Path:
 def open_benchmark(
     name: str, folder: Path | None = None, progress: Progress | None = None
 ) -> KnowledgeGraph:
-    """The graph of a benchmark: from `folder`, from the cache, or from its official place.
+    """The graph of a benchmark: read from `folder` if given, from the cache, or downloaded.
 
-    One process downloads at a time, also where two want other graphs: they are of one archive.
-    Raises `DownloadError` where it cannot be fetched or is not the release, `DataError` where the
-    folder does not hold it.
+    One process downloads at a time, even if two want different graphs, since several graphs share
+    one archive. Raises `DownloadError` where the download fails or is not the release, `DataError`
+    where `folder` does not hold the benchmark.
     """
     benchmark = BENCHMARKS[name]
     if folder is not None:
@@ -159,14 +159,14 @@ def open_benchmark(
     store = cache_folder() / name
     if not is_store(store):
         with _held_cache(progress):
-            if not is_store(store):  # whoever held the cache may have put it there
+            if not is_store(store):  # the process that held the lock may have downloaded it
                 _download(name, benchmark, store, progress)
     return load_graph(store)
 
 
 @contextmanager
 def _held_cache(progress: Progress | None) -> Iterator[None]:
-    """Keep other processes out of the cache folder, having waited for one that is in it."""
+    """Hold the lock of the cache folder, after waiting for any process that holds it."""
     folder = cache_folder()
 
     def waiting() -> None:
@@ -196,7 +196,7 @@ def _download(name: str, benchmark: Benchmark, store: Path, progress: Progress |
     try:
         _unpack(archive, benchmark, unpacked)
         save_graph(_read_checked(name, benchmark, unpacked), store)
-    except StoreError:  # a full disk: the archive is not to blame
+    except StoreError:  # such as a full disk: keep the archive, it may be fine
         raise
     except DataError as error:
         archive.unlink(missing_ok=True)
@@ -209,13 +209,17 @@ def _download(name: str, benchmark: Benchmark, store: Path, progress: Progress |
 
 
 def _unpack(archive: Path, benchmark: Benchmark, target: Path) -> None:
-    """Take the files of one graph out of the archive, by name alone: paths in it are ignored."""
+    """Extract the files of one graph from the archive into `target`.
+
+    Only the names of a file and of its folder are used, so that no path in an archive can lead
+    outside of `target`.
+    """
     try:
         with zipfile.ZipFile(archive) as opened:
             for member in opened.infolist():
-                place = PurePosixPath(member.filename)
-                if place.parent.name in benchmark.folders and place.name in _GRAPH_FILES:
-                    with opened.open(member) as source, (target / place.name).open("wb") as file:
+                path = PurePosixPath(member.filename)
+                if path.parent.name in benchmark.folders and path.name in _GRAPH_FILES:
+                    with opened.open(member) as source, (target / path.name).open("wb") as file:
                         shutil.copyfileobj(source, file)
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise DataError(f"not a readable zip archive: {error}", path=str(archive)) from error
@@ -234,7 +238,7 @@ def _no_room(folder: Path, error: OSError) -> StoreError:
 
 
 def _resolve(benchmark: Benchmark, folder: Path) -> Path:
-    """The folder itself, or the one of the benchmark's names inside it."""
+    """`folder` itself if it holds the graph, or the subfolder with one of the benchmark's names."""
     for candidate in (folder, *(folder / name for name in benchmark.folders)):
         if is_benchmark_folder(candidate):
             return candidate
@@ -247,6 +251,7 @@ def _resolve(benchmark: Benchmark, folder: Path) -> Path:
 
 
 def _read_checked(name: str, benchmark: Benchmark, folder: Path) -> KnowledgeGraph:
+    """The graph in `folder`; `DataError` unless checksums and size are those of the release."""
     for file_name, expected in benchmark.sha256.items():
         path = folder / file_name
         if not path.is_file():

@@ -1,7 +1,7 @@
-"""Fetching public files: resumable, checked, and in their place only when complete.
+"""Downloads public files: resumable, checked, and moved to their destination when complete.
 
-A download grows in `NAME.part` beside its destination. If it breaks off, the next
-attempt asks the server for the rest, provided the file there is still the same.
+A download is written to `NAME.part` beside its destination. If the connection breaks, the next
+attempt requests only the rest, provided that the file on the server has not changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from conekg.errors import DownloadError
 
 Progress = Callable[[str, float, float | None], None]
-"""Called with what is going on, how much is done, and how much there is (bytes; unknown: None)."""
+"""Called with a description of the work, the bytes done, and the bytes in total (None: unknown)."""
 
 _CHUNK_BYTES = 1 << 18
 _TIMEOUT_S = 60.0
@@ -39,11 +39,12 @@ def fetch(
     attempts: int = 4,
     pause_s: float = 1.0,
 ) -> Path:
-    """`destination` with the content of `url`; a file that is already there is kept.
+    """Download `url` to `destination` and return it; an existing file there is kept unchecked.
 
-    A broken connection is tried again `attempts` times, each after twice the pause, and
-    continues where it broke off. `checksum` is written `sha256:...` or `md5:...`. Raises
-    `DownloadError` where that does not help, the file is another one, or there is no room for it.
+    The download is tried up to `attempts` times. Each try continues where the last one broke off,
+    after a pause of `pause_s` seconds that doubles each time. `checksum` is `sha256:...` or
+    `md5:...`. Raises `DownloadError` where all attempts fail, the server refuses, the checksum
+    differs, or the file cannot be written.
     """
     if destination.exists():
         return destination
@@ -56,7 +57,7 @@ def fetch(
                 break
             except _CONNECTION_ERRORS as error:
                 if isinstance(error, urllib.error.HTTPError):
-                    error.close()  # it holds the connection
+                    error.close()  # the error object holds the connection open
                 if attempt + 1 == attempts or _is_final(error):
                     raise _failed(url, part, error) from error
                 time.sleep(pause_s * 2**attempt)
@@ -69,7 +70,7 @@ def fetch(
 
 
 def _continue(url: str, part: Path, progress: Progress | None) -> None:
-    """Append what `part` lacks; start over when the server has another file by now."""
+    """Append what `part` lacks; start over if the file on the server has changed meanwhile."""
     have = part.stat().st_size if part.exists() else 0
     known = _validator_file(part)
     wanted = {}
@@ -81,7 +82,7 @@ def _continue(url: str, part: Path, progress: Progress | None) -> None:
         if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise
         error.close()
-        _forget(part)  # what we have is longer than what there is
+        _forget(part)  # `part` is as long as the file on the server, or longer
         response = _request(url, {})
     with response:
         if response.status != http.HTTPStatus.PARTIAL_CONTENT:
@@ -92,7 +93,7 @@ def _continue(url: str, part: Path, progress: Progress | None) -> None:
 
 
 def _request(url: str, headers: dict[str, str]) -> Any:
-    """The server's response, still to be read."""
+    """The server's response; its body has not been read yet."""
     request = urllib.request.Request(url, headers={"User-Agent": "conekg", **headers})
     return urllib.request.urlopen(request, timeout=_TIMEOUT_S)
 
@@ -112,9 +113,9 @@ def _append(response: Any, part: Path, have: int, progress: Progress | None, url
 
 
 def _read(response: Any) -> bytes:
-    """The next bytes of an answer; what fails here is the connection, as when it is opened.
+    """The next bytes of a response; any `OSError` becomes a `URLError`.
 
-    TLS and routes fail by errors that would otherwise pass for those of the disk.
+    TLS and routing failures are plain `OSError`s, which would be taken for errors of the disk.
     """
     try:
         chunk: bytes = response.read(_CHUNK_BYTES)
@@ -124,7 +125,10 @@ def _read(response: Any) -> bytes:
 
 
 def _remember(part: Path, response: Any) -> None:
-    """Keep what identifies this version of the file, so that parts are never mixed."""
+    """Save the header that identifies this version of the file, so that versions never mix.
+
+    Weak ETags (`W/...`) are not saved: they do not promise that the bytes are the same.
+    """
     validator = response.headers.get("ETag") or response.headers.get("Last-Modified")
     if validator and not validator.startswith("W/"):
         _validator_file(part).write_text(validator, encoding="ascii")
@@ -140,7 +144,7 @@ def _forget(part: Path) -> None:
 
 
 def _is_final(error: Exception) -> bool:
-    """Whether trying again cannot help: the server understood and said no."""
+    """Whether trying again cannot help: the server refused the request (status 4xx)."""
     return isinstance(error, urllib.error.HTTPError) and 400 <= error.code < 500
 
 

@@ -1,7 +1,7 @@
-"""Edge keys: one 64-bit number an edge.
+"""Edge keys: one 64-bit number per edge.
 
-Numbers sort and compare several times faster than three columns do. Keys are also what a
-graph's fingerprint is made of, so they never change.
+Single numbers sort and compare several times faster than three columns do. A graph's
+fingerprint is a hash of its keys, so how they are computed must never change.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from conekg.errors import DataError
 
 
 def edge_keys(edges: NDArray[np.int32], num_entities: int) -> NDArray[np.int64]:
-    """[n] a number for each of `edges` [n, 3] (head, relation, tail), ordered as (r, h, t).
+    """[n] the key of each of `edges` [n, 3] (head, relation, tail), as (r * n + h) * n + t.
 
-    All entity ids are below `num_entities`; keys made with the same number can be compared.
+    Keys sort by relation, head, then tail. All entity ids must be below n = `num_entities`; only
+    keys made with the same n can be compared.
     """
     check_size(num_entities, int(edges[:, 1].max(initial=0)) + 1)
     key: NDArray[np.int64] = edges[:, 1].astype(np.int64)
@@ -27,7 +28,7 @@ def edge_keys(edges: NDArray[np.int32], num_entities: int) -> NDArray[np.int64]:
 
 
 def check_size(num_entities: int, num_relations: int) -> None:
-    """Refuse graphs whose edges do not fit in one 64-bit number each."""
+    """Raise `DataError` for a graph so large that edge keys would not fit in 64 bits."""
     if num_entities >= 2**31 or num_relations * num_entities**2 >= 2**63:
         raise DataError(
             f"{num_entities:,} entities with {num_relations:,} relations are too many: entities "

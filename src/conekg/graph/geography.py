@@ -1,8 +1,8 @@
 """Geography: the built-in graph, built from the package `countryinfo`.
 
-Countries with their capitals, provinces, regions, borders, languages, currencies
-and time zones: facts that anybody can judge. The source has defects; those that are
-plain to see are repaired or dropped here, one named rule each, and counted.
+It holds countries with their capitals, provinces, regions, borders, languages, currencies and
+time zones: facts that anybody can check. The source has defects; obvious ones are repaired or
+dropped here, one named rule each, and counted.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ RELATIONS = {
     "uses_currency": "uses currency",
     "in_timezone": "is in time zone",
 }
-"""Relation names with their labels. Countries belong to regions; capitals and provinces lie in
-the finest subregion of their country."""
+"""Labels by relation name. Countries have `in_region` and `in_subregion`; capitals and provinces
+have `located_in`, which leads to the smallest subregion of their country."""
 
 HOLD_OUT = HoldOut(valid=0.05, test=0.05, seed=0)
-"""The split is part of the graph: the same facts are held out everywhere."""
+"""The split is part of the graph: the same facts are held out on every machine."""
 
 _RENAMED = {
     "Holy See (Vatican City State)": "Vatican City",
@@ -51,23 +51,24 @@ _RENAMED = {
 }
 _DISSOLVED = {"Antilles néerlandaises", "Serbia and Montenegro"}
 _PART_OF = {"Scotland": "GBR"}
-"""A record without a country code, told to be a part of another one; only its provinces count."""
+"""Records without a country code, with the code of the country they are a part of; only their
+provinces are used."""
 _COUNTRY_CODES = {"IT": "ITA"}
 _LANGUAGE_CODES = {"rs": "sr"}
 _FALSE_BORDERS = {
     frozenset(pair.split("-"))
     for pair in (
         "TCD-SSD",  # Chad borders Sudan
-        "CYP-GBR",  # British bases on Cyprus are no country here
+        "CYP-GBR",  # the British bases on Cyprus are not a country in this graph
         "IND-AFG",
         "KWT-IRN",
         "MMR-BTN",
         "SRB-ALB",  # Kosovo, which the source lacks, lies between
-        "SUR-FRA",  # French Guiana is a country of its own here
+        "SUR-FRA",  # French Guiana is a country of its own in this graph
     )
 }
 _FOREIGN_PROVINCES: dict[str, frozenset[str] | None] = {
-    # The source files these under the wrong country; None stands for its whole list.
+    # Provinces that the source lists under the wrong country; None means the whole list.
     "SSD": None,  # Spain's communities
     "IOT": None,  # the British Virgin Islands'
     "TLS": None,  # Tobago
@@ -80,7 +81,7 @@ _FOREIGN_PROVINCES: dict[str, frozenset[str] | None] = {
 
 @dataclass(frozen=True)
 class Thing:
-    """Something the graph will know: a country, a province of a country, a language, ..."""
+    """What becomes an entity: a country, a province of a country, a language, ..."""
 
     kind: str
     text: str
@@ -90,7 +91,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Fact:
-    """One fact between things that are told apart by kind, text and country, not yet by name."""
+    """A fact between two things, before each thing has a unique name."""
 
     head: Thing
     relation: str
@@ -100,7 +101,7 @@ class Fact:
 @cache
 def load_geography() -> KnowledgeGraph:
     """The built-in graph; the same on every machine that has the same `countryinfo`."""
-    # Imported here: a machine that only trains has no need of the data.
+    # Imported here because only this function needs the package and its data.
     from countryinfo import CountryInfo
 
     return build_geography(CountryInfo.all())[0]
@@ -109,10 +110,10 @@ def load_geography() -> KnowledgeGraph:
 def build_geography(
     records: Mapping[str, Mapping[str, Any]],
 ) -> tuple[KnowledgeGraph, Counter[str]]:
-    """The graph of country records, and how often each rule dropped or repaired something."""
+    """The graph of country records, and how often each rule repaired or dropped something."""
     defects: Counter[str] = Counter()
     countries = _merge_records(records, defects)
-    facts = list(dict.fromkeys(_tell(countries, defects)))
+    facts = list(dict.fromkeys(_all_facts(countries, defects)))
     things = list(dict.fromkeys(thing for fact in facts for thing in (fact.head, fact.tail)))
     names = _unique_names(things)
     things.sort(key=lambda thing: (_KIND_ORDER.index(thing.kind), names[thing]))
@@ -120,15 +121,18 @@ def build_geography(
         NameTable("entity", [names[thing] for thing in things]),
         NameTable("relation", list(RELATIONS), list(RELATIONS.values())),
     )
-    number = {thing: index for index, thing in enumerate(things)}
-    relation_number = {name: index for index, name in enumerate(RELATIONS)}
+    entity_ids = {thing: index for index, thing in enumerate(things)}
+    relation_numbers = {name: index for index, name in enumerate(RELATIONS)}
     triples = np.array(
-        sorted((number[f.head], relation_number[f.relation], number[f.tail]) for f in facts),
+        sorted(
+            (entity_ids[fact.head], relation_numbers[fact.relation], entity_ids[fact.tail])
+            for fact in facts
+        ),
         dtype=np.int32,
     )
     parts = split_triples(triples, len(things), len(RELATIONS), HOLD_OUT)
     edges = {
-        split: with_inverses(_both_ways(parts[split], relation_number["borders"]))
+        split: with_inverses(_both_ways(parts[split], relation_numbers["borders"]))
         for split in SPLITS
     }
     return KnowledgeGraph("geography", vocabulary, edges), defects
@@ -149,7 +153,11 @@ _KIND_ORDER = (
 def _merge_records(
     records: Mapping[str, Mapping[str, Any]], defects: Counter[str]
 ) -> dict[str, dict[str, Any]]:
-    """One record a country code: provinces united, every other field from the first that has it."""
+    """One record per country code.
+
+    Provinces of records with the same code are joined; every other field is taken from the first
+    record that has it.
+    """
     merged: dict[str, dict[str, Any]] = {}
     for record in records.values():
         code = _PART_OF.get(record["name"]) or (record.get("ISO") or {}).get("alpha3")
@@ -170,12 +178,12 @@ def _merge_records(
     return merged
 
 
-def _tell(countries: Mapping[str, Mapping[str, Any]], defects: Counter[str]) -> Iterator[Fact]:
-    """Every fact of the graph; a border once, from the smaller code to the larger."""
+def _all_facts(countries: Mapping[str, Mapping[str, Any]], defects: Counter[str]) -> Iterator[Fact]:
+    """Every fact of the graph; each border once, from the smaller country code to the larger."""
     for code in sorted(countries):
         record = countries[code]
         country = Thing("country", record["name"])
-        yield from _tell_regions(country, record)
+        yield from _region_facts(country, record)
         places = [("capital", place) for place in _capital(country, record, defects)]
         places += [("has_province", p) for p in _provinces(code, country, record, defects)]
         subregion = record.get("intermediateregion") or record.get("subregion")
@@ -183,7 +191,7 @@ def _tell(countries: Mapping[str, Mapping[str, Any]], defects: Counter[str]) -> 
             yield Fact(country, relation, place)
             if subregion:
                 yield Fact(place, "located_in", Thing("subregion", subregion))
-        yield from _tell_coded(country, record, defects)
+        yield from _coded_facts(country, record, defects)
         for zone in record.get("timezones") or ():
             yield Fact(country, "in_timezone", Thing("timezone", _time_zone(zone)))
     for first, second in _borders(countries, defects):
@@ -194,7 +202,8 @@ def _tell(countries: Mapping[str, Mapping[str, Any]], defects: Counter[str]) -> 
         )
 
 
-def _tell_regions(country: Thing, record: Mapping[str, Any]) -> Iterator[Fact]:
+def _region_facts(country: Thing, record: Mapping[str, Any]) -> Iterator[Fact]:
+    """The region and the subregions of a country, and the region of each subregion."""
     if not record.get("region"):
         return
     region = Thing("region", record["region"])
@@ -206,8 +215,10 @@ def _tell_regions(country: Thing, record: Mapping[str, Any]) -> Iterator[Fact]:
             yield Fact(subregion, "in_region", region)
 
 
-def _tell_coded(country: Thing, record: Mapping[str, Any], defects: Counter[str]) -> Iterator[Fact]:
-    """Languages and currencies, which the source gives as codes."""
+def _coded_facts(
+    country: Thing, record: Mapping[str, Any], defects: Counter[str]
+) -> Iterator[Fact]:
+    """The languages and currencies of a country, which the source gives as codes."""
     for field, relation, kind, table in (
         ("languages", "speaks", "language", LANGUAGES),
         ("currencies", "uses_currency", "currency", CURRENCIES),
@@ -221,6 +232,7 @@ def _tell_coded(country: Thing, record: Mapping[str, Any], defects: Counter[str]
 
 
 def _capital(country: Thing, record: Mapping[str, Any], defects: Counter[str]) -> Iterator[Thing]:
+    """The capital of a country, if it has exactly one."""
     capital = record.get("capital") or ""
     if isinstance(capital, list):
         defects["capital given as a list"] += 1
@@ -235,6 +247,7 @@ def _capital(country: Thing, record: Mapping[str, Any], defects: Counter[str]) -
 def _provinces(
     code: str, country: Thing, record: Mapping[str, Any], defects: Counter[str]
 ) -> Iterator[Thing]:
+    """The provinces of a country, without repetitions and without those of other countries."""
     foreign = _FOREIGN_PROVINCES.get(code, frozenset())
     seen: set[str] = set()
     for listed in record["provinces"]:
@@ -253,8 +266,11 @@ def _provinces(
 def _borders(
     countries: Mapping[str, Mapping[str, Any]], defects: Counter[str]
 ) -> list[tuple[str, str]]:
-    """Pairs of codes, smaller first; told by either side, unless known to be false."""
-    told: Counter[frozenset[str]] = Counter()
+    """Pairs of country codes, smaller first, of borders that either country lists.
+
+    Borders in `_FALSE_BORDERS` are left out.
+    """
+    listings: Counter[frozenset[str]] = Counter()
     for code, record in countries.items():
         for listed in record.get("borders") or ():
             neighbor = _COUNTRY_CODES.get(listed, listed)
@@ -263,19 +279,20 @@ def _borders(
             elif frozenset((code, neighbor)) in _FALSE_BORDERS:
                 defects["false border"] += 1
             else:
-                told[frozenset((code, neighbor))] += 1
-    defects["border told by one side only, made mutual"] += sum(n == 1 for n in told.values())
-    return sorted((min(pair), max(pair)) for pair in told)
+                listings[frozenset((code, neighbor))] += 1
+    one_sided = sum(count == 1 for count in listings.values())
+    defects["border told by one side only, made mutual"] += one_sided
+    return sorted((min(pair), max(pair)) for pair in listings)
 
 
 def _time_zone(text: str) -> str:
-    """`UTC-04:00` for any spelling of the offset."""
+    """A time zone as `UTC-04:00`, however the source spells the offset."""
     offset = text.removeprefix("UTC").replace("−", "-") or "+00"
     return f"UTC{offset}" if ":" in offset else f"UTC{offset}:00"
 
 
 def _unique_names(things: list[Thing]) -> dict[Thing, str]:
-    """A name for each thing: its text, with its country or kind in brackets where texts clash."""
+    """A unique name for each thing: its text, with country or kind added where texts clash."""
     sharing: dict[str, list[Thing]] = {}
     for thing in things:
         sharing.setdefault(thing.text, []).append(thing)
@@ -283,7 +300,11 @@ def _unique_names(things: list[Thing]) -> dict[Thing, str]:
 
 
 def _name(thing: Thing, sharing: list[Thing]) -> str:
-    """The bare text for the most prominent of the things that share it."""
+    """The name of a thing whose text is shared by the things in `sharing`, itself included.
+
+    The thing whose kind comes first in `_KIND_ORDER` keeps the bare text, unless two have that
+    kind; the others get their country or kind in brackets.
+    """
     if len(sharing) == 1:
         return thing.text
     ranks = Counter(_KIND_ORDER.index(other.kind) for other in sharing)
@@ -294,16 +315,17 @@ def _name(thing: Thing, sharing: list[Thing]) -> str:
         return f"{thing.text} ({'city' if ranks[rank] == 1 else thing.country})"
     if thing.kind != "province":
         return f"{thing.text} ({thing.kind})"
-    at_home = [(other.country or other.text) == thing.country for other in sharing]
-    if all(at_home):
+    same_country = [(other.country or other.text) == thing.country for other in sharing]
+    if all(same_country):
         return f"{thing.text} (province)"
-    return f"{thing.text} ({'province, ' if sum(at_home) > 1 else ''}{thing.country})"
+    return f"{thing.text} ({'province, ' if sum(same_country) > 1 else ''}{thing.country})"
 
 
 def _both_ways(triples: IntArray, relation: int) -> IntArray:
-    """The triples with a mirrored one after each of the symmetric relation.
+    """The triples, followed by those of the symmetric `relation` with head and tail swapped.
 
-    Mirrored after the split, so that no half of a border gives the other half away.
+    This is done after the split, so that both directions of a border are in the same split: a
+    training edge must not reveal a held-out one.
     """
     mirrored = triples[triples[:, 1] == relation][:, [2, 1, 0]]
     return np.concatenate([triples, mirrored])

@@ -1,14 +1,14 @@
-"""Readable names of the language and currency codes that the source of geography uses.
+"""English names of the language and currency codes in the source of the geography graph.
 
-Codes are ISO 639-1 (one 639-3) and ISO 4217; names are the common English ones. A code
-that is missing here is a defect of the source and is dropped where the graph is built.
+Codes are ISO 639-1 (one 639-3) and ISO 4217. A code that is missing here is a defect of the
+source; `geography` drops and counts it.
 """
 
 from __future__ import annotations
 
 
 def _table(text: str) -> dict[str, str]:
-    """Code to name, from entries `code name` parted by bars."""
+    """Names by code, from a text of entries `code name` separated by `|`."""
     entries = (entry.split(maxsplit=1) for entry in text.split("|"))
     return {code: " ".join(name.split()) for code, name in entries}
 

@@ -1,7 +1,7 @@
-"""JSON files of ours: read with each value of the kind that belongs there, written whole.
+"""Reads and writes conekg's own JSON files, checking the type of each value.
 
-What is wrong with a file is a `ValueError` that says so of "it": whoever reads the file adds
-its path and what to do, and raises an error of its own.
+A bad file is a `ValueError` whose message is about "it"; the caller adds the path and a remedy
+and raises an error of its own. Files are written atomically.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _KINDS: dict[type, str] = {
     list: "a list",
     dict: "an object",
 }
-"""What values are called in messages."""
+"""How messages name the types of JSON values."""
 
 Value = TypeVar("Value")
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds; `ValueError` where it is not JSON, or nested too deep."""
+    """The content of a JSON file; `ValueError` if it is empty, not JSON, or nested too deep."""
     content = path.read_bytes()
     if not content.strip():
         raise ValueError("it is empty")
     try:
-        return json.loads(content.decode("utf-8-sig"))  # editors may put a mark before it
+        return json.loads(content.decode("utf-8-sig"))  # editors may add a byte order mark
     except RecursionError:
         raise ValueError("it is not JSON of ours: it is nested too deep") from None
     except ValueError as error:
@@ -41,7 +41,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The object that a JSON file holds; `ValueError` says what the file is instead."""
+    """The object in a JSON file; `ValueError` if the file holds something else."""
     content = read_json(path)
     if not isinstance(content, dict):
         raise ValueError(f"it holds {reprlib.repr(content)}, where an object belongs")
@@ -51,17 +51,18 @@ def read_object(path: Path) -> dict[str, Any]:
 def value_of(
     content: Mapping[str, Any], key: str, kind: type[Value], owner: str | None = None
 ) -> Value:
-    """What an object has under `key`; `ValueError` where that is missing or of another kind.
+    """The value of `key` in an object; `ValueError` if it is missing or of another type.
 
-    `owner` is what the object is known by, where the file has several with such a key.
+    A whole number is accepted where a float is wanted. `owner` names the object in messages, for
+    files where several objects have that key.
     """
     place = repr(key) if owner is None else f"{key!r} of {owner!r}"
     if key not in content:
         raise ValueError(f"it lacks {place}")
     value = content[key]
-    if kind is float and type(value) is int and value.bit_length() < 1024:  # what a float holds
+    if kind is float and type(value) is int and value.bit_length() < 1024:  # fits in a float
         value = float(value)
-    # By type, as true and false would be whole numbers too.
+    # Not isinstance: true and false are instances of int.
     if type(value) is not kind:
         raise ValueError(f"{place} is {reprlib.repr(value)}, not {_KINDS[kind]}")
     return value

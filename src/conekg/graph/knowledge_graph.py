@@ -1,8 +1,8 @@
 """The knowledge graph: one vocabulary and three nested graphs, train < valid < test.
 
-The *valid* graph holds the training and the validation edges, the *test* graph
-holds all: what a query finds in a larger graph and not in the smaller one is what
-a model has to predict.
+The *train* graph holds the training edges, the *valid* graph also the validation edges, and the
+*test* graph all edges. Answers that a query has in a larger graph but not in a smaller one are
+what a model has to predict.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def _check_split(split: str) -> None:
 
 
 class KnowledgeGraph:
-    """An immutable graph; edges hold both directions (relation 2k and its inverse 2k+1).
+    """An immutable graph; its edges include both directions (relation 2k and its inverse 2k+1).
 
-    `adjacency` and `fingerprint` are given by the store, which keeps them on disk;
-    otherwise they are computed when first asked for. Raises `DataError` where edges are no
-    [n, 3] array of int32 or hold ids that the vocabulary does not name, `ConfigError` where they
-    are of an unknown split.
+    `with_inverses` makes such edges. `adjacency` and `fingerprint` are passed in by the store,
+    which keeps them on disk; otherwise they are computed on first use. Raises `DataError` where
+    edges are not an [n, 3] array of int32 or hold ids that the vocabulary does not name,
+    `ConfigError` where a split is unknown.
     """
 
     def __init__(
@@ -78,12 +78,15 @@ class KnowledgeGraph:
         return self.vocabulary.num_relations
 
     def edges(self, split: Split) -> IntArray:
-        """[n, 3] the edges (head, relation, tail) that belong to this split alone; read-only."""
+        """[n, 3] the edges (head, relation, tail) of this split alone, inverses included.
+
+        The array is read-only.
+        """
         _check_split(split)
         return self._edges[split]
 
     def triples(self, split: Split) -> IntArray:
-        """[n, 3] the edges of this split that walk forward, as they were told."""
+        """[n, 3] the forward edges of this split; their relation ids 2k are even."""
         edges = self.edges(split)
         forward: IntArray = edges[(edges[:, 1] & 1) == 0]
         return forward
@@ -100,9 +103,9 @@ class KnowledgeGraph:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the names and edges, the same on every machine.
+        """A hash of the names and edges as hexadecimal text, the same on every machine.
 
-        Labels and the order of edges do not matter: neither changes an answer. The order
+        Labels and the order of edges do not enter it, since neither changes an answer. The order
         of names does, because queries and embeddings refer to entities by id.
         """
         digest = hashlib.sha256(b"conekg graph 1\n")
@@ -133,7 +136,10 @@ class KnowledgeGraph:
 
 
 def with_inverses(triples: IntArray) -> IntArray:
-    """[2n, 3] edges from `triples` [n, 3] of relation numbers k: each 2k followed by its 2k+1."""
+    """[2n, 3] the edges of `triples` [n, 3], whose relations are numbered k = 0, 1, ...
+
+    Each triple becomes a forward edge of relation 2k followed by its inverse of relation 2k+1.
+    """
     edges = np.empty((2 * len(triples), 3), dtype=np.int32)
     edges[0::2, 0] = edges[1::2, 2] = triples[:, 0]
     edges[0::2, 1] = 2 * triples[:, 1]
@@ -143,7 +149,7 @@ def with_inverses(triples: IntArray) -> IntArray:
 
 
 def _frozen(edges: IntArray | None) -> IntArray:
-    """The edges as a read-only [n, 3] array, copied only where they could be written to."""
+    """The edges as a read-only [n, 3] array; a writable array is copied."""
     edges = np.empty((0, 3), dtype=np.int32) if edges is None else np.asarray(edges)
     if edges.ndim != 2 or edges.shape[1] != 3 or edges.dtype != np.int32:
         raise DataError(
@@ -156,7 +162,7 @@ def _frozen(edges: IntArray | None) -> IntArray:
 
 
 def _digest_names(digest: hashlib._Hash, table: NameTable) -> None:
-    """Feed count, lengths and bytes of all names, so that no two tables look alike."""
+    """Add the count, lengths and bytes of all names, so that different tables hash differently."""
     offsets, data = flat_bytes(table.names)
     digest.update(f"{table.kind} {len(table)}\n".encode())
     digest.update(np.diff(offsets).astype("<i8", copy=False).data)

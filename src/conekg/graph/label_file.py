@@ -1,7 +1,7 @@
-"""Label files: readable names for entities or relations, one a line, tab-separated or CSV.
+"""Label files: readable names for entities or relations, one per line, tab-separated or CSV.
 
-Two columns are name and label; three or more are id, name and label, as the readable
-names beside the public benchmarks come.
+A line with two columns is name and label. One with three or more is id, name and label, the
+format of the label files that come with the public benchmarks; further columns are ignored.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from conekg.graph.text_file import DELIMITERS, fields_of
 def read_labels(path: str | Path) -> dict[str, str]:
     """Labels by name; a line whose label is blank is skipped.
 
-    Raises `DataError`, with the line, where one is no label or a name has two, and where none
-    is left.
+    Raises `DataError` with the line number where a line has one column or gives a name a second,
+    different label, and `DataError` where the file has no label at all.
     """
     path = Path(path)
     labels: dict[str, str] = {}
     delimiter = DELIMITERS.get(bare_suffix(path), "\t")
-    parted = "tab" if delimiter == "\t" else "comma"
+    separator = "tab" if delimiter == "\t" else "comma"
     for number, fields in fields_of(path, delimiter, None):
         if len(fields) < 2:
             raise DataError(
-                f"1 column found, 2 {parted}-separated ones (name, label) or 3 (id, name, label) "
-                f"expected: {fields[0]!r}",
+                f"1 column found, 2 {separator}-separated ones (name, label) or 3 (id, name, "
+                f"label) expected: {fields[0]!r}",
                 path=str(path),
                 line=number,
             )
@@ -38,7 +38,7 @@ def read_labels(path: str | Path) -> dict[str, str]:
             raise DataError(f"{name!r} has a second label", path=str(path), line=number)
     if not labels:
         raise DataError(
-            f"no label is in it; a line is a name and its label, {parted}-separated",
+            f"no label is in it; a line is a name and its label, {separator}-separated",
             path=str(path),
             hint="leave the file out where there are no labels",
         )

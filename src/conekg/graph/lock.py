@@ -1,7 +1,7 @@
-"""Locks: a file or folder that one process holds while others wait or give way.
+"""Locks: a file or folder that one process holds while other processes wait or fail.
 
-They are the operating system's, so that they end with the process, however that ends, and
-leave nothing behind.
+The locks are those of the operating system. They end with the process, however it ends, and
+leave no lock file behind.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ except ImportError:  # not a Unix
     fcntl = None
 
 _PAUSE_S = 0.2
-"""Seconds between two looks at what another process holds."""
+"""Seconds between two attempts to take a lock that another process holds."""
 
 
 @contextmanager
 def locked(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold `path` for as long as the block lasts.
+    """Hold the lock of an existing file or folder while the block runs.
 
-    Raises BlockingIOError where another process holds it; given `waiting`, waits for that
-    process instead and calls `waiting` now and then. Where the file system or the operating
-    system has no such locks, nothing is held.
+    If another process holds it, raises BlockingIOError; with `waiting` given, waits for that
+    process instead and calls `waiting` before each new attempt. Where the file system or the
+    operating system has no such locks, the block runs without one.
     """
     if fcntl is None:
         yield
@@ -41,13 +41,14 @@ def locked(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[No
         yield
     finally:
         with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked has it open too
+            # Closing is not enough: a forked child process has the same descriptor open.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 
 def _opened(path: Path) -> int:
-    """A descriptor to lock by: for writing if possible, which network file systems ask for."""
-    with suppress(OSError):  # a folder, or a file that may only be read
+    """A descriptor of `path` to lock; open for writing if possible, as network drives demand."""
+    with suppress(OSError):  # a folder or a read-only file cannot be opened for writing
         return os.open(path, os.O_RDWR)
     return os.open(path, os.O_RDONLY)
 

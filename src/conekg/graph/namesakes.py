@@ -1,6 +1,7 @@
-"""Namesakes: what tells apart entities whose names say nothing, such as ids with one label.
+"""Namesakes: describes suggested entities that share a label, so that a user can tell them apart.
 
-A vocabulary knows what is called alike; only the facts know who is who.
+Their names are often bare ids. The vocabulary only knows that they share a label, so a fact of
+each entity that the others lack is taken from the graph.
 """
 
 from __future__ import annotations
@@ -15,43 +16,47 @@ from conekg.graph.adjacency import Adjacency
 from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.lines import one_line
 
-_LOOKED_AT = 64
-"""Tails of one entity and relation among which one is looked for that others lack."""
+_MAX_TAILS = 64
+"""The most tails of one entity and relation that are searched for one that the others lack."""
 
 
 @contextmanager
 def told_apart(graph: KnowledgeGraph) -> Iterator[None]:
-    """Inside, an error that suggests entities by bare ids says what is known of each."""
+    """Inside the block, an `UnknownNameError` that suggests bare ids also describes each one."""
     try:
         yield
     except UnknownNameError as error:
         if error.kind == "entity":
-            error.tell(_about(error, graph))
+            error.tell(_descriptions(error, graph))
         raise
 
 
-def _about(error: UnknownNameError, graph: KnowledgeGraph) -> list[str]:
-    """Of each suggestion its label and a fact that others lack; empty where its name says all."""
+def _descriptions(error: UnknownNameError, graph: KnowledgeGraph) -> list[str]:
+    """For each suggestion its label and a distinguishing fact; empty if it has no own label."""
     table = graph.vocabulary.entities
-    found = [table.find(name) for name in error.suggestions]  # None of one suggested by its label
-    ids = [entity_id for entity_id in found if entity_id is not None]
-    told = []
-    for entity_id in found:
+    suggested = [table.find(name) for name in error.suggestions]  # None if suggested by label
+    ids = [entity_id for entity_id in suggested if entity_id is not None]
+    descriptions = []
+    for entity_id in suggested:
         parts = []
         if entity_id is not None and table.label(entity_id) != table.name(entity_id):
             label = table.label(entity_id)
-            parts = [label] * (label != error.name)
-            parts += _own_fact(entity_id, [each for each in ids if each != entity_id], graph)
-        told.append(one_line(", ".join(parts)))
-    return told
+            if label != error.name:
+                parts.append(label)
+            parts += _own_fact(entity_id, [other for other in ids if other != entity_id], graph)
+        descriptions.append(one_line(", ".join(parts)))
+    return descriptions
 
 
 def _own_fact(entity_id: int, others: Sequence[int], graph: KnowledgeGraph) -> list[str]:
-    """A training fact of an entity that none of the others has; those told forwards come first."""
+    """A training fact `relation: tail` of an entity that none of the others has, as a list of one.
+
+    Forward relations are tried before inverse ones. The list is empty if there is no such fact.
+    """
     facts = graph.adjacency("train")
     relations = facts.relations_of(entity_id)
     for relation_id in relations[np.argsort(relations & 1, kind="stable")].tolist():
-        for tail in facts.neighbors(entity_id, relation_id)[:_LOOKED_AT].tolist():
+        for tail in facts.neighbors(entity_id, relation_id)[:_MAX_TAILS].tolist():
             if not any(_holds(facts, other, relation_id, tail) for other in others):
                 vocabulary = graph.vocabulary
                 relation = vocabulary.relation_label(relation_id)

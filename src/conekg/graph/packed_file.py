@@ -1,6 +1,6 @@
-"""The bytes of files, packed or not: gzip, bzip2, Zstandard, and zip archives of one file.
+"""Opens files that may be compressed: gzip, bzip2, Zstandard, and zip archives of one file.
 
-The end of a file's name tells how it is packed. What the bytes say is left to the readers.
+The ending of a file's name says how it is compressed. Reading the content is left to the callers.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ import pyarrow as pa
 from conekg.errors import DataError
 
 STREAMS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-"""Endings of packed files, and what Arrow calls their kind."""
+"""Endings of compressed files, with Arrow's name for each method."""
 
 ARCHIVE = ".zip"
 PACKED = (*STREAMS, ARCHIVE)
-"""What may follow the ending that says a file's format."""
+"""Endings that may follow the one that says a file's format."""
 
-_STARTS = {
+_REMEDY_BY_START = {
     re.compile(rb"\x1f\x8b"): "it is gzipped: let its name end in .gz",
     re.compile(rb"BZh[1-9]1AY&SY"): "it is packed by bzip2: let its name end in .bz2",
     re.compile(rb"\x28\xb5\x2f\xfd"): "it is packed by Zstandard: let its name end in .zst",
     re.compile(rb"PK\x03\x04"): "it is zipped: let its name end in .zip",
 }
-"""How packed files begin, and what to say of one whose name does not tell."""
+"""First bytes of compressed files, with what to tell the user if the file's name lacks the
+ending."""
 
 _UNREADABLE = (
     OSError,
@@ -41,21 +42,21 @@ _UNREADABLE = (
     zlib.error,
     lzma.LZMAError,
     zipfile.BadZipFile,
-    NotImplementedError,  # a way of packing that `zipfile` has no code for
+    NotImplementedError,  # a compression method that `zipfile` does not support
 )
-"""What reading and unpacking may raise."""
+"""Exceptions that reading and decompressing may raise."""
 
 
 def packing_of(path: Path) -> str | None:
-    """Which of `PACKED` a file's name ends in; `None` where it is not packed."""
+    """The ending of `PACKED` that a file's name has, in lower case; `None` if it has none."""
     ending = path.suffix.lower()
     return ending if ending in PACKED else None
 
 
 def bare_suffix(path: Path) -> str:
-    """The lower-case ending of a file's name that says its format, that of packing aside.
+    """The ending of a file's name that says its format, in lower case, without that of packing.
 
-    Of a zip archive it is that of the one file within, unless that has none.
+    For a zip archive this is the ending of the one file in it, if that has one.
 
     >>> bare_suffix(Path("facts.TSV.gz"))
     '.tsv'
@@ -63,21 +64,27 @@ def bare_suffix(path: Path) -> str:
     packing = packing_of(path)
     if packing is None:
         return path.suffix.lower()
-    within = ""
+    member_suffix = ""
     if packing == ARCHIVE:
         with _errors_of(path), zipfile.ZipFile(path) as archive:
-            within = Path(_only_member(archive, path).filename).suffix
-    return (within or Path(path.stem).suffix).lower()
+            member_suffix = Path(_only_member(archive, path).filename).suffix
+    return (member_suffix or Path(path.stem).suffix).lower()
 
 
 def unmarked_packing(start: bytes) -> str | None:
-    """What to say of a file that is packed though its name does not tell, by its first bytes."""
-    return next((told for begins, told in _STARTS.items() if begins.match(start)), None)
+    """What to tell the user if a file's first bytes are those of a compressed file; else `None`.
+
+    For files whose names do not have the ending of that compression.
+    """
+    return next((remedy for begin, remedy in _REMEDY_BY_START.items() if begin.match(start)), None)
 
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """The unpacked bytes of a file; DataError where they cannot be read, now or further on."""
+    """The decompressed bytes of a file.
+
+    Raises `DataError` where opening fails, or reading fails within the block.
+    """
     with _errors_of(path), ExitStack() as stack:
         packing = packing_of(path)
         if packing is None:
@@ -93,7 +100,10 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_stream(path: Path) -> Iterator[pa.NativeFile]:
-    """The same for Arrow, which unpacks by itself what it can, and then raises its own errors."""
+    """The decompressed bytes of a file as an Arrow stream.
+
+    Arrow decompresses everything but zip archives itself, and then raises its own errors.
+    """
     if packing_of(path) != ARCHIVE:
         with _arrow_stream(path) as stream:
             yield stream
@@ -108,7 +118,7 @@ def _arrow_stream(path: Path) -> Any:
 
 @contextmanager
 def _errors_of(path: Path) -> Iterator[None]:
-    """Errors of reading and unpacking inside become one of ours."""
+    """Inside the block, errors of reading and decompressing `path` become `DataError`."""
     try:
         yield
     except FileNotFoundError:
@@ -124,7 +134,7 @@ def _errors_of(path: Path) -> Iterator[None]:
 
 
 def _only_member(archive: zipfile.ZipFile, path: Path) -> zipfile.ZipInfo:
-    """The one file in an archive, beside what macOS adds of its own."""
+    """The one file in an archive; folders and the files that macOS adds are ignored."""
     members = [
         member
         for member in archive.infolist()
@@ -134,7 +144,7 @@ def _only_member(archive: zipfile.ZipFile, path: Path) -> zipfile.ZipInfo:
         names = ", ".join(member.filename for member in members[:3])
         more = ", ..." if len(members) > 3 else ""
         raise DataError(
-            f"holds {len(members):,} files, {names}{more}; of an archive one is read"
+            f"holds {len(members):,} files, {names}{more}; an archive must hold just one"
             if members
             else "holds no file",
             path=str(path),

@@ -1,7 +1,8 @@
-"""Places for what will be written: where a path leads, and whether it can be written there.
+"""Output paths: where a path leads, whether it can be written, and atomic writing of files.
 
-Asked before minutes are spent on the content; whoever writes it checks what else it needs.
-A file that must not be found half written is put in its place when it is complete.
+`check_place` is called before long computations, so that a bad path fails early; other checks
+are left to the callers that write. A file is written under a temporary name and renamed when it
+is complete, so that no reader finds half of it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from conekg.errors import ConfigError, DataError, StoreError
 
 
 def as_path(value: object, what: str) -> Path:
-    """A path that was given as text or as a path; ConfigError where it is anything else."""
+    """`value`, a string or path, as a Path; ConfigError if it is anything else.
+
+    `what` names the value in the message and is the error's key.
+    """
     if isinstance(value, str | os.PathLike):
         return Path(value)
     given = "None" if value is None else f"of type {type(value).__name__}"
@@ -26,16 +30,16 @@ def as_path(value: object, what: str) -> Path:
 
 
 def place_of(path: Path) -> Path:
-    """Where `path` leads, links followed: what is moved there must not replace a link."""
+    """`path` with links resolved: a rename onto the link itself would replace the link."""
     return Path(os.path.realpath(path))
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, moved to `path` once the block is done; left nowhere if that fails.
+    """A file to write to, which is renamed to `path` when the block ends without an error.
 
-    The content reaches the disk before the name does, and a link stays one. Missing folders
-    are made.
+    If the block fails, nothing is left behind. The content is flushed to disk before the rename.
+    A link at `path` is kept: the file it leads to is replaced. Missing folders are made.
     """
     target = place_of(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -52,9 +56,9 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader finds the old content or the new, never a part.
+    """Write a file so that readers find either the old content or the new, even after a crash.
 
-    The content reaches the disk before the name does; on failure nothing is left behind.
+    On failure nothing is left behind.
     """
     with written_whole(path) as file:
         file.write(content)
@@ -62,7 +66,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def check_name(path: Path) -> None:
-    """Raise DataError where a path is not UTF-8: Arrow cannot open it, nor can a header hold it."""
+    """Raise DataError if a path is not UTF-8: neither Arrow nor an HTTP header accepts it."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -72,13 +76,14 @@ def check_name(path: Path) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Raise DataError unless something can be created at `path`, its folders included.
+    """Raise DataError unless something can be created at `path`, missing folders included.
 
-    Tried, not read off permission bits: those do not tell of a file system that is read-only.
+    A temporary folder is made as a test, since permission bits do not show that a file system is
+    read-only.
     """
     check_name(path)
     folder = place_of(path).parent
-    while not os.access(folder, os.F_OK):  # also false where one may not look
+    while not os.access(folder, os.F_OK):  # also false for a folder that may not be searched
         folder = folder.parent
     if not folder.is_dir():
         raise StoreError(
@@ -96,7 +101,7 @@ def check_place(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder for results, and those above it, where there is none."""
+    """Make a folder and its missing parents; ConfigError if that fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -104,7 +109,10 @@ def make_folder(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Have all that is in a folder reach the disk, before a rename that a power failure keeps."""
+    """Flush all files below a folder to disk.
+
+    Without this, a power failure soon after a rename could keep the rename and lose the content.
+    """
     for parent, _, names in os.walk(folder):
         for name in names:
             with Path(parent, name).open("r+b") as file:
@@ -113,7 +121,10 @@ def sync_tree(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename survive a power failure, where the system lets folders be opened."""
+    """Flush a folder's entries to disk, so that a rename in it survives a power failure.
+
+    Only on POSIX systems; others do not let folders be opened.
+    """
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

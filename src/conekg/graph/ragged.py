@@ -11,7 +11,7 @@ from conekg.graph.adjacency import IntArray, LongArray
 
 
 def offsets_of(lengths: Sequence[int] | LongArray) -> LongArray:
-    """[rows + 1] where rows of such lengths begin, one after the other, and where the last ends."""
+    """[rows + 1] the start of each row in a flat array of rows of these lengths, and the end."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
@@ -22,8 +22,9 @@ class Ragged:
     """Rows of different lengths in one flat array; each row is sorted."""
 
     offsets: LongArray
-    """[rows + 1]"""
+    """[rows + 1] row r is `values[offsets[r] : offsets[r + 1]]`."""
     values: IntArray
+    """[all values] the rows, one after the other."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -38,12 +39,12 @@ class Ragged:
 
     @property
     def mean_length(self) -> float:
-        """How many values a row has on average; none where there are no rows."""
+        """How many values a row has on average; 0 if there are no rows."""
         return len(self.values) / max(len(self), 1)
 
     @staticmethod
     def empty(rows: int) -> Ragged:
-        """So many rows without a value."""
+        """`rows` rows without values."""
         return Ragged(np.zeros(rows + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
 
     @staticmethod
@@ -63,7 +64,7 @@ class Ragged:
         return Ragged(offsets_of(np.concatenate(lengths)), np.concatenate(values))
 
     def span(self, start: int, stop: int) -> Ragged:
-        """The rows from `start` up to `stop`, their values not copied."""
+        """The rows from `start` up to, but not including, `stop`; their values are a view."""
         offsets = self.offsets[start : stop + 1]
         return Ragged(offsets - offsets[0], self.values[offsets[0] : offsets[-1]])
 

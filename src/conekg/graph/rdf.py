@@ -1,7 +1,7 @@
-"""RDF in: a file of any common notation as three columns of names, with their labels.
+"""Reads RDF files of any common notation into three columns of names, with their labels.
 
-Only edges between resources are kept; a triple whose object is a literal is a label or
-is counted as left out. Named graphs are read as one. Needs the extra `rdf` (pyoxigraph).
+Only triples between resources become edges. A triple whose object is a literal gives a label or
+is counted as left out. All named graphs are merged. Needs the extra `rdf` (pyoxigraph).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMATS = {
     ".owl": "RDF_XML",
     ".jsonld": "JSON_LD",
 }
-"""Endings of RDF files, and what pyoxigraph calls their notation."""
+"""Endings of RDF files, with pyoxigraph's name for each notation."""
 
 LABELS = (
     "http://www.w3.org/2000/01/rdf-schema#label",
@@ -36,54 +36,58 @@ LABELS = (
     "https://schema.org/name",
     "http://xmlns.com/foaf/0.1/name",
 )
-"""Relations that say what something is called, the most telling first."""
+"""Relations whose literals are labels, in order of preference."""
 
 _WIKIDATA = "http://www.wikidata.org/"
-"""Where a relation is `prop/direct/P57` or the like, and its label is that of `entity/P57`."""
+"""In Wikidata a relation is `prop/direct/P57` or similar, but its label is that of `entity/P57`."""
 
 _REIFIES = "http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies"
-"""What leads from the name of a triple to the triple."""
+"""The relation from the name of a triple to the triple itself (RDF-star)."""
 
 _BASE = "file:///"
-"""What relative IRIs count from: without a file's name, so that files of one graph agree."""
+"""The base of relative IRIs. It has no file name, so that the files of one graph agree on them."""
 
-_DRAWN = re.compile("_:[a-f][0-9a-f]{23,31}")
-"""What the parser calls nodes without a name, such as Turtle's `[ ... ]`: drawn anew each time."""
+_RANDOM_NAME = re.compile("_:[a-f][0-9a-f]{23,31}")
+"""Names that the parser gives to nodes without a name, such as Turtle's `[ ... ]`. They are random
+and so differ each time that a file is read."""
 
 
 @dataclass
 class RdfColumns:
-    """What an RDF file says: edges in file order, and labels."""
+    """The content of an RDF file: edges in file order, labels, and what was left out."""
 
     columns: tuple[list[str], list[str], list[str]] = field(default_factory=lambda: ([], [], []))
-    """Heads, relations and tails: IRIs without brackets, blank nodes as `_:name`, those without a
-    name numbered."""
+    """Heads, relations and tails. IRIs have no brackets; a blank node is `_:name`, and one without
+    a name gets a number."""
     labels: dict[str, str] = field(default_factory=dict)
-    """Labels by name: one of `LABELS`, in English or in no language if it can be, otherwise the
-    end of the IRI."""
+    """Labels by name: the literal of one of `LABELS`, preferably in English or without a language;
+    otherwise the last part of the IRI."""
     literals: Counter[str] = field(default_factory=Counter)
     """How many triples of each relation were left out because their object is a literal."""
     statements: set[str] = field(default_factory=set)
-    """Names of triples that others speak of, as annotations do (RDF-star)."""
+    """Names of triples that other triples are about, such as annotations (RDF-star)."""
     num_about_statements: int = 0
-    """How many triples were left out because they speak of others."""
+    """How many triples were left out because they are about other triples."""
 
 
 def read_rdf(path: Path) -> RdfColumns:
-    """The edges and labels of a file, packed or not, whose notation its ending tells."""
+    """The edges and labels of a file, compressed or not, whose ending is one of `FORMATS`.
+
+    Raises `DataError` where the file cannot be read, with the line of a syntax error.
+    """
     oxigraph = _oxigraph()
     ending = bare_suffix(path)
     notation = getattr(oxigraph.RdfFormat, FORMATS[ending])
-    found = RdfColumns()
-    ranks: dict[str, tuple[int, int]] = {}
+    content = RdfColumns()
+    label_ranks: dict[str, tuple[int, int]] = {}
     try:
         with open_bytes(path) as file:
             is_marked = file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK
-        with open_bytes(path) as file:  # again: not all that is packed can be wound back
+        with open_bytes(path) as file:  # opened again: not every compressed stream can seek back
             if is_marked:
                 file.read(len(BYTE_ORDER_MARK))
             for triple in oxigraph.parse(file, format=notation, base_iri=_BASE):
-                _take(triple, found, ranks, oxigraph)
+                _add_triple(triple, content, label_ranks, oxigraph)
     except SyntaxError as error:
         hints = (
             ("remote context", "copy the @context into the file; none is downloaded"),
@@ -93,40 +97,42 @@ def read_rdf(path: Path) -> RdfColumns:
             f"RDF syntax: {error.msg}",
             path=str(path),
             line=error.lineno,
-            hint=next((hint for sign, hint in hints if sign in error.msg), None),
+            hint=next((hint for phrase, hint in hints if phrase in error.msg), None),
         ) from error
     except ValueError as error:
         raise DataError(f"cannot be read as RDF: {error}", path=str(path)) from error
-    if found.statements:
-        _drop_statements(found)
-    if ending not in (".nt", ".nq"):  # there every node has a name
-        found = _numbered(found)
-    for relation in set(found.columns[1]):
-        if relation.startswith(f"{_WIKIDATA}prop/") and relation not in found.labels:
-            described = found.labels.get(f"{_WIKIDATA}entity/{local_part(relation)}")
-            if described is not None:
-                found.labels[relation] = described
-    for names in found.columns:
+    if content.statements:
+        _drop_statements(content)
+    if ending not in (".nt", ".nq"):  # in these two notations every node has a name
+        content = _with_numbered_nodes(content)
+    for relation in set(content.columns[1]):
+        if relation.startswith(f"{_WIKIDATA}prop/") and relation not in content.labels:
+            label = content.labels.get(f"{_WIKIDATA}entity/{local_part(relation)}")
+            if label is not None:
+                content.labels[relation] = label
+    for names in content.columns:
         for name in names:
-            if name not in found.labels and (local := local_part(name)) != name:
-                found.labels[name] = local
-    return found
+            if name not in content.labels and (local := local_part(name)) != name:
+                content.labels[name] = local
+    return content
 
 
-def _drop_statements(found: RdfColumns) -> None:
-    """Leave out what is said of triples, which are no entities."""
-    kept = [head not in found.statements for head in found.columns[0]]
+def _drop_statements(content: RdfColumns) -> None:
+    """Remove edges from or to the name of a triple: triples are not entities."""
+    heads, _, tails = content.columns
     kept = [
-        keep and tail not in found.statements
-        for keep, tail in zip(kept, found.columns[2], strict=True)
+        head not in content.statements and tail not in content.statements
+        for head, tail in zip(heads, tails, strict=True)
     ]
-    found.num_about_statements += kept.count(False)
-    for column in found.columns:
+    content.num_about_statements += kept.count(False)
+    for column in content.columns:
         column[:] = compress(column, kept)
 
 
 def local_part(iri: str) -> str:
-    """What follows the last `#` or `/` of an IRI; the whole where nothing does.
+    """The part of an IRI after its last `#` or `/`; the whole IRI if that part would be empty.
+
+    A blank node's name is returned as it is.
 
     >>> local_part("http://example.org/film#director")
     'director'
@@ -136,53 +142,59 @@ def local_part(iri: str) -> str:
     return iri.rstrip("/#").replace("#", "/").rpartition("/")[2] or iri
 
 
-def _numbered(found: RdfColumns) -> RdfColumns:
-    """The same with nodes that have no name of their own numbered in the order of the file.
+def _with_numbered_nodes(content: RdfColumns) -> RdfColumns:
+    """The content with nodes that have no name of their own numbered in file order.
 
-    The file always gives the same graph then. A digest of its other names keeps the nodes of
-    two files apart.
+    Reading a file twice then gives the same graph. The new names include a digest of the file's
+    other names, so that nodes of two different files do not get the same name.
     """
-    names = dict.fromkeys(name for triple in zip(*found.columns, strict=True) for name in triple)
-    drawn = [name for name in names if _DRAWN.fullmatch(name)]
-    if not drawn:
-        return found
+    names = dict.fromkeys(name for triple in zip(*content.columns, strict=True) for name in triple)
+    random_names = [name for name in names if _RANDOM_NAME.fullmatch(name)]
+    if not random_names:
+        return content
     digest = 0
-    for name in (name for column in found.columns for name in column):
-        digest = zlib.crc32(b"" if _DRAWN.fullmatch(name) else name.encode(), digest)
-    numbers = {name: f"_:anon{n}-{digest:08x}" for n, name in enumerate(drawn, start=1)}
+    for name in (name for column in content.columns for name in column):
+        digest = zlib.crc32(b"" if _RANDOM_NAME.fullmatch(name) else name.encode(), digest)
+    new_names = {name: f"_:anon{n}-{digest:08x}" for n, name in enumerate(random_names, start=1)}
     heads, relations, tails = (
-        [numbers.get(name, name) for name in column] for column in found.columns
+        [new_names.get(name, name) for name in column] for column in content.columns
     )
-    labels = {numbers.get(name, name): label for name, label in found.labels.items()}
-    return replace(found, columns=(heads, relations, tails), labels=labels)
+    labels = {new_names.get(name, name): label for name, label in content.labels.items()}
+    return replace(content, columns=(heads, relations, tails), labels=labels)
 
 
-def _take(triple: Any, found: RdfColumns, ranks: dict[str, tuple[int, int]], oxigraph: Any) -> None:
-    """Sort one triple into edges, labels and the count of literals."""
+def _add_triple(
+    triple: Any, content: RdfColumns, label_ranks: dict[str, tuple[int, int]], oxigraph: Any
+) -> None:
+    """Add one parsed triple to `content`: as an edge, a label, or one more that is left out.
+
+    `label_ranks` has the rank of each label so far; a label of a lower rank replaces it.
+    """
     head = _name(triple.subject)
+    relation = triple.predicate.value
     if isinstance(triple.object, oxigraph.Triple):
-        if triple.predicate.value == _REIFIES:
-            found.statements.add(head)
-        found.num_about_statements += 1
+        if relation == _REIFIES:
+            content.statements.add(head)
+        content.num_about_statements += 1
         return
     if not isinstance(triple.object, oxigraph.Literal):
         for column, name in zip(
-            found.columns, (head, triple.predicate.value, _name(triple.object)), strict=True
+            content.columns, (head, relation, _name(triple.object)), strict=True
         ):
             column.append(name)
         return
-    if triple.predicate.value not in LABELS:
-        found.literals[triple.predicate.value] += 1
+    if relation not in LABELS:
+        content.literals[relation] += 1
         return
-    if not triple.object.value.strip():  # what tells nothing is no label
+    if not triple.object.value.strip():  # a blank label is ignored
         return
     language = (triple.object.language or "").lower()
-    # English first, then no language, then whichever comes first.
-    spoken = 0 if language.split("-")[0] == "en" else 1 if not language else 2
-    rank = spoken, LABELS.index(triple.predicate.value)
-    if head not in ranks or rank < ranks[head]:
-        ranks[head] = rank
-        found.labels[head] = triple.object.value
+    # English is preferred, then no language, then whichever label comes first in the file.
+    language_rank = 0 if language.split("-")[0] == "en" else 1 if not language else 2
+    rank = language_rank, LABELS.index(relation)
+    if head not in label_ranks or rank < label_ranks[head]:
+        label_ranks[head] = rank
+        content.labels[head] = triple.object.value
 
 
 def _name(term: Any) -> str:

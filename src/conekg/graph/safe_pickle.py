@@ -1,8 +1,8 @@
-"""The one reader of foreign pickles: plain containers and plain values, nothing else.
+"""The only reader of pickles from elsewhere: plain containers and plain values, nothing else.
 
-A pickle is a program; loading one the usual way runs it. Public benchmark releases
-come as pickles all the same, so they are read by an unpickler that can look up the
-few harmless classes such data is made of and refuses every other name.
+A pickle is a program, and loading one the usual way runs it. Public benchmark releases are
+pickles nevertheless, so they are read by an unpickler that knows only the few harmless classes
+such data is made of and refuses every other name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ALLOWED: dict[tuple[str, str], type] = {
     **{("__builtin__", name): kind for name, kind in _PLAIN.items()},
     ("collections", "defaultdict"): collections.defaultdict,
 }
-"""Every class a pickle may name; the first spelling is Python 3's, the second Python 2's."""
+"""Every class that a pickle may name; `builtins` is Python 3's name, `__builtin__` Python 2's."""
 
 
 class RefusedError(pickle.UnpicklingError):
@@ -43,7 +43,7 @@ class _PlainUnpickler(pickle.Unpickler):
 def load_pickle(path: str | Path) -> Any:
     """The content of a pickle made of dict, set, tuple, list, int, str and the like.
 
-    Nothing in the file is ever run. Raises `DataError` where it asks for anything else, or is
+    No code from the file is run. Raises `DataError` where the pickle names another class or is
     damaged.
     """
     path = Path(path)
@@ -75,4 +75,5 @@ _BROKEN = (
     ValueError,
     OverflowError,
     MemoryError,
+    RecursionError,
 )

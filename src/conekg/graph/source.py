@@ -1,7 +1,7 @@
-"""The one entry point to all graphs: a name, a store, a benchmark folder, three files or one.
+"""The one entry point to all graphs: `open_graph` takes a name, a folder or a file.
 
-What a source is follows from what it looks like. All accepted forms are told apart here, and
-anything else is an error that lists them.
+This module decides which kind of source it was given and calls the reader for it. Anything else
+is an error that lists the accepted kinds.
 """
 
 from __future__ import annotations
@@ -40,23 +40,25 @@ from conekg.graph.triples import SUFFIXES, TripleTable, read_triples
 logger = logging.getLogger(__name__)
 
 RUN_FILE = "run.json"
-"""What makes a folder a run; its graph is in a store of its own below it."""
+"""The file that makes a folder a run folder; its graph is in the subfolder `graph`."""
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How files of triples become a graph; names, stores and benchmarks are not affected."""
+    """How files of triples become a graph; other kinds of source accept no options."""
 
     hold_out: HoldOut = field(default_factory=HoldOut)
-    """What is held out of a single file."""
+    """Which share of a single file is held out."""
     unseen: Unseen = "error"
-    """Whether held-out triples that name something new are an error or dropped."""
+    """Whether held-out triples with names that training lacks are an error or dropped."""
     valid: Path | None = None
-    """The validation triples, when the source is the training file."""
+    """The file of validation triples, if the source is the training file."""
     test: Path | None = None
-    """The test triples, when the source is the training file."""
+    """The file of test triples, if the source is the training file."""
     entity_labels: Path | None = None
+    """A label file for entities."""
     relation_labels: Path | None = None
+    """A label file for relations."""
 
 
 def open_graph(
@@ -68,12 +70,12 @@ def open_graph(
 ) -> KnowledgeGraph:
     """The graph that `source` names or holds.
 
-    `geography`; the name of a public benchmark, downloaded once or read from
-    `benchmark_folder`; a store; a run folder, for the graph it was trained on; a BetaE or
+    `source` is `geography`; the name of a public benchmark, which is downloaded once or read from
+    `benchmark_folder`; a store; a run folder, for the graph that it was trained on; a BetaE or
     Query2Box folder; a folder with train, valid and test files; or a file of triples.
-    What was merged, left out or may be a mistake in it is logged as a warning.
+    What was merged or left out, and what may be a mistake, is logged as warnings.
     Raises `DataError` where there is no graph or it cannot be read, `DownloadError` where a
-    benchmark cannot be fetched, `ConfigError` where an option does not go with the source.
+    benchmark cannot be downloaded, `ConfigError` where an option does not apply to the source.
 
     >>> open_graph("geography").num_entities > 5000
     True
@@ -91,7 +93,7 @@ def read_source(
     benchmark_folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Assembled:
-    """The same as `open_graph`, with notes on what was merged or left out instead of a log."""
+    """The same as `open_graph`, but the notes are returned with the graph instead of logged."""
     if not isinstance(options, ReadOptions | None):
         raise ConfigError(
             f"options is {options!r}; it must be ReadOptions, or left out", key="options"
@@ -104,13 +106,13 @@ def read_source(
             f"{str(source)!r}"
         )
     if source == "geography":
-        _refuse_idle(options, "the built-in graph")
-        return Assembled(load_geography(), _namesake(source, "the built-in graph"))
+        _refuse_unused(options, "the built-in graph")
+        return Assembled(load_geography(), _shadow_note(source, "the built-in graph"))
     if source in BENCHMARKS:
-        _refuse_idle(options, "a benchmark")
+        _refuse_unused(options, "a benchmark")
         benchmark = open_benchmark(str(source), benchmark_folder, progress)
-        return Assembled(benchmark, _namesake(str(source), "the public benchmark"))
-    if not str(source):  # as a path it would be the folder one is in
+        return Assembled(benchmark, _shadow_note(str(source), "the public benchmark"))
+    if not str(source):  # as a path it would be the current folder
         raise DataError("the name of the graph is empty", hint="is a variable not set?")
     path = Path(source)
     if path.is_dir():
@@ -121,11 +123,13 @@ def read_source(
         raise DataError(
             "is neither a file nor a folder",
             path=str(path),
-            hint="what comes from a pipe or a device is not read; write it to a file first",
+            hint="pipes and devices are not read; write the facts to a file first",
         )
     names = ("geography", *BENCHMARKS)
     close = difflib.get_close_matches(str(source).lower(), names, n=1)
     guess = f"did you mean {close[0]!r}? " if close else ""
+    if str(source) in names:
+        guess = f"pass {str(source)!r} as text: a Path is a file or folder; "
     raise DataError(
         f"no graph, folder or file named {str(source)!r}",
         hint=f"{guess}accepted: {', '.join(names)}, a graph folder, or a file ending in "
@@ -134,7 +138,7 @@ def read_source(
 
 
 def _check_kind(source: object) -> None:
-    """Raise ConfigError where a source is neither a name nor a path; say where to put facts."""
+    """Raise ConfigError if a source is neither a name nor a path, with what to do instead."""
     if isinstance(source, str | PathLike):
         return
     given = "None" if source is None else f"of type {type(source).__name__}"
@@ -146,22 +150,22 @@ def _check_kind(source: object) -> None:
     )
 
 
-def _namesake(name: str, what: str) -> tuple[str, ...]:
-    """A note where a file or folder has the name of a graph that is known by name."""
+def _shadow_note(name: str, what: str) -> tuple[str, ...]:
+    """A note if a file or folder here has the same name as the built-in graph or a benchmark."""
     if not Path(name).exists():
         return ()
-    return (f"{name!r} is {what}; what is called so here is './{name}'",)
+    return (f"{name!r} is {what}; for the file or folder of that name here write './{name}'",)
 
 
 def _read_folder(folder: Path, options: ReadOptions) -> Assembled:
     if is_store(folder):
-        _refuse_idle(options, "a graph folder")
+        _refuse_unused(options, "a graph folder")
         return Assembled(load_graph(folder))
     if (folder / RUN_FILE).is_file() and is_store(folder / "graph"):
-        _refuse_idle(options, "a run folder")
+        _refuse_unused(options, "a run folder")
         return Assembled(load_graph(folder / "graph"))
     if is_benchmark_folder(folder):
-        _refuse_idle(options, "a benchmark folder")
+        _refuse_unused(options, "a benchmark folder")
         return Assembled(read_benchmark_folder(folder))
     train = _split_file(folder, "train")
     if train is None:
@@ -171,7 +175,7 @@ def _read_folder(folder: Path, options: ReadOptions) -> Assembled:
             hint="accepted: a store made by `conekg graph build`, a run folder, a BetaE or "
             "Query2Box folder, or a folder with train, valid and test files",
         )
-    _refuse_idle(options, "a folder of split files", "unseen", "entity_labels", "relation_labels")
+    _refuse_unused(options, "a folder of split files", "unseen", "entity_labels", "relation_labels")
     labels = _labels(options, folder)
     tables: dict[Split, TripleTable] = {
         split: read_triples(path)
@@ -185,10 +189,10 @@ def _read_file(path: Path, options: ReadOptions) -> Assembled:
     name = path.name.split(".")[0] or path.name
     labels = _labels(options, None)
     if options.valid is None and options.test is None:
-        _refuse_idle(options, "a single file", "hold_out", "entity_labels", "relation_labels")
+        _refuse_unused(options, "a single file", "hold_out", "entity_labels", "relation_labels")
         return assemble_one(name, read_triples(path), options.hold_out, labels)
     used = ("unseen", "valid", "test", "entity_labels", "relation_labels")
-    _refuse_idle(options, "files that are split already", *used)
+    _refuse_unused(options, "files that are split already", *used)
     paths: dict[Split, Path | None] = {"train": path, "valid": options.valid, "test": options.test}
     tables: dict[Split, TripleTable] = {
         split: read_triples(given) for split, given in paths.items() if given is not None
@@ -206,8 +210,11 @@ _OPTION_NAMES = {
 }
 
 
-def _refuse_idle(options: ReadOptions, what: str, *used: str) -> None:
-    """An option that would change nothing is a misunderstanding, so it is an error."""
+def _refuse_unused(options: ReadOptions, what: str, *used: str) -> None:
+    """Raise ConfigError if an option is set that does not apply to the source `what`.
+
+    `used` names the options that apply.
+    """
     for option in fields(options):
         if option.name not in used and getattr(options, option.name) != getattr(
             ReadOptions(), option.name
@@ -218,7 +225,7 @@ def _refuse_idle(options: ReadOptions, what: str, *used: str) -> None:
 
 
 def _split_file(folder: Path, split: Split) -> Path | None:
-    """The file of a split, if there is one; of two, neither can be meant."""
+    """The file of a split in a folder, or `None`; `DataError` if there are several."""
     endings = [suffix + packing for suffix in SUFFIXES for packing in ("", *PACKED)]
     found = [path for ending in endings if (path := folder / f"{split}{ending}").is_file()]
     if len(found) > 1:
@@ -231,6 +238,7 @@ def _split_file(folder: Path, split: Split) -> Path | None:
 
 
 def _labels(options: ReadOptions, folder: Path | None) -> Labels:
+    """The labels in the given label files, or else in the label files of `folder`."""
     entity_file, relation_file = options.entity_labels, options.relation_labels
     if folder is not None:
         entity_file = entity_file or _existing(folder / ENTITY_LABELS)

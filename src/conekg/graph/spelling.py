@@ -1,8 +1,7 @@
-"""Near misses: which of many texts are a few keystrokes away from what was typed.
+"""Spelling: finds the texts that are a few keystrokes away from what was typed.
 
-The edit distance to all candidates is computed at once, one NumPy operation per
-cell of the table, so that a misspelt name among 60,000 costs a fraction of a second
-and needs no index.
+The edit distances to all candidates are computed at once, one NumPy operation per cell of the
+table, so that a misspelt name among 60,000 takes a fraction of a second without an index.
 """
 
 from __future__ import annotations
@@ -15,14 +14,15 @@ from numpy.typing import NDArray
 from conekg.graph.text_array import flat_bytes
 
 _CHUNK = 1 << 18
-"""Candidates compared at once; bounds the memory of the comparison."""
+"""The number of candidates that are compared at once; it bounds the memory."""
 
 
 def nearest(text: str, candidates: pa.Array, limit: int) -> list[int]:
-    """Places of the candidates within about a third of `text`'s length, nearest first.
+    """Indices of the candidates whose edit distance is small, nearest first, at most `limit`.
 
-    Insertions, deletions, replacements and swaps of neighbours cost one each. The distance
-    counts UTF-8 bytes, which makes an accented letter two keystrokes at most.
+    The distance may be a third of the length of `text`, or 1. Insertions, deletions, replacements
+    and swaps of neighbours cost one each. Lengths and distances count UTF-8 bytes, so a change of
+    an accented letter costs up to two. A text of more than 200 bytes is near nothing.
     """
     typed = np.frombuffer(text.encode(), dtype=np.uint8)
     allowed = max(1, len(typed) // 3)
@@ -43,7 +43,7 @@ def _distances(typed: NDArray[np.uint8], candidates: pa.Array) -> NDArray[np.int
     """The edit distance from `typed` to each candidate (optimal string alignment)."""
     letters, lengths = _padded(candidates)
     count, width = letters.shape
-    above = np.empty((width + 1, count), dtype=np.int16)  # row i - 1 of the table
+    above = np.empty((width + 1, count), dtype=np.int16)  # the table's row i - 1, all candidates
     above[:] = np.arange(width + 1, dtype=np.int16)[:, None]
     two_above = above
     columns = np.ascontiguousarray(letters.T)

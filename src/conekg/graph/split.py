@@ -1,7 +1,7 @@
-"""Splitting: which facts a model may see, and which are held out to be predicted.
+"""Splits triples into training, validation and test triples at random, by a seed.
 
-Facts are held out at random but never the last one of an entity or a relation, so
-that everything asked about at validation or test time occurs in training.
+A fact is held out only if its entities and its relation still occur in training, so that a model
+has seen everything that validation and test ask about.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conekg.graph.knowledge_graph import Split
 
 @dataclass(frozen=True)
 class HoldOut:
-    """Which share of the facts is held out for validation and for test, and by which seed."""
+    """The shares of the facts to hold out for validation and test, and the random seed."""
 
     valid: float = 0.05
     test: float = 0.05
@@ -26,37 +26,46 @@ class HoldOut:
 
     def __post_init__(self) -> None:
         for key, share in (("valid", self.valid), ("test", self.test)):
-            if not 0 <= share < 1:
+            if (
+                isinstance(share, bool)
+                or not isinstance(share, float | int | np.floating | np.integer)
+                or not 0 <= share < 1
+            ):
                 raise ConfigError(
-                    f"the {key} share is {share}; it must be at least 0 and below 1", key=key
+                    f"the {key} share is {share!r}; it must be a number of at least 0 and below 1",
+                    key=key,
                 )
         if self.valid + self.test >= 1:
             raise ConfigError(
                 f"the valid share {self.valid} and the test share {self.test} leave nothing "
                 "to train on; together they must stay below 1"
             )
-        if self.seed < 0:
-            raise ConfigError(f"the seed is {self.seed}; it must not be negative", key="seed")
+        is_whole = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
+        if not is_whole or self.seed < 0:
+            raise ConfigError(
+                f"the seed is {self.seed!r}; it must be a whole number that is not negative",
+                key="seed",
+            )
 
     def wanted(self, num_triples: int) -> tuple[int, int]:
-        """How many of so many facts are to be held out for validation and for test."""
+        """How many of `num_triples` facts to hold out for validation and for test."""
         return round(self.valid * num_triples), round(self.test * num_triples)
 
 
 def split_triples(
     triples: IntArray, num_entities: int, num_relations: int, hold_out: HoldOut
 ) -> dict[Split, IntArray]:
-    """`triples` [n, 3] in three parts that keep the order of the whole.
+    """`triples` [n, 3] in three parts, each in the original order.
 
-    Fewer than the wanted share are held out where too many facts are the only one of
-    their entity or relation.
+    Fewer than the wanted share are held out where too many facts are needed in training, because
+    no other fact mentions their entity or relation.
     """
     order = np.random.default_rng(hold_out.seed).permutation(len(triples))
     shuffled = triples[order]
     needed = _covering(shuffled, num_entities, num_relations)
     free = order[~needed]
     wanted_valid, wanted_test = hold_out.wanted(len(triples))
-    if wanted_valid + wanted_test > len(free):  # shrink both alike
+    if wanted_valid + wanted_test > len(free):  # shrink both in proportion
         wanted_valid = len(free) * wanted_valid // (wanted_valid + wanted_test)
         wanted_test = len(free) - wanted_valid
     valid = np.sort(free[:wanted_valid])
@@ -74,8 +83,8 @@ def _covering(triples: IntArray, num_entities: int, num_relations: int) -> NDArr
         (np.repeat(backwards, 2), triples[::-1][:, [2, 0]].ravel(), num_entities),
         (backwards, triples[::-1, 1], num_relations),
     ]
-    for places, ids, size in mentions:
-        first = np.full(size, -1, dtype=np.int64)
-        first[ids] = places  # the last assignment wins, which is the earliest place
-        needed[first[first >= 0]] = True
+    for rows, ids, size in mentions:
+        first_row = np.full(size, -1, dtype=np.int64)
+        first_row[ids] = rows  # of several assignments the last wins, here the earliest row
+        needed[first_row[first_row >= 0]] = True
     return needed

@@ -1,9 +1,8 @@
 """The store: a graph as one folder on disk, memory-mapped when it is opened.
 
-`graph.json` names the format, its version and every other file with size and
-checksum; names are Arrow files, integer arrays `.npy` files. A store is written
-beside its final place and moved there when complete, so that a folder with that
-name is always a whole graph.
+`graph.json` holds the format, its version, and the size and checksum of every other file. Names
+are Arrow files, integer arrays are `.npy` files. A store is written to a temporary folder and
+renamed when it is complete, so that a store is never found half written.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ FORMAT = "conekg graph"
 VERSION = 1
 HEADER = "graph.json"
 VERIFIED_BYTES = 256 << 20
-"""Stores up to this size are checked byte for byte whenever they are opened."""
+"""Checksums of stores up to this size are checked whenever a store is opened."""
 
 _ADJACENCY_ARRAYS = tuple(field.name for field in fields(Adjacency) if "Array" in str(field.type))
 _FILES = (
@@ -39,20 +38,20 @@ _FILES = (
     *(f"edges/{split}.npy" for split in SPLITS),
     *(f"adjacency/{split}/{name}.npy" for split in SPLITS for name in _ADJACENCY_ARRAYS),
 )
-"""Every file of a store but its header."""
+"""Every file of a store except its header."""
 
 
 def is_store(folder: Path) -> bool:
-    """Whether `folder` looks like a graph store."""
+    """Whether `folder` has the header file of a store; its content is not checked."""
     return (folder / HEADER).is_file()
 
 
 def save_graph(graph: KnowledgeGraph, folder: str | Path) -> Path:
-    """Write `graph` as a store and return its folder; a store already there is replaced.
+    """Write `graph` as a store and return its folder; an existing store there is replaced.
 
-    The old store is moved aside only when the new one is complete, and back if that fails.
-    A link stays one: the store is written where it leads. Raises `StoreError` where it cannot be
-    written, or something else is there.
+    The old store is moved aside only when the new one is complete, and moved back if the exchange
+    fails. If `folder` is a link, the link is kept and the store is written where it leads. Raises
+    `StoreError` where it cannot be written, or something that is not a store is there.
     """
     folder = Path(folder)
     check_replaceable(folder)
@@ -62,14 +61,15 @@ def save_graph(graph: KnowledgeGraph, folder: str | Path) -> Path:
         private = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
     except OSError as error:
         raise StoreError(f"cannot be written: {error.strerror}", path=str(folder)) from error
-    # `mkdtemp` makes a folder for its owner alone; one made inside it has the usual permissions.
+    # `mkdtemp` makes a folder that only its owner can read; a folder made inside it has the usual
+    # permissions.
     draft = private / "store"
     try:
         draft.mkdir()
         _write(graph, draft)
         _move_into_place(draft, place)
     except OSError as error:
-        # Of a full disk NumPy says only how many items were written, without `strerror`.
+        # On a full disk NumPy's error says how many items were written and has no `strerror`.
         reason = error.strerror or f"{error}; the disk may be full"
         raise StoreError(f"cannot be written: {reason}", path=str(folder)) from error
     finally:
@@ -78,7 +78,7 @@ def save_graph(graph: KnowledgeGraph, folder: str | Path) -> Path:
 
 
 def check_replaceable(folder: Path) -> None:
-    """Raise DataError unless a store can be put there; worth asking before long work."""
+    """Raise DataError unless a store can be written to `folder`; for use before long work."""
     check_place(folder)
     if folder.exists() and not is_store(folder) and not _is_empty_folder(folder):
         raise StoreError(
@@ -89,11 +89,11 @@ def check_replaceable(folder: Path) -> None:
 
 
 def load_graph(folder: str | Path, *, verify: bool | None = None) -> KnowledgeGraph:
-    """The graph of a store; its arrays stay on disk until they are touched.
+    """The graph of a store; its arrays are memory-mapped and read from disk on use.
 
-    Sizes are always checked. Checksums are when `verify` is true or, by default, when
-    the store is not larger than `VERIFIED_BYTES`. Raises `StoreError` where there is no store, or
-    a damaged one.
+    File sizes are always checked. Checksums are checked if `verify` is true or, by default, if the
+    store has at most `VERIFIED_BYTES`. Raises `StoreError` where there is no store, or it is
+    damaged.
     """
     folder = Path(folder)
     check_name(folder)
@@ -142,14 +142,15 @@ def _write(graph: KnowledgeGraph, folder: Path) -> None:
 
 
 def _move_into_place(draft: Path, folder: Path) -> None:
-    """Put `draft` where `folder` is; the old folder leaves only after the new one is whole.
+    """Rename `draft` to `folder`, and delete the folder that was there.
 
-    Whatever interrupts this, one of the two is left, and what cannot be moved back stays.
+    If this is interrupted, the old folder is moved back; if even that fails, it is kept under its
+    temporary name. So there is always one complete store.
     """
     if not folder.exists():
         draft.replace(folder)
         return
-    sync_tree(draft)  # before what it replaces is gone
+    sync_tree(draft)  # the new store must be on disk before the old one is deleted
     old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
     try:
         folder.replace(old / "store")
@@ -173,7 +174,7 @@ def _read_header(folder: Path) -> dict[str, Any]:
             path=str(folder),
             hint="`conekg graph build SOURCE --out FOLDER` makes one",
         ) from None
-    except OSError as error:  # no sign of damage
+    except OSError as error:  # such as missing permission: the store may be undamaged
         raise StoreError(f"cannot be read: {error.strerror}", path=str(path)) from error
     except ValueError as error:
         raise StoreError(f"cannot be read: {error}", path=str(path), hint=_REBUILD) from error
@@ -197,7 +198,7 @@ _HEADER_FIELDS: dict[str, type] = {"name": str, "fingerprint": str, "files": dic
 
 
 def _check_header(header: dict[str, Any]) -> None:
-    """Raise `ValueError` unless the header says all that it should."""
+    """Raise `ValueError` unless the header has every field, each of the right type."""
     for key, kind in _HEADER_FIELDS.items():
         value_of(header, key, kind)
     for name in _FILES:
@@ -261,7 +262,7 @@ def _read_columns(path: Path, *names: str) -> list[pa.Array]:
 
 def _read_array(path: Path) -> NDArray[Any]:
     try:
-        # A plain view of the mapped file: compiled code does not know the memmap class.
+        # A plain array view of the memory map: numba does not accept the memmap class.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         return np.asarray(array).view(np.ndarray)
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Texts as Arrow arrays: made, compared, and seen as one run of bytes with offsets."""
+"""Arrow arrays of texts: conversion, repeated texts, and access to the underlying bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def as_texts(values: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> pa.Ar
 
 
 def first_repeated(texts: pa.Array) -> str:
-    """The first text that occurs again, of texts of which one does.
+    """The first text that occurs more than once; there must be one.
 
     >>> first_repeated(as_texts(["a", "b", "c", "b"]))
     'b'
@@ -31,7 +31,10 @@ def first_repeated(texts: pa.Array) -> str:
 
 
 def flat_bytes(texts: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Offsets [n + 1] into the bytes of all texts, and those bytes; views where possible."""
+    """Offsets [n + 1], and the bytes of all texts; text i is `data[offsets[i] : offsets[i + 1]]`.
+
+    The bytes are not copied. `texts` must be an array of large strings.
+    """
     assert texts.type == pa.large_string()
     if len(texts) == 0:
         return np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)

@@ -1,8 +1,8 @@
-"""Readers of triple files: TSV, CSV and Parquet, text also packed, and RDF by way of `rdf`.
+"""Readers of triple files: TSV and CSV (also compressed), Parquet, and RDF by way of `rdf`.
 
-A file becomes a `TripleTable`: three columns of names, each stored once in a
-dictionary, so that ten million lines fit in little memory. Numbering and splitting
-are left to `assemble`.
+A file becomes a `TripleTable`: three columns of names. Each distinct name is stored once, in a
+dictionary, so that ten million lines fit in little memory. Numbering and splitting are left to
+`assemble`.
 """
 
 from __future__ import annotations
@@ -34,50 +34,52 @@ from conekg.graph.text_file import (
 
 COLUMNS = ("head", "relation", "tail")
 HEADERS = (COLUMNS, ("source", "relation", "target"), ("subject", "predicate", "object"))
-"""First lines, in any case, that are taken for a header and not for a triple. So are mixtures of
-them, such as subject, relation and object, in any order and among other columns."""
+"""First lines that are read as a header and not as a triple, in upper or lower case. Mixtures such
+as subject, relation and object are headers too, in any order and among other columns."""
 
 _HEADER_WORDS = tuple(dict.fromkeys(words) for words in zip(*HEADERS, strict=True))
-"""What each column may be called."""
+"""For each of the three columns, the names that a header may give it."""
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 SUFFIXES = (*DELIMITERS, *PARQUET_SUFFIXES, *FORMATS)
-"""Endings of files that hold triples; those of `PACKED` may follow them, but for Parquet's."""
+"""Endings of files that hold triples; except for Parquet's, those of `PACKED` may follow them."""
 
 _BLOCK_BYTES = 8 << 20
-_RELATIONS_TOLD = 3
+"""The size of the blocks that Arrow reads text in; a line must fit in one."""
+_MAX_RELATIONS_SHOWN = 3
+"""The most relations that the note on literals names."""
 
 Columns: TypeAlias = tuple[pa.DictionaryArray, pa.DictionaryArray, pa.DictionaryArray]
 
 
 @dataclass(frozen=True)
 class TripleTable:
-    """The triples of one file in its order, as names."""
+    """The triples of one file, as names, in file order."""
 
     path: Path
     columns: Columns
     """Heads, relations and tails, each with one dictionary of large strings."""
     line_of: Callable[[int], int | None] = lambda _: None
-    """The line of a row in the file; `None` where the format has no lines."""
+    """The line number of a row in the file; `None` if the format has no lines."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Readable labels by name, where the file has them."""
+    """Readable labels by name, if the file has any."""
     notes: tuple[str, ...] = ()
-    """What was left out while reading."""
+    """Notes for the user on what was left out or may be a mistake."""
 
     def __len__(self) -> int:
         return len(self.columns[0])
 
 
 def read_triples(path: str | Path) -> TripleTable:
-    """The triples of a file, whose format its name's ending tells.
+    """The triples of a file; the ending of its name says the format.
 
-    Raises `DataError`, with the line where there is one, unless the whole file can be read.
+    Raises `DataError`, with the line if there is one, unless the whole file can be read.
     """
     path = Path(path)
     check_name(path)
     if not path.is_file():
-        told = "is not a file" if path.exists() else "no such file"
-        raise DataError(told, path=str(path))
+        problem = "is not a file" if path.exists() else "no such file"
+        raise DataError(problem, path=str(path))
     suffix = bare_suffix(path)
     if suffix in DELIMITERS:
         return _read_text(path, DELIMITERS[suffix])
@@ -111,16 +113,15 @@ def _read_rdf(path: Path) -> TripleTable:
 
 
 def _literal_notes(path: Path, literals: Counter[str]) -> tuple[str, ...]:
-    """Which relations lead to dates, numbers or texts, which are no entities."""
+    """A note on the relations whose objects are dates, numbers or texts and not entities."""
     if not literals:
         return ()
     number = literals.total()
-    relations = [name for name, _ in literals.most_common(_RELATIONS_TOLD)]
+    relations = [name for name, _ in literals.most_common(_MAX_RELATIONS_SHOWN)]
     more = len(literals) - len(relations)
-    told = ", ".join(relations) + (f" and {more:,} more relations" if more else "")
-    return (
-        f"{path}: {number:,} triple{'' if number == 1 else 's'} with a literal left out, of {told}",
-    )
+    shown = ", ".join(relations) + (f" and {more:,} more relations" if more else "")
+    plural = "" if number == 1 else "s"
+    return (f"{path}: {number:,} triple{plural} with a literal left out, of {shown}",)
 
 
 @dataclass(frozen=True)
@@ -128,12 +129,13 @@ class _Layout:
     """Which columns of a text file hold the triples."""
 
     header_line: int = 0
-    """The number of the line that is a header; 0 where the first line is a triple."""
+    """The line number of the header; 0 if the first line is a triple."""
     width: int = len(COLUMNS)
+    """The number of columns."""
     places: tuple[int, ...] = (0, 1, 2)
-    """Those of head, relation and tail."""
+    """The indices of the columns of heads, relations and tails."""
     others: tuple[str, ...] = ()
-    """The names of the columns that are not read."""
+    """The names of the other columns, which are ignored."""
 
 
 def _read_text(path: Path, delimiter: str) -> TripleTable:
@@ -163,10 +165,10 @@ def _read_text(path: Path, delimiter: str) -> TripleTable:
 def _text_columns(
     path: Path, delimiter: str, layout: _Layout, watch: QuoteWatch
 ) -> dict[str, pa.DictionaryArray]:
-    """The columns of a text file by their places; of tab-separated ones those of the triples.
+    """The columns of a text file, by index as text.
 
-    Commas part names that may be quoted, and a quote left open in any column swallows lines, so
-    that there every column is looked at, and every block watched.
+    Of a tab-separated file only the three columns of the triples are read. Of a CSV file every
+    column is read, and `watch` sees every block: an open quote in any column hides later lines.
     """
     every = [str(place) for place in range(layout.width)]
     has_quotes = delimiter == ","
@@ -190,17 +192,17 @@ def _text_columns(
                 column_types=dict.fromkeys(wanted, pa.dictionary(pa.int32(), pa.large_string())),
             ),
         )
-    watch.look(b"\n")  # its last line may have no end
+    watch.look(b"\n")  # the last line may lack a line end
     return {place: _one_dictionary(table[place]) for place in wanted}
 
 
 def _may_be_misquoted(column: pa.DictionaryArray) -> bool:
-    """Whether a name has a line end, or a quote after a space: Arrow takes both as they come."""
+    """Whether a name has a line end, or a quote after a space, which Arrow accepts silently."""
     return bool(pc.any(pc.match_substring_regex(column.dictionary, r'[\r\n]|^\s+"')).as_py())
 
 
 def _layout(path: Path, delimiter: str) -> _Layout:
-    """The columns that the first line names, or the three there are where it is a triple."""
+    """The layout that the first line gives if it is a header, otherwise three columns."""
     for number, fields in fields_of(path, delimiter, None):
         places = _named_columns(fields)
         if places is None:
@@ -211,9 +213,9 @@ def _layout(path: Path, delimiter: str) -> _Layout:
 
 
 def _named_columns(fields: list[str]) -> tuple[int, ...] | None:
-    """Where a header has head, relation and tail; `None` where the line is none."""
+    """The indices of head, relation and tail in a header; `None` if the line is not a header."""
     words = [name.strip().lower() for name in fields]
-    words[0] = words[0].removeprefix("#").strip()  # as some programs mark a header
+    words[0] = words[0].removeprefix("#").strip()  # some programs put "#" before a header
     for header in (*HEADERS, *product(*_HEADER_WORDS)):
         if all(words.count(word) == 1 for word in header):
             return tuple(words.index(word) for word in header)
@@ -221,7 +223,7 @@ def _named_columns(fields: list[str]) -> tuple[int, ...] | None:
 
 
 def _text_notes(path: Path, delimiter: str, columns: Columns, layout: _Layout) -> tuple[str, ...]:
-    """What may be a mistake in a text file that can be read all the same."""
+    """Notes on what may be a mistake in a text file, although it can be read."""
     notes = []
     if layout.others:
         notes.append(_unread_note(path, layout.others))
@@ -237,20 +239,23 @@ def _text_notes(path: Path, delimiter: str, columns: Columns, layout: _Layout) -
         quoted = pa.concat_arrays(in_quotes).unique()
         if len(quoted):
             notes.append(
-                f"{path}: {len(quoted):,} names stand in quotes, such as {quoted[0].as_py()!r}: "
-                "where tabs part the columns, quotes are a part of the name"
+                f"{path}: {len(quoted):,} names are in quotes, such as {quoted[0].as_py()!r}: "
+                "in tab-separated files quotes are part of the name"
             )
     return tuple(notes)
 
 
 def _unread_note(path: Path, columns: Sequence[str]) -> str:
-    """Which columns of a file say nothing here."""
+    """A note that names the columns of a file that are ignored."""
     names = ", ".join(repr(name) if name else "one without a name" for name in columns)
     return f"{path}: column{'' if len(columns) == 1 else 's'} left out: {names}"
 
 
 def _stands_alone(columns: Columns) -> bool:
-    """Whether the first triple shares no name with others, in a file whose relations recur."""
+    """Whether the first triple shares no name with the others, so that it may be a header.
+
+    Always false for a file whose relations do not recur: there a real triple may stand alone too.
+    """
     heads, relations, tails = columns
     if len(relations) <= 2 * len(relations.dictionary):
         return False
@@ -264,7 +269,7 @@ def _stands_alone(columns: Columns) -> bool:
 
 
 def _fault(path: Path, delimiter: str, layout: _Layout, otherwise: str) -> DataError:
-    """The error of the first bad line."""
+    """The error for the first bad line of a file; `otherwise` is the message if none is found."""
     try:
         for _ in fields_of(path, delimiter, layout.width, layout.places):
             pass
@@ -313,22 +318,23 @@ def _read_parquet(path: Path) -> TripleTable:
 
 
 def _as_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values as text; floats that are all whole read as whole numbers do.
+    """The values as text; a column of floats without fractions is written as integers.
 
-    A column of ids some of which are missing is one of floats, and what is missing may be NaN.
+    Programs such as pandas store a column of ids with missing values as floats, and a missing
+    value may then be NaN, which becomes null here.
     """
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), None, column)
-        with suppress(pa.ArrowInvalid):  # where not all are whole
+        with suppress(pa.ArrowInvalid):  # raised if some values have fractions
             column = column.cast(pa.int64())
-    # Chunk by chunk: small strings of more than 2 GiB cannot be one array.
+    # Cast chunk by chunk: more than 2 GiB of strings with 32-bit offsets cannot be one array.
     return column.cast(pa.large_string())
 
 
 def _parquet_columns(path: Path, schema: pa.Schema) -> list[str]:
-    """The columns that hold heads, relations and tails: by name, or the only three."""
+    """The names of the columns of heads, relations and tails: by their names, or the only three."""
     by_lower = {name.lower(): name for name in schema.names}
-    # Mixtures last: beside a whole header, further columns may be called by words of another.
+    # Mixtures come last: beside head, relation and tail, a further column may be called "source".
     for header in (*HEADERS, *product(*_HEADER_WORDS)):
         if all(name in by_lower for name in header):
             return [by_lower[name] for name in header]
@@ -342,7 +348,7 @@ def _parquet_columns(path: Path, schema: pa.Schema) -> list[str]:
 
 
 def _is_misplaced(names: list[str]) -> bool:
-    """Whether one of three columns is called as another should be."""
+    """Whether one of three columns has a name that belongs to another, such as tail, r, head."""
     return any(
         name.lower() in words
         for place, name in enumerate(names)
@@ -352,12 +358,13 @@ def _is_misplaced(names: list[str]) -> bool:
 
 
 def _one_dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """The chunks, each read with a dictionary of its own, over one shared dictionary."""
+    """The chunks as one array; each chunk was read with its own dictionary, these are unified."""
     combined = column.unify_dictionaries().combine_chunks()
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
 
 
 def _checked(table: TripleTable) -> TripleTable:
+    """The table; `DataError` if it is empty or a relation's name starts with `^`."""
     if not len(table):
         hint = "; ".join(table.notes) or None
         raise DataError("no triples in the file", path=str(table.path), hint=hint)

@@ -1,9 +1,8 @@
-"""Names and ids: which entity or relation is number 17, and what did the user mean by "Frnce".
+"""Names and ids of entities and relations: look-up in both directions, search, suggestions.
 
-Names live in Arrow string arrays and are found through one sorted index, both of
-which can be memory-mapped: a table of millions of names opens at once and costs no
-Python object per name. Relation ids come in pairs: 2k is the k-th named relation,
-2k+1 its inverse, written `^name`.
+Names are stored in Arrow string arrays and looked up in one sorted index. Both can be
+memory-mapped, so that a table of millions of names opens at once, without a Python object per
+name. Relation ids come in pairs: 2k is the k-th named relation, 2k+1 its inverse, written `^name`.
 """
 
 from __future__ import annotations
@@ -26,22 +25,25 @@ from conekg.graph.spelling import nearest
 from conekg.graph.text_array import as_texts, first_repeated
 
 PLURALS = {"entity": "entities", "relation": "relations"}
-"""What the command line calls many of a kind."""
+"""The plural of each kind of name, as in the command `conekg graph entities`."""
 RECENT_NAMES = 1 << 16
-"""The most names whose ids are remembered, and the most ids whose names are: looking one up takes
-ten to a hundred times as long."""
+"""The size of two caches, of names by id and ids by name; a look-up in the index takes ten to a
+hundred times as long."""
 
-_in_a_hurry = ContextVar("_in_a_hurry", default=False)
+_skip_suggestions = ContextVar("_skip_suggestions", default=False)
 
 
 @contextmanager
 def without_suggestions() -> Iterator[None]:
-    """Inside, unknown names are refused at once: close ones take long to find among millions."""
-    before = _in_a_hurry.set(True)
+    """Inside the block, errors for unknown names have no suggestions.
+
+    Finding names that are close takes long among millions.
+    """
+    token = _skip_suggestions.set(True)
     try:
         yield
     finally:
-        _in_a_hurry.reset(before)
+        _skip_suggestions.reset(token)
 
 
 @dataclass(frozen=True)
@@ -51,46 +53,51 @@ class NameIndex:
     texts: pa.Array
     """[entries] large strings in byte order, which for UTF-8 is the order of code points."""
     ids: pa.Array
-    """[entries] int32; one id has one entry, or two where its label differs from its name."""
+    """[entries] int32; an id has one entry for its name, and one for its label if that differs."""
 
     def range_of(self, text: str, *, prefix: bool = False) -> range:
-        """The entries equal to `text` (already in lower case), or starting with it."""
+        """The entries equal to `text`, or with `prefix` those that start with it.
+
+        `text` must be in lower case.
+        """
         start = self._first(text.encode())
-        # No UTF-8 text contains the byte 0xff, so it sorts after every continuation.
+        # UTF-8 never contains the byte 0xff, so this sorts after every text that starts so.
         stop = self._first(text.encode() + (b"\xff" if prefix else b"\0"))
         return range(start, stop)
 
     def accented_like(self, text: str, *, prefix: bool = False) -> list[int]:
-        """The entries with accents that contain `text`, or start with it, without their accents.
+        """The entries with accents which, without their accents, contain `text`.
 
-        `text` is in lower case already. If it has accents, nothing is found: these are meant.
+        With `prefix`, those that start with `text`. `text` must be in lower case. If it has accents
+        itself the result is empty, since then entries without them are not meant.
         """
         if _without_accents(pa.array([text]))[0].as_py() != text:
             return []
         entries, texts = self._accented
         match = pc.starts_with if prefix else pc.match_substring
-        found: list[int] = entries[_places(match(texts, text))].tolist()
-        return found
+        matching: list[int] = entries[_true_indices(match(texts, text))].tolist()
+        return matching
 
     @cached_property
     def _accented(self) -> tuple[NDArray[np.int64], pa.Array]:
-        """The entries that have accents, and their texts without."""
-        entries = _places(pc.invert(pc.string_is_ascii(self.texts)))
+        """The entries that have accents, and their texts without accents."""
+        entries = _true_indices(pc.invert(pc.string_is_ascii(self.texts)))
         texts = self.texts.take(pa.array(entries))
         plain = _without_accents(texts)
         differ = pc.not_equal(plain, texts)
-        return entries[_places(differ)], plain.filter(differ)
+        return entries[_true_indices(differ)], plain.filter(differ)
 
     def _first(self, text: bytes) -> int:
-        """The first entry that is not smaller than `text`."""
+        """The first entry that does not sort before `text`; the number of entries if all do."""
         entries = range(len(self.texts))
-        return bisect_left(entries, text, key=lambda at: self.texts[at].as_buffer().to_pybytes())
+        return bisect_left(entries, text, key=lambda i: self.texts[i].as_buffer().to_pybytes())
 
 
 class NameTable:
-    """An immutable list of distinct names, each with an id (its place) and a readable label.
+    """An immutable list of distinct names; a name's id is its index, and it may have a label.
 
-    `labels` may hold `None` or a blank text where an id has no label of its own.
+    `labels` holds `None` or a blank text where an id has no label. Raises `DataError` where a name
+    is empty or occurs twice; a table with a given `index` is not checked again.
     """
 
     def __init__(
@@ -102,7 +109,7 @@ class NameTable:
         index: NameIndex | None = None,
     ) -> None:
         self.kind = kind
-        self._recent: dict[str, int] = {}
+        self._recent_ids: dict[str, int] = {}
         self._recent_names: dict[int, str] = {}
         self._names = as_texts(names)
         self._labels = None if labels is None else _meaningful(as_texts(labels), self._names)
@@ -140,17 +147,17 @@ class NameTable:
 
     @property
     def labels(self) -> pa.Array:
-        """All labels in id order, as Arrow large strings; the name where there is no label."""
+        """All labels in id order, as Arrow large strings; the name for an id without a label."""
         return self._names if self._labels is None else pc.coalesce(self._labels, self._names)
 
     @property
     def own_labels(self) -> pa.Array | None:
-        """The labels that differ from the names, null elsewhere; `None` when there are none."""
+        """The labels that differ from the names, null for other ids; `None` if there are none."""
         return self._labels
 
     @cached_property
     def index(self) -> NameIndex:
-        """The sorted index behind look-ups; made on first use unless it was given."""
+        """The sorted index of names and labels; built on first use unless it was given."""
         texts, ids = self._names, pa.array(np.arange(len(self), dtype=np.int32))
         if self._labels is not None:
             labelled = self._labels.is_valid()
@@ -161,28 +168,28 @@ class NameTable:
         return NameIndex(texts.take(order), ids.take(order))
 
     def name(self, index: int) -> str:
-        """The unique name of an id; `UnknownNameError` where the table has no such id."""
-        found = self._recent_names.get(index)
-        if found is None:
+        """The unique name of an id; `UnknownNameError` if the table has no such id."""
+        name = self._recent_names.get(index)
+        if name is None:
             self._check(index)
-            found = str(self._names[index].as_py())
+            name = str(self._names[index].as_py())
             if len(self._recent_names) >= RECENT_NAMES:
                 self._recent_names.clear()
-            self._recent_names[index] = found
-        return found
+            self._recent_names[index] = name
+        return name
 
     def remember_names(self) -> None:
-        """Keep every name and its id in memory, unless the table is too large for that.
+        """Fill the caches with every name and id, if the table has fewer than `RECENT_NAMES`.
 
-        For servers: the first look-up of a name takes far longer than the next ones.
+        For servers, where the slow first look-up of a name would delay a reply.
         """
         if len(self) < RECENT_NAMES:
             names = self._names.to_pylist()
             self._recent_names = dict(enumerate(names))
-            self._recent = {name: index for index, name in enumerate(names)}
+            self._recent_ids = {name: index for index, name in enumerate(names)}
 
     def label(self, index: int) -> str:
-        """The readable label of an id; its name where it has no label."""
+        """The readable label of an id; its name if it has no label."""
         if self._labels is None:
             return self.name(index)
         self._check(index)
@@ -190,7 +197,7 @@ class NameTable:
         return self.name(index) if label is None else str(label)
 
     def _check(self, index: int) -> None:
-        """Refuse what is no id of this table: negative ones would be counted from its end."""
+        """Raise unless `index` is an id of this table; Arrow counts negative ones backwards."""
         if not 0 <= index < len(self):
             raise UnknownNameError(
                 f"{self.kind} number",
@@ -199,7 +206,7 @@ class NameTable:
             )
 
     def title(self, index: int) -> str:
-        """The label of an id, followed by its name where the label alone could be another id.
+        """The label of an id, followed by its name if another id has that label or name too.
 
         >>> NameTable("entity", ["Q1", "Q2"], ["Jane Doe", "Jane Doe"]).title(1)
         'Jane Doe (Q2)'
@@ -207,42 +214,43 @@ class NameTable:
         label, name = self.label(index), self.name(index)
         if label == name:
             return name
-        alike = (i for i in self._spelled_like(label) if i != index)
-        shared = any(label in (self.label(i), self.name(i)) for i in alike)
+        others = (i for i in self._spelled_like(label) if i != index)
+        shared = any(label in (self.label(i), self.name(i)) for i in others)
         return f"{label} ({name})" if shared else label
 
     def find(self, text: str) -> int | None:
-        """The id whose name is exactly `text`, if there is one."""
+        """The id whose name is exactly `text`; `None` if there is none."""
         return next((i for i in self._spelled_like(text) if self.name(i) == text), None)
 
     def knows(self, text: str) -> bool:
-        """Whether `text` is the name or a label of anything here."""
+        """Whether `text` is exactly the name or the label of some id."""
         return any(text in (self.name(i), self.label(i)) for i in self._spelled_like(text))
 
     def id_of(self, text: str) -> int:
-        """The id of a name, or of a label that only one id has; case matters in both.
+        """The id of a name, or of a label that only one id has; upper and lower case matter.
 
-        An accented letter may be one sign or a letter and an accent, whichever the name has.
-        Raises `UnknownNameError`, with names that are close, where none or several have it.
+        An accented letter may be written as one character or as a letter and a combining accent.
+        Raises `UnknownNameError`, with suggestions, if no id or several ids match.
 
         >>> NameTable("entity", ["/m/0f8l9c"], ["France"]).id_of("France")
         0
         """
-        found = self._recent.get(text)
-        if found is None:
-            found = self._look_up(text)
-            if len(self._recent) >= RECENT_NAMES:
-                self._recent.clear()
-            self._recent[text] = found
-        return found
+        index = self._recent_ids.get(text)
+        if index is None:
+            index = self._look_up(text)
+            if len(self._recent_ids) >= RECENT_NAMES:
+                self._recent_ids.clear()
+            self._recent_ids[text] = index
+        return index
 
     def _look_up(self, text: str) -> int:
+        """The same as `id_of`, without the cache."""
         for spelling in _spellings(text):
-            alike = self._spelled_like(spelling)
-            for index in alike:
+            candidates = self._spelled_like(spelling)
+            for index in candidates:
                 if self.name(index) == spelling:
                     return index
-            labelled = [index for index in alike if self.label(index) == spelling]
+            labelled = [index for index in candidates if self.label(index) == spelling]
             if len(labelled) == 1:
                 return labelled[0]
             if labelled:
@@ -254,62 +262,71 @@ class NameTable:
                     message=f"{self.kind} label {text!r} is ambiguous: "
                     f"{len(labelled)} {self._plural} have it",
                 )
-        close = () if _in_a_hurry.get() else self.suggest(text)
+        close = () if _skip_suggestions.get() else self.suggest(text)
         raise UnknownNameError(
             self.kind, text, suggestions=close, where_to_look=self._where_to_look()
         )
 
     def suggest(self, text: str, limit: int = 3) -> tuple[str, ...]:
-        """Names or labels close to `text`, nearest first; completions where none is close."""
+        """At most `limit` names or labels similar to `text`, best first.
+
+        These are the ones within a small edit distance; if there are none, those that start with
+        `text`; if there are none either and `text` has three letters, those that contain it,
+        shortest first.
+        """
         folded = _lower(text)
         entries = nearest(folded, self.index.texts, 4 * limit)
         if not entries and folded:
             entries = list(self.index.range_of(folded, prefix=True)[: 4 * limit])
         if not entries and len(folded) >= 3:
-            entries = _places(pc.match_substring(self.index.texts, folded)).tolist()
+            entries = _true_indices(pc.match_substring(self.index.texts, folded)).tolist()
             entries += self.index.accented_like(folded)
             entries = sorted(entries, key=lambda entry: len(self.index.texts[entry].as_py()))
         written = (self._as_written(entry) for entry in entries[: 4 * limit])
         return tuple(dict.fromkeys(written))[:limit]
 
     def with_prefix(self, prefix: str, limit: int = 10) -> tuple[int, ...]:
-        """Ids whose name or label starts with `prefix` in any case, in alphabetical order.
+        """At most `limit` ids whose name or label starts with `prefix`, in alphabetical order.
 
-        A prefix without accents also finds, after these, names that have them.
+        Upper and lower case do not matter. If `prefix` has no accents, names with accents match
+        too and come last.
         """
-        found: dict[int, None] = {}
-        for entry in self._beginning_with(prefix):
-            found[self.index.ids[entry].as_py()] = None
-            if len(found) == limit:
+        ids: dict[int, None] = {}  # a set that keeps its order
+        for entry in self._beginning_with(prefix) if limit > 0 else ():
+            ids[self.index.ids[entry].as_py()] = None
+            if len(ids) == limit:
                 break
-        return tuple(found)
+        return tuple(ids)
 
     def _beginning_with(self, prefix: str) -> Iterator[int]:
-        """Entries of the index; those with accents last, since all of them are gone through."""
+        """Index entries that begin with `prefix`; those with accents last, as that is slow."""
         for spelling in _spellings(prefix):
             yield from self.index.range_of(_lower(spelling), prefix=True)
         yield from self.index.accented_like(_lower(prefix), prefix=True)
 
     def containing(self, text: str) -> tuple[int, ...]:
-        """Ids whose name or label contains `text` in any case, in id order.
+        """Ids whose name or label contains `text`, in id order.
 
-        A text without accents also finds names that have them.
+        Upper and lower case do not matter. If `text` has no accents, names with accents match too.
         """
-        found = [
-            _places(pc.match_substring(self.index.texts, _lower(spelling)))
+        entries = [
+            _true_indices(pc.match_substring(self.index.texts, _lower(spelling)))
             for spelling in _spellings(text)
         ]
-        found.append(np.array(self.index.accented_like(_lower(text)), dtype=np.int64))
-        ids = self.index.ids.to_numpy()[np.concatenate(found)]
+        entries.append(np.array(self.index.accented_like(_lower(text)), dtype=np.int64))
+        ids = self.index.ids.to_numpy()[np.concatenate(entries)]
         return tuple(np.unique(ids).tolist())
 
     def _spelled_like(self, text: str) -> list[int]:
-        """Ids whose name or label equals `text` but for case, ascending, each once."""
+        """Ids whose name or label equals `text` in lower case, ascending, each once."""
         entries = self.index.range_of(_lower(text))
         return sorted({self.index.ids[entry].as_py() for entry in entries})
 
     def _as_written(self, entry: int) -> str:
-        """The name or the unique label behind an index entry, in its own case."""
+        """The text to suggest for an index entry, in its own case.
+
+        This is the label if the entry is one and no other id has it, otherwise the name.
+        """
         index, folded = self.index.ids[entry].as_py(), self.index.texts[entry].as_py()
         name, label = self.name(index), self.label(index)
         if (
@@ -336,7 +353,7 @@ class NameTable:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The entity names and the relation names of a graph; inverses are not named here."""
+    """The entity names and relation names of a graph; inverse relations have no own entry."""
 
     entities: NameTable
     relations: NameTable
@@ -351,7 +368,7 @@ class Vocabulary:
 
     @property
     def num_relations(self) -> int:
-        """How many relation ids there are, inverses counted."""
+        """How many relation ids there are, inverses included."""
         return 2 * len(self.relations)
 
     def relation_name(self, relation_id: int) -> str:
@@ -363,22 +380,22 @@ class Vocabulary:
         return directed(self.relations.label(relation_id >> 1), relation_id)
 
     def relation_title(self, relation_id: int) -> str:
-        """The label of a relation id, with its name where others have that label too."""
+        """The label of a relation id, followed by its name if another relation has that label."""
         return directed(self.relations.title(relation_id >> 1), relation_id)
 
     def relation_id(self, text: str) -> int:
-        """The id of `name` or `^name`; a unique label does as well as a name."""
+        """The id of `name` or `^name`; a label that only one relation has works like a name."""
         inverse = text.startswith("^")
         return 2 * self.relations.id_of(text[inverse:]) + inverse
 
 
 def directed(text: str, relation_id: int) -> str:
-    """What a relation is called, with `^` before it where the id is that of its inverse."""
+    """A relation's name or label `text`, with `^` before it if `relation_id` is an inverse."""
     return f"^{text}" if relation_id & 1 else text
 
 
 def check_vocabulary(vocabulary: object) -> None:
-    """Raise ConfigError unless this is a vocabulary; a graph is easily given in its place."""
+    """Raise ConfigError unless this is a `Vocabulary`; callers easily pass a graph instead."""
     if not isinstance(vocabulary, Vocabulary):
         raise ConfigError(
             f"names are looked up in a {type(vocabulary).__name__}; it must be a graph's "
@@ -388,41 +405,45 @@ def check_vocabulary(vocabulary: object) -> None:
 
 
 def _meaningful(labels: pa.Array, names: pa.Array) -> pa.Array | None:
-    """The labels with null in place of blank ones and of those that repeat the name."""
+    """The labels with null for blank ones and those that repeat the name; `None` if none is left.
+
+    Labels of the wrong number are returned as they are, for the caller to refuse.
+    """
     if len(labels) != len(names):
         return labels
     blank = pc.equal(pc.utf8_trim_whitespace(labels), "")
-    idle = pc.fill_null(pc.or_(blank, pc.equal(labels, names)), True)
-    if pc.all(idle).as_py():
+    useless = pc.fill_null(pc.or_(blank, pc.equal(labels, names)), True)
+    if pc.all(useless).as_py():
         return None
-    return pc.if_else(idle, pa.scalar(None, pa.large_string()), labels)
+    return pc.if_else(useless, pa.scalar(None, pa.large_string()), labels)
 
 
 def _spellings(text: str) -> tuple[str, ...]:
-    """A text as it is, composed and decomposed, each once: é as one sign, or as e and an accent.
+    """A text as it is, in Unicode form NFC and in form NFD, without repetitions.
 
-    They read the same, but a file may have one of them and a question typed by hand another.
+    These look the same (é as one character, or as e and a combining accent), but a file may use
+    one form and a keyboard the other.
     """
     composed, decomposed = unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)
     return tuple(dict.fromkeys((text, composed, decomposed)))
 
 
 def _without_accents(texts: pa.Array) -> pa.Array:
-    """The texts without accents; letters with no accent to take off, such as ø, stay."""
+    """The texts without accents; a letter such as ø, which has no separate accent, stays."""
     decomposed = pc.utf8_normalize(texts, "NFD")
     return pc.replace_substring_regex(decomposed, r"\p{Mn}", "")
 
 
-def _places(mask: pa.Array) -> NDArray[np.int64]:
-    """Where a mask of Arrow's is true."""
+def _true_indices(mask: pa.Array) -> NDArray[np.int64]:
+    """The indices at which an Arrow array of booleans is true."""
     return np.flatnonzero(mask.to_numpy(zero_copy_only=False))
 
 
 def _lower(text: str) -> str:
-    """Lower case by Arrow's rules, which the index was made with (Python's differ on ς and İ).
+    """Lower case by Arrow's rules, which the index was built with (Python's differ on ς and İ).
 
-    Arrow takes no lone surrogates, which is what undecodable bytes of a command line become, and
-    no name holds any: they read as the sign for what cannot be read.
+    Arrow refuses lone surrogates, which undecodable bytes of a command line become. No name
+    contains one, so they are replaced by U+FFFD, the replacement character.
     """
     readable = text.encode(errors="surrogatepass").decode(errors="replace")
     return str(pc.utf8_lower(pa.scalar(readable)).as_py())

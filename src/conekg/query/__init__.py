@@ -1,1 +1,1 @@
-"""Questions: the tree, its notations, its rewrites, its shapes and its plans."""
+"""Queries: the tree, its notations, its rewrites, its shapes and its plans."""

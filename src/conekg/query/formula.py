@@ -12,11 +12,10 @@
     term        = variable | name ;
     variable    = [ "?" ] word ;
 
-A word is made of letters, digits and `_`; names are those of the path algebra. `exists`
-reaches as far to the right as it can. A term is a variable (with or without `?`) if one
-of that name is in scope, otherwise an entity; a quoted term is always an entity. `*(x)`
-holds for every entity. The reader below makes a syntax tree; `formula_tree` turns
-that into a query.
+A word consists of letters, digits and `_`; names are written as in the path algebra. `exists`
+extends as far to the right as possible. A term is a variable (with or without `?`) if a variable
+of that name is in scope, otherwise an entity; a quoted term is always an entity. `*(x)` is true
+for every entity. The reader below makes a syntax tree; `formula_tree` turns that into a query.
 """
 
 from __future__ import annotations
@@ -38,17 +37,17 @@ from conekg.query.formula_tree import (
 from conekg.query.tokens import Span, Token, TokenStream, is_word
 from conekg.query.tree import Query
 
-_AFTER_EXISTS = "after the variables of 'exists' stands a dot: exists y. ..."
+_AFTER_EXISTS = "write a dot after the variables of 'exists': exists y. ..."
 
 
 def read_formula(stream: TokenStream) -> Query:
-    """The tree of the formula that a stream holds."""
+    """The query of the formula in `stream`; raises the errors of `parse_query`."""
     target, body = _FormulaReader(stream).read()
     return TreeBuilder(stream.text, stream.max_depth).build(target, body)
 
 
 class _FormulaReader:
-    """Recursive descent over the grammar above, one method a rule."""
+    """Recursive descent over the grammar above, one method per rule."""
 
     def __init__(self, stream: TokenStream) -> None:
         self._stream = stream
@@ -57,6 +56,7 @@ class _FormulaReader:
         self._serial = count()
 
     def read(self) -> tuple[Variable, Formula]:
+        """The variable to find and the formula about it."""
         stream = self._stream
         token = stream.expect("variable", "the variable to find, such as '?x'")
         stream.expect(":", f"':' after the variable to find, '?{token.text}'")
@@ -70,6 +70,7 @@ class _FormulaReader:
         return target, body
 
     def _declare(self, token: Token, *, is_target: bool = False) -> Variable:
+        """The variable of that name, added to the scope if it is not in it yet."""
         return self._scope.setdefault(
             token.text, Variable(next(self._serial), token.text, token.span, is_target)
         )
@@ -215,10 +216,10 @@ class _FormulaReader:
         stream.expect(",", "',' between the two terms of a relation")
         tail = self._term()
         span: Span = (start, stream.expect(")", "')' after the two terms of a relation").span[1])
-        said = atom(head, relation_id, tail, span)
-        if said is None:
+        formula = atom(head, relation_id, tail, span)
+        if formula is None:
             raise stream.error("this atom has no variable", span)
-        return said
+        return formula
 
     def _term(self) -> Variable | int:
         """A variable, or the id of an entity."""
@@ -237,7 +238,8 @@ class _FormulaReader:
                     hint=f"introduce it with 'exists {token.text}.'",
                 )
             case "name" | "quoted":
-                # A letter that is no entity was to be a variable; names begin with any of them.
+                # A single letter was most likely meant as a variable. Similar entity names would
+                # be useless suggestions: some name begins with any letter.
                 missing = f"introduce a variable with 'exists {token.text}.'"
                 remedy = missing if len(token.text) == 1 else None
                 return stream.look_up("entity", stream.take(), remedy)

@@ -1,9 +1,9 @@
-"""The syntax tree of a first-order formula, and the query it stands for.
+"""The syntax tree of a first-order formula, and its translation into a query.
 
-A formula with one free variable denotes a set, so each part of it that mentions one
-variable becomes a subtree of its own. What is left are the *links*, atoms between two
-variables: they must join the variables into a tree with the wanted variable as its
-root, and each link then becomes one projection towards the root.
+A formula with one free variable denotes a set, so each part that mentions only one variable
+becomes a subtree of its own. The remaining parts are *links*, atoms between two variables. The
+links must connect the variables into a tree whose root is the variable to find; each link then
+becomes one projection towards the root.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from conekg.query.tokens import Span, check_depth
 from conekg.query.tree import Anchor, Not, Or, Project, Query, Universe, all_of, inverse_of
 
 MAX_ALTERNATIVES = 64
-"""Ways in which disjunctions that span several variables may be chosen from."""
+"""The most conjunctions that disjunctions over several variables may be multiplied out into."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable; `serial` tells apart two that share a name in different scopes."""
+    """A variable; `serial` distinguishes variables of the same name in different scopes."""
 
     serial: int
     name: str = field(compare=False)
@@ -45,7 +45,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`relation(entity, variable)`: the variable is one step from an entity."""
+    """`relation(entity, variable)`: the variable is one projection away from an entity."""
 
     variable: Variable
     entity_id: int
@@ -64,7 +64,7 @@ class Equals:
 
 @dataclass(frozen=True, slots=True)
 class Everything:
-    """`*(variable)`, which always holds."""
+    """`*(variable)`, which is true for every entity."""
 
     variable: Variable
     span: Span
@@ -111,7 +111,10 @@ Formula: TypeAlias = (
 def atom(
     head: Variable | int, relation_id: int, tail: Variable | int, span: Span
 ) -> Link | Member | None:
-    """What `relation(head, tail)` says, where a number is an entity; None of two entities."""
+    """The formula `relation(head, tail)`, in which a number is an entity id.
+
+    None if both ends are entities.
+    """
     match head, tail:
         case (Variable(), Variable()):
             return Link(head, relation_id, tail, span)
@@ -124,7 +127,7 @@ def atom(
 
 
 def free_variables(formula: Formula) -> set[Variable]:
-    """The variables of a formula that no `exists` within it introduces."""
+    """The variables of a formula that are not bound by an `exists` within it."""
     match formula:
         case Link(head, _, tail, _):
             return {head, tail}
@@ -143,7 +146,7 @@ _TREES_ONLY = "only formulas whose variables form a tree can be answered"
 
 
 class TreeBuilder:
-    """Builds the query of a formula; `text` is what error messages point into."""
+    """Builds the query of a formula; `text` is the text that error messages point into."""
 
     def __init__(self, text: str, max_depth: int) -> None:
         self._text = text
@@ -171,7 +174,11 @@ class TreeBuilder:
         assert_never(formula)
 
     def _build_block(self, root: Variable, formulas: Sequence[Formula]) -> Query:
-        """The set of a conjunction, its disjunctions over several variables chosen from."""
+        """The set of values of `root` that satisfy all of `formulas`.
+
+        Quantifiers, conjunctions and negations over several variables are dissolved. A disjunction
+        over several variables is multiplied out, which gives a union.
+        """
         parts: list[Formula] = []
         waiting = list(reversed(formulas))
         while waiting:
@@ -199,7 +206,7 @@ class TreeBuilder:
         return self._assemble(root, parts)
 
     def _count_alternatives(self, number: int) -> None:
-        """Take note that one alternative becomes so many."""
+        """Count that one alternative is replaced by `number`; refuse too many."""
         self._alternatives += number - 1
         if self._alternatives > MAX_ALTERNATIVES:
             raise QueryTooLargeError(
@@ -209,8 +216,8 @@ class TreeBuilder:
             )
 
     def _assemble(self, root: Variable, parts: Sequence[Formula]) -> Query:
-        """The set of a conjunction of parts about one variable and links between two."""
-        parts = _said_once(parts)
+        """The set of values of `root` that satisfy `parts`: parts about one variable, and links."""
+        parts = _without_repeated_links(parts)
         about: dict[Variable, list[Formula]] = {root: []}
         for part in parts:
             variables = free_variables(part)
@@ -236,7 +243,11 @@ class TreeBuilder:
         about: Mapping[Variable, Sequence[Formula]],
         reached: set[Variable],
     ) -> Query:
-        """The set of values of one variable, given all that lies away from the root."""
+        """The set of values of `variable` by its own parts and those further from the root.
+
+        `parent` is the link towards the root; `about` has the parts that mention each variable;
+        `reached` collects the variables that have been visited.
+        """
         reached.add(variable)
         self._depth += 1
         check_depth(self._depth, self._max_depth)
@@ -262,7 +273,7 @@ class TreeBuilder:
         return all_of(operands) if operands else Universe()
 
     def _push_negation(self, operand: Formula) -> Formula:
-        """The negation of a formula about several variables, moved one level inward."""
+        """The negation of `operand`, a formula about several variables, moved one level inward."""
         match operand:
             case Negation(inner, _):
                 return inner
@@ -288,7 +299,8 @@ class TreeBuilder:
         return self._error(
             f"{subject} not connected to '{root}'",
             part.span,
-            hint="what is not linked to the wanted variable says nothing about it; leave it out",
+            hint="a part that is not linked to the variable to find says nothing about it; leave "
+            "it out",
         )
 
     def _error(self, message: str, span: Span, *, hint: str | None = None) -> QuerySyntaxError:
@@ -296,14 +308,17 @@ class TreeBuilder:
 
 
 def _spine(formula: Formula) -> Sequence[Formula]:
-    """The conjuncts of a formula, outer quantifiers removed: bound names are distinct."""
+    """The conjuncts of a formula without its outer quantifiers.
+
+    Removing quantifiers is safe because no two variables have the same serial.
+    """
     while isinstance(formula, Exists):
         formula = formula.body
     return formula.operands if isinstance(formula, Conjunction) else (formula,)
 
 
-def _said_once(parts: Sequence[Formula]) -> list[Formula]:
-    """The parts without links that repeat an earlier one: said twice, an edge makes no cycle."""
+def _without_repeated_links(parts: Sequence[Formula]) -> list[Formula]:
+    """The parts without links that repeat an earlier one, which would be taken for a cycle."""
     kept: list[Formula] = []
     edges: set[tuple[Variable, int, Variable]] = set()
     for part in parts:
@@ -317,14 +332,14 @@ def _said_once(parts: Sequence[Formula]) -> list[Formula]:
 
 
 def _forward_edge(link: Link) -> tuple[Variable, int, Variable]:
-    """The edge a link speaks of: `^r(x, y)` is `r(y, x)` written the other way round."""
+    """A link as (head, forward relation, tail): `^r(x, y)` is the same link as `r(y, x)`."""
     if link.relation_id % 2:
         return link.tail, inverse_of(link.relation_id), link.head
     return link.head, link.relation_id, link.tail
 
 
 def _bound_variables(formula: Formula) -> set[Variable]:
-    """The variables that an `exists` within the formula introduces."""
+    """The variables that are bound by an `exists` within the formula."""
     match formula:
         case Negation(operand, _):
             return _bound_variables(operand)

@@ -1,10 +1,9 @@
-"""Names as IRIs and back, for SPARQL.
+"""Converts names to IRIs and back, for SPARQL.
 
-A name that is itself an IRI stands for itself, as it came from RDF. That a name begins
-with a word and a colon is not enough, for `concept:team` does so too: what follows must
-be `//`, or the word one of `SCHEMES`. Every other name becomes `urn:conekg:` followed by
-the name, percent-encoded where needed, so that `PREFIX : <urn:conekg:>` lets one write
-`:France`.
+A name that is an IRI, such as one from an RDF file, stays as it is. It counts as an IRI if it
+begins with a scheme and `://`, or with one of `SCHEMES` and a colon; so `concept:team` is not an
+IRI. Every other name becomes `urn:conekg:` followed by the percent-encoded name, so that with
+`PREFIX : <urn:conekg:>` a query can say `:France`.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ import re
 from urllib.parse import quote, unquote
 
 NAMESPACE = "urn:conekg:"
-"""Where names live that are no IRIs; SPARQL's empty prefix unless a query declares it."""
+"""The start of the IRIs of names that are not IRIs; also SPARQL's empty prefix by default."""
 
 SCHEMES = ("urn", "mailto", "tag", "doi", "info", "tel", "did", "ark")
-"""What may stand before the colon of a name that is an IRI, where no `//` follows it."""
+"""Schemes of IRIs that have no `//` after the colon."""
 
-# What RFC 3987 allows: letters of all scripts and signs, percent signs before two digits, a host
-# without brackets. Engines refuse to read an IRI with anything else in it.
+# What RFC 3987 allows: letters of all scripts, some punctuation, percent signs before two
+# hexadecimal digits, a host without brackets. SPARQL engines refuse IRIs with other characters.
 _SIGNS = (
     r"%A-Za-z0-9._~!$&'()*+,;=\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef"
     r"\U00010000-\U0001fffd\U00020000-\U0002fffd\U00030000-\U0003fffd-"
@@ -35,7 +34,7 @@ _PLAIN_LOCAL = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_%-]*")
 
 
 def iri_of(name: str) -> str:
-    """The IRI of a name; different names have different IRIs.
+    """The IRI of a name; different names always have different IRIs.
 
     >>> iri_of("United States")
     'urn:conekg:United%20States'
@@ -46,12 +45,12 @@ def iri_of(name: str) -> str:
 
 
 def name_of_iri(iri: str) -> str:
-    """The name an IRI stands for; inverse of `iri_of`."""
+    """The name that an IRI stands for; the inverse of `iri_of`."""
     return unquote(iri.removeprefix(NAMESPACE)) if iri.startswith(NAMESPACE) else iri
 
 
 def written_iri(name: str) -> str:
-    """The IRI of a name as a query spells it: `:France` where that is possible."""
+    """The IRI of a name as written in a query: `:France` if possible, else `<...>`."""
     iri = iri_of(name)
     local = iri.removeprefix(NAMESPACE)
     if iri.startswith(NAMESPACE) and _PLAIN_LOCAL.fullmatch(local):

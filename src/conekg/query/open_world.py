@@ -1,10 +1,10 @@
-"""What known facts rule out, and what they settle for good, when facts may be missing.
+"""Which entities known facts rule out as answers, and which they make certain answers.
 
-With missing facts a projection may reach anything, so nothing is ruled out by what is
-absent. What is present rules things out under a negation: whoever is known to speak
-German is no answer to "does not speak German". Each part of a query gets two bounds,
-what holds in every completion of the graph and what may hold in some; both are queries
-themselves, to be answered exactly.
+Facts may be missing, so a projection may reach any entity, and an absent fact rules out nothing.
+A known fact rules out an answer under a negation: an entity that is known to speak German is not
+an answer to "does not speak German". Each part of a query gets two bounds: its answers in every
+completion of the graph, and its possible answers in some completion. Both bounds are queries
+themselves, to be answered exactly on the known facts.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ from conekg.query.tree import (
 
 
 class _Bounds(NamedTuple):
+    """A lower and an upper bound of a query's answers over all completions of the graph."""
+
     certain: Query
-    """Its exact answers on the known facts are answers however the graph is completed."""
+    """The exact answers of this query are answers in every completion of the graph."""
     possible: Query
-    """Entities outside its exact answers are no answers however the graph is completed."""
+    """Entities that are not exact answers of this query are answers in no completion."""
 
 
 def contradiction_of(query: Query) -> Query | None:
-    """The query whose exact answers known facts rule out as answers; None if there can be none.
+    """A query for the entities that known facts rule out as answers; None if no facts could.
 
     >>> germans, neighbours = Project(Anchor(0), 1), Project(Anchor(2), 4)
     >>> contradiction_of(neighbours & ~germans) == germans
@@ -51,7 +53,7 @@ def contradiction_of(query: Query) -> Query | None:
 
 
 def certainty_of(query: Query) -> Query | None:
-    """The query whose exact answers are answers whatever facts come; None if there can be none.
+    """A query for the entities that are answers in every completion; None if no facts suffice.
 
     >>> germans, neighbours = Project(Anchor(0), 1), Project(Anchor(2), 4)
     >>> certainty_of(neighbours & ~Anchor(5)) == neighbours & ~Anchor(5)

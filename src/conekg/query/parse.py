@@ -1,7 +1,8 @@
-"""Text to tree: which notation is this, and the path algebra.
+"""Parses query text: detects the notation, and reads the path algebra itself.
 
-The path algebra reads in the order the data flows: start at an entity, follow
-relations with `.`, combine sets with `!`, `&` and `|`.
+Formulas and SPARQL are left to `formula` and `sparql`. The path algebra is written in the order
+in which data flows: start at an entity, follow relations with `.`, combine sets with `!`, `&`
+and `|`.
 
     union        = intersection { "|" intersection } ;
     intersection = complement { "&" complement } ;
@@ -12,9 +13,9 @@ relations with `.`, combine sets with `!`, `&` and `|`.
     name         = bare | quoted ;
 
 `.` binds tightest, then `!`, then `&`, then `|`: `!a.r & b | c` is `((!(a.r)) & b) | c`.
-`*` is the set of all entities, `^r` walks r backwards. A bare name is made of letters,
-digits and `_ - / : # @ $ % + ~` and does not begin with a colon; all other names stand
-between double or single quotes, in which a backslash escapes quotes and backslashes.
+`*` is the set of all entities, `^r` is the inverse of r. A bare name consists of letters, digits
+and `_ - / : # @ $ % + ~` and does not begin with a colon; all other names are written between
+double or single quotes, in which a backslash escapes quotes and backslashes.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from conekg.query.tokens import Token, TokenStream, check_depth, check_text, is_
 from conekg.query.tree import Anchor, Not, Project, Query, Universe, all_of, any_of, depth
 
 MAX_LENGTH = 10_000
-"""Characters a query may have unless its caller allows more."""
+"""The default for the most characters of a query."""
 
 MAX_DEPTH = 64
-"""Levels a query may be nested unless its caller allows more."""
+"""The default for the most levels of nesting of a query."""
 
 DEPTH_LIMIT = 128
-"""Levels no caller may exceed: the parsers descend on Python's own stack."""
+"""The highest `max_depth` that is accepted: the parsers are recursive and use Python's stack."""
 
-# How a SPARQL query opens, after comments. Entities may be called as its keywords are, and names
-# may go on with `:` and `$`; so each of these is something that no path can begin with. The last
-# line finds SPARQL that has a mistake: outside of quotes, no path has a brace or an angle bracket.
+# How a SPARQL query begins, after comments. An entity may have the name of a SPARQL keyword, and
+# names may contain `:` and `$`, so each alternative is a text that no path can begin with. The last
+# two lines find SPARQL that has a mistake: outside of quotes, a path has no brace and no `<`.
 _SPARQL = re.compile(
     r"""(\s | \#[^\n]*\n)*+
         ( (SELECT|DESCRIBE) (\s*+ [?*] | \s++ \$) | SELECT \s*+ \(
@@ -51,7 +52,7 @@ _SPARQL = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
-# Three words or more without a sign between them, which no path and no formula has.
+# Three words or more without an operator between them, which no path and no formula has.
 _SENTENCE = re.compile(r"\w[\w'’-]*+(?:[,;]?+\s++\w[\w'’-]*+){2,}+\s*+[.?!]?+")
 
 
@@ -64,10 +65,10 @@ def parse_query(
 ) -> Query:
     """The tree of a query in any notation: path algebra, first-order formula or SPARQL.
 
-    A formula is told by the variable it opens with (`?x: ...`), SPARQL by its keyword.
-    Raises `QuerySyntaxError` or `UnknownNameError`, which point at what is wrong,
-    `QueryTooLargeError` where the text or its tree is beyond the limits, and `ConeKGError` where
-    SPARQL is to be read and rdflib is not installed.
+    A formula is recognised by the variable that it begins with (`?x: ...`), SPARQL by its keyword.
+    Raises `QuerySyntaxError` or `UnknownNameError`, with the place of the mistake;
+    `QueryTooLargeError` if the text or its tree exceeds the limits; and `ConeKGError` if the query
+    is SPARQL and rdflib is not installed.
 
     >>> from conekg.graph.vocabulary import NameTable
     >>> names = Vocabulary(NameTable("entity", ["France"]), NameTable("relation", ["borders"]))
@@ -98,9 +99,9 @@ def parse_query(
 
 
 def parse_shape(text: str) -> Shape:
-    """A shape by its literature name, or written in the path algebra over `e` and `r`.
+    """The shape with a name from the literature, or written in the path algebra with `e` and `r`.
 
-    Raises `ConfigError` where it is neither.
+    Raises `ConfigError` if `text` is neither.
 
     >>> parse_shape("2in") == parse_shape("e.r & !e.r")
     True
@@ -113,8 +114,8 @@ def parse_shape(text: str) -> Shape:
         query = parse_query(name, letters)
     except ConeKGError as error:
         raise ConfigError(
-            f"{name!r} is no shape; named are {', '.join(STRUCTURES)}, and others are written "
-            "with e for an entity and r for a relation, as in (e.r & !e.r).r",
+            f"{name!r} is no shape; the named shapes are {', '.join(STRUCTURES)}, and others are "
+            "written with e for an entity and r for a relation, as in (e.r & !e.r).r",
             key="shape",
             suggestions=tuple(get_close_matches(name, STRUCTURES)),
         ) from error
@@ -128,7 +129,7 @@ def parse_shape(text: str) -> Shape:
 
 
 def _refuse_sentence(text: str, vocabulary: Vocabulary) -> None:
-    """Say of plain language, or of a long name without quotes, how it is written instead."""
+    """Raise `QuerySyntaxError` for a sentence in plain language or a long name without quotes."""
     words = text.strip()
     if not _SENTENCE.fullmatch(words):
         return
@@ -144,7 +145,7 @@ def _refuse_sentence(text: str, vocabulary: Vocabulary) -> None:
 
 
 class _PathReader:
-    """Recursive descent over the grammar above, one method a rule."""
+    """Recursive descent over the grammar above, one method per rule."""
 
     def __init__(self, stream: TokenStream) -> None:
         self._stream = stream
@@ -179,7 +180,7 @@ class _PathReader:
         steps = 0
         while self._stream.accept("."):
             steps += 1
-            check_depth(steps, self._stream.max_depth)  # before a path of thousands is looked up
+            check_depth(steps, self._stream.max_depth)  # before looking up thousands of names
             query = Project(query, self._stream.take_relation())
         return query
 
@@ -204,7 +205,7 @@ class _PathReader:
                 raise stream.surprise("an entity, '*', '!' or '('")
 
     def _refuse_atom(self, token: Token) -> None:
-        """Say how a formula begins where somebody began it with what it says of its variable."""
+        """Raise an error if `token` begins a formula that lacks `?x:`: an atom, or 'exists'."""
         following = self._stream.next
         if token.text == "exists":
             begins = following.kind in ("name", "variable")
@@ -219,6 +220,6 @@ class _PathReader:
 
 
 def _as_formula(name: str) -> str | None:
-    """How a formula begins, where somebody began it with `x:`."""
+    """The remedy for a formula that begins with `x:` instead of `?x:`; None for other names."""
     variable = name.removesuffix(":")
     return f"a formula begins with ?{variable}:" if is_word(variable) and name != variable else None

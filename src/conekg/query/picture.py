@@ -1,7 +1,8 @@
 """Pictures of a query: an indented tree for terminals, and an SVG computation graph.
 
-In the graph the data flows from the entities on the left to the answers on the right;
-an arrow is a projection when it carries a relation's name, and an operand otherwise.
+In the computation graph data flows from the entities on the left to the answers on the right. An
+arrow with a relation's name is a projection; an arrow without one leads from an operand to its
+operator.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from conekg.query.render import name_of, render_query
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
 
 COLUMN_WIDTH, ROW_HEIGHT, MARGIN, RADIUS = 150, 52, 16, 13
-"""Pixels; a column is wider where the name of a relation needs it."""
+"""Pixels; a column is wider if the name of a relation needs it."""
 CHARACTER_WIDTH = 7.2
-"""Pixels; a generous guess for 12-pixel sans-serif type, of which wide signs take two."""
+"""Pixels; a generous estimate for 12-pixel sans-serif type. Wide characters count as two."""
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Control characters that names may hold, and no XML, escaped or not."""
+"""Control characters, which a name may contain but XML may not, even escaped."""
 
 
 def draw_tree(query: Query, vocabulary: Vocabulary) -> str:
-    """The query as an indented tree of lines, the answers at the top.
+    """The query as an indented tree with one line per node, the root at the top.
 
     >>> from conekg.graph.vocabulary import NameTable
     >>> names = Vocabulary(NameTable("entity", ["a", "b"]), NameTable("relation", ["r"]))
@@ -39,12 +40,12 @@ def draw_tree(query: Query, vocabulary: Vocabulary) -> str:
        └─ b
     """
 
-    def draw(node: Query, below: tuple[list[str], ...]) -> list[str]:
+    def draw(node: Query, operands: tuple[list[str], ...]) -> list[str]:
         lines = [one_line(_caption(node, vocabulary))]
-        for place, branch in enumerate(below):
-            last = place == len(below) - 1
-            lines.append(f"{'└─' if last else '├─'} {branch[0]}")
-            lines += [f"{'   ' if last else '│  '}{line}" for line in branch[1:]]
+        for index, branch in enumerate(operands):
+            is_last = index == len(operands) - 1
+            lines.append(f"{'└─' if is_last else '├─'} {branch[0]}")
+            lines += [f"{'   ' if is_last else '│  '}{line}" for line in branch[1:]]
         return lines
 
     lines: list[str] = fold(query, draw)
@@ -52,7 +53,7 @@ def draw_tree(query: Query, vocabulary: Vocabulary) -> str:
 
 
 def draw_svg(query: Query, vocabulary: Vocabulary) -> str:
-    """The query's computation graph as one SVG element, in the colours of its surroundings."""
+    """The query's computation graph as one SVG element, drawn in the CSS colour `currentColor`."""
     placed = place(query)
     lefts = _columns(placed, vocabulary)
     width = lefts[-1] + RADIUS + MARGIN
@@ -77,29 +78,32 @@ def draw_svg(query: Query, vocabulary: Vocabulary) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A node of the graph with its place; columns count from the entities on the left."""
+    """A node of the graph with its position; columns are counted from the entities on the left."""
 
     query: Query
     column: int
     row: float
     operands: tuple[int, ...]
-    """Places in the list of nodes."""
+    """The indices of its operands in the list of nodes."""
 
 
 def place(query: Query) -> list[Placed]:
-    """The nodes in the order of `subtrees`: leaves on rows of their own, parents amid theirs."""
-    placed: list[Placed] = []
-    leaves = 0
+    """The nodes with their positions, in the order of `subtrees`.
 
-    def visit(node: Query, below: tuple[int, ...]) -> int:
-        nonlocal leaves
-        if below:
-            row = sum(placed[operand].row for operand in below) / len(below)
-            column = 1 + max(placed[operand].column for operand in below)
+    Each leaf has a row of its own; every other node is in the middle of its operands' rows.
+    """
+    placed: list[Placed] = []
+    num_leaves = 0
+
+    def visit(node: Query, operands: tuple[int, ...]) -> int:
+        nonlocal num_leaves
+        if operands:
+            row = sum(placed[operand].row for operand in operands) / len(operands)
+            column = 1 + max(placed[operand].column for operand in operands)
         else:
-            row, column = float(leaves), 0
-            leaves += 1
-        placed.append(Placed(node, column, row, below))
+            row, column = float(num_leaves), 0
+            num_leaves += 1
+        placed.append(Placed(node, column, row, operands))
         return len(placed) - 1
 
     fold(query, visit)
@@ -107,11 +111,14 @@ def place(query: Query) -> list[Placed]:
 
 
 def _columns(placed: Sequence[Placed], vocabulary: Vocabulary) -> list[float]:
-    """Where the centers of each column stand: names fit left of the first and between two."""
+    """The x coordinate of each column's centre, such that all names fit.
+
+    Entity names are left of the first column, relation names between two columns.
+    """
     widths = [RADIUS * 2.0] + [float(COLUMN_WIDTH)] * max(node.column for node in placed)
     for node in placed:
         needed = 0.0
-        if isinstance(node.query, Project):  # its arrow begins in the column before
+        if isinstance(node.query, Project):  # the name is on the arrow from the column before
             needed = _width(_relation(node.query.relation_id, vocabulary)) + 2 * RADIUS
         elif node.column == 0:
             needed = _width(_label(node.query, vocabulary))
@@ -125,6 +132,7 @@ def _arrow(
     stop: tuple[float, float],
     vocabulary: Vocabulary,
 ) -> str:
+    """The arrow from one operand to `node`, with the relation's name if it is a projection."""
     (x1, y1), (x2, y2) = start, stop
     bend = (x1 + x2) / 2
     line = (
@@ -141,6 +149,7 @@ def _arrow(
 
 
 def _mark(node: Placed, center: tuple[float, float], label: str) -> str:
+    """A dot and a name for a leaf, a circle with a sign for other nodes."""
     x, y = center
     if not node.operands:
         return (
@@ -156,7 +165,7 @@ def _mark(node: Placed, center: tuple[float, float], label: str) -> str:
 
 
 def _label(node: Query, vocabulary: Vocabulary) -> str:
-    """What a node of the graph shows; a projection's name stands on its arrow."""
+    """The text at a node of the graph; a projection has none, its name is on its arrow."""
     match node:
         case Anchor(entity_id):
             return name_of(vocabulary.entities, entity_id, labels=True)
@@ -167,7 +176,7 @@ def _label(node: Query, vocabulary: Vocabulary) -> str:
 
 
 def sign_of(node: Query) -> str:
-    """The sign that logic has for an operator; nothing for entities and projections."""
+    """The logical sign of an operator; empty for entities, `*` and projections."""
     match node:
         case And():
             return "∧"
@@ -181,7 +190,7 @@ def sign_of(node: Query) -> str:
 
 
 def _caption(node: Query, vocabulary: Vocabulary) -> str:
-    """What a line of the tree says."""
+    """The text of a node in the tree of lines."""
     match node:
         case Project(_, relation_id):
             return f"via {_relation(relation_id, vocabulary)}"
@@ -205,5 +214,5 @@ def _width(label: str) -> float:
 
 
 def _legible(text: str) -> str:
-    """A text as XML may hold it."""
+    """The text with characters that XML forbids replaced."""
     return _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,9 +1,9 @@
 """Plans: a batch of queries of mixed shapes as a short list of batched operator steps.
 
-Every projection at the same depth is one step, whichever query it came from, so
-that a model runs it as one matrix product; likewise negations, and intersections
-of equal arity. A plan depends only on the shapes and how many queries each has,
-so it is made once and replayed for every batch of that composition.
+All projections at the same depth are one step, whichever query they belong to, so that a model
+computes them as one matrix product. The same is done for negations and for intersections of
+equal arity. A plan depends only on the shapes and the number of queries of each, so it is made
+once and used for every batch of that composition. Running it is left to `model/embed.py`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from conekg.query.tree import (
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`count` queries of one shape: its union-free branches, whose ids are slots."""
+    """`count` queries of one shape, given by its union-free branches, whose ids are slots."""
 
     branches: tuple[Query, ...]
     count: int
 
 
 class Rows(NamedTuple):
-    """A slice of the output of an earlier step."""
+    """Rows `start` up to, but not including, `stop` of the output of an earlier step."""
 
     step: int
     start: int
@@ -45,7 +45,7 @@ class Rows(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """A column of ids: slot `column` of all queries of group `group`."""
+    """A column of a group's matrix of ids: slot number `column` of all queries in `group`."""
 
     group: int
     column: int
@@ -67,7 +67,7 @@ class UniverseStep:
 
 @dataclass(frozen=True, slots=True)
 class ProjectStep:
-    """Project the operands, row by row, along the relations of the slots."""
+    """Project each row of the operands along the relation in the same row of the slots."""
 
     operands: tuple[Rows, ...]
     relations: tuple[Slot, ...]
@@ -75,7 +75,7 @@ class ProjectStep:
 
 @dataclass(frozen=True, slots=True)
 class IntersectStep:
-    """Intersect operands; `operands[i]` lists the i-th operand of every intersection."""
+    """Intersect row by row; `operands[i]` holds the i-th operand of every intersection."""
 
     operands: tuple[tuple[Rows, ...], ...]
 
@@ -92,14 +92,15 @@ Step: TypeAlias = AnchorStep | UniverseStep | ProjectStep | IntersectStep | Nega
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in order of execution, and where the regions of each group's branches end up."""
+    """Steps in order of execution, and the rows in which the region of each branch ends up."""
 
     groups: tuple[Group, ...]
     steps: tuple[Step, ...]
     outputs: tuple[tuple[Rows, ...], ...]
-    """One tuple a step: its output, cut wherever what a later step takes begins or ends."""
+    """One tuple per step: its output, cut at every row where an input of a later step begins or
+    ends."""
     roots: tuple[tuple[Rows, ...], ...]
-    """One tuple a group, one entry a branch, each of `count` rows."""
+    """One tuple per group with one entry per branch, each of `count` rows."""
 
 
 def plan_shapes(
@@ -107,7 +108,7 @@ def plan_shapes(
     union: UnionForm = "dnf",
     cap: int = DEFAULT_BRANCH_CAP,
 ) -> Plan:
-    """The plan of a batch: for each entry, so many queries of that shape, in order.
+    """The plan of a batch that has, for each (shape, count), `count` queries of that shape.
 
     >>> from conekg.query.shape import STRUCTURES
     >>> len(plan_shapes([(STRUCTURES["2p"], 4), (STRUCTURES["2i"], 2)]).steps)
@@ -142,13 +143,13 @@ def _plan_shapes(shapes: tuple[tuple[Shape, int], ...], union: UnionForm, cap: i
     return Plan(
         tuple(Group(tree.branches, count) for tree, count in zip(trees, counts, strict=True)),
         tuple(steps),
-        _pieces([sum(sizes[key] for key in batch) for batch in batches], taken),
+        _cut_outputs([sum(sizes[key] for key in batch) for batch in batches], taken),
         tuple(tuple(placed[root] for root in branches) for branches in roots),
     )
 
 
 def join_rows(rows: Sequence[Rows]) -> tuple[Rows, ...]:
-    """The same rows in the same order, in as few slices as can be; empty ones are left out.
+    """The same rows in the same order, in as few slices as possible; empty slices are left out.
 
     >>> join_rows([Rows(0, 0, 2), Rows(0, 2, 5), Rows(1, 5, 6)])
     (Rows(step=0, start=0, stop=5), Rows(step=1, start=5, stop=6))
@@ -197,14 +198,15 @@ def describe(plan: Plan) -> list[str]:
 
 
 class _Node(NamedTuple):
-    """A node of a batch; what it stands on and where it is used are numbers of nodes."""
+    """A node of a batch; nodes refer to each other by number."""
 
     group: int
     query: Query
     rank: tuple[int, int, int]
     operands: tuple[int, ...]
+    """The numbers of its operands."""
     parents: tuple[int, ...]
-    """Once for each time that the node is an operand."""
+    """The numbers of the nodes that use it, once for each time that it is an operand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,31 +227,35 @@ def _tree_of_shape(shape: Shape, union: UnionForm, cap: int) -> _Tree:
     depths: list[int] = []
 
     def number(query: Query, below: tuple[int, ...]) -> int:
-        """The number of a node, by its id and its operands' numbers: trees are never compared."""
-        own = query.entity_id if isinstance(query, Anchor) else None
-        own = query.relation_id if isinstance(query, Project) else own
-        found = numbers.setdefault((type(query), own, below), len(numbers))
-        if found == len(queries):
+        """The number of a node; a new node is added to the lists.
+
+        Equal nodes are found by type, id and the numbers of their operands `below`, which is much
+        faster than comparing trees.
+        """
+        own_id = query.entity_id if isinstance(query, Anchor) else None
+        own_id = query.relation_id if isinstance(query, Project) else own_id
+        node_number = numbers.setdefault((type(query), own_id, below), len(numbers))
+        if node_number == len(queries):
             queries.append(query)
             operands.append(below)
             depth = max((depths[operand] for operand in below), default=0)
             depths.append(depth + isinstance(query, Project))
-        return found
+        return node_number
 
     roots = tuple(fold(branch, number) for branch in branches)
     parents: list[list[int]] = [[] for _ in queries]
-    for place, below in enumerate(operands):
+    for node_number, below in enumerate(operands):
         for operand in below:
-            parents[operand].append(place)
+            parents[operand].append(node_number)
     nodes = tuple(
-        _Node(0, query, _rank(query, depths[place]), operands[place], tuple(parents[place]))
-        for place, query in enumerate(queries)
+        _Node(0, query, _rank(query, depth), below, tuple(above))
+        for query, depth, below, above in zip(queries, depths, operands, parents, strict=True)
     )
     return _Tree(branches, nodes, roots)
 
 
 def _all_nodes(trees: Sequence[_Tree]) -> tuple[list[_Node], list[list[int]]]:
-    """The nodes of all groups, numbered on, and the roots of each group's branches."""
+    """The nodes of all groups, numbered consecutively, and the roots of each group's branches."""
     nodes: list[_Node] = []
     roots: list[list[int]] = []
     for group, tree in enumerate(trees):
@@ -269,7 +275,7 @@ def _all_nodes(trees: Sequence[_Tree]) -> tuple[list[_Node], list[list[int]]]:
 
 
 def _batches(nodes: Sequence[_Node]) -> list[list[int]]:
-    """The nodes of each step, steps in order of execution."""
+    """The numbers of the nodes of each step, with steps in order of execution."""
     missing = [len(node.operands) for node in nodes]
     ready: dict[tuple[int, int, int], list[int]] = {}
     for number, node in enumerate(nodes):
@@ -277,8 +283,8 @@ def _batches(nodes: Sequence[_Node]) -> list[list[int]]:
             ready.setdefault(node.rank, []).append(number)
     batches: list[list[int]] = []
     while ready:
-        # The shallowest work first; otherwise a projection could run before others that
-        # belong to the same matrix product are ready.
+        # The smallest rank first. Otherwise a projection could run before other projections of
+        # the same depth are ready, and they would not share a matrix product.
         batches.append(ready.pop(min(ready)))
         for number in batches[-1]:
             for parent in nodes[number].parents:
@@ -291,26 +297,28 @@ def _batches(nodes: Sequence[_Node]) -> list[list[int]]:
 def _in_order_of_use(
     batches: Sequence[Sequence[int]], nodes: Sequence[_Node], roots: Sequence[Sequence[int]]
 ) -> list[list[int]]:
-    """The batches with the nodes of each in the order in which later steps take them.
+    """The batches, with the nodes of each sorted in the order in which later steps use them.
 
-    What a step takes is then one slice of what an earlier one put out, or a few, where it would
-    be a piece a node: tensors are sliced where they would be copied, and so are gradients.
+    The input of a step is then one or a few slices of an earlier output, instead of one slice per
+    node. So tensors and gradients are sliced, where they would otherwise be copied.
     """
     used = [root for branches in roots for root in branches]
-    place: dict[int, int] = {}
+    first_use: dict[int, int] = {}
     start = 0
     ordered: list[list[int]] = []
     for batch in reversed(batches):
-        # From the last use to the first: places go down, and the first of several is kept.
+        # Uses are numbered from the last to the first with falling numbers, so that the earliest
+        # of several uses of a node is the one that remains in the dictionary.
         start -= len(used)
-        place.update((key, start + number) for number, key in reversed(list(enumerate(used))))
-        ordered.append(sorted(batch, key=place.__getitem__))
+        first_use.update((key, start + number) for number, key in reversed(list(enumerate(used))))
+        ordered.append(sorted(batch, key=first_use.__getitem__))
         columns = zip(*(nodes[key].operands for key in ordered[-1]), strict=True)
         used = [key for column in columns for key in column]
     return ordered[::-1]
 
 
 def _runs_taken_by(step: Step) -> tuple[Rows, ...]:
+    """The slices of earlier outputs that a step uses."""
     match step:
         case AnchorStep() | UniverseStep():
             return ()
@@ -321,24 +329,26 @@ def _runs_taken_by(step: Step) -> tuple[Rows, ...]:
     assert_never(step)
 
 
-def _pieces(sizes: Sequence[int], taken: Sequence[Rows]) -> tuple[tuple[Rows, ...], ...]:
-    """The output of each step, of so many rows, cut at the ends of all that is taken of it."""
+def _cut_outputs(sizes: Sequence[int], taken: Sequence[Rows]) -> tuple[tuple[Rows, ...], ...]:
+    """The output of each step, cut at both ends of every slice in `taken`.
+
+    `sizes` has the number of rows of each step's output.
+    """
     cuts = [{0, size} for size in sizes]
     for run in taken:
         cuts[run.step] |= {run.start, run.stop}
     return tuple(
-        tuple(Rows(step, start, stop) for start, stop in pairwise(sorted(places)))
-        for step, places in enumerate(cuts)
+        tuple(Rows(step, start, stop) for start, stop in pairwise(sorted(rows)))
+        for step, rows in enumerate(cuts)
     )
 
 
 def _rank(query: Query, depth: int) -> tuple[int, int, int]:
-    """(projection depth, operator, arity): ready nodes of equal rank are one step.
+    """(projection depth, operator, arity): nodes of equal rank that are ready form one step.
 
-    The depth is how many projections the longest path to a leaf has.
-
-    Smaller ranks run earlier: within a depth, complements before the intersections that
-    may be waiting for them, so that intersections of equal arity meet in one step.
+    The projection depth is the largest number of projections on a path to a leaf. Smaller ranks
+    run first. Within a depth, complements run before intersections, which may need their results,
+    so that intersections of equal arity end up in one step.
     """
     match query:
         case Anchor():
@@ -357,6 +367,7 @@ def _rank(query: Query, depth: int) -> tuple[int, int, int]:
 
 
 def _make_step(batch: Sequence[_Node], counts: Sequence[int], placed: Mapping[int, Rows]) -> Step:
+    """The step that computes the nodes of a batch; `placed` has the rows of earlier nodes."""
     operands = [
         join_rows([placed[operand] for operand in column])
         for column in zip(*(node.operands for node in batch), strict=True)

@@ -1,7 +1,7 @@
-"""Relaxing: a query with more answers than another, and the query for those additional ones.
+"""Relaxing: a query without its negations, and the query for the answers that this adds.
 
-Unlike the rules of `rewrite`, these change what is asked for. Training uses them to find
-entities that a query's negations alone rule out.
+Unlike the rules of `rewrite`, these functions change the answers. Training uses them to find near
+misses: entities that only a query's negations rule out.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from conekg.query.tree import And, Not, Query, all_of, fold, rebuild
 
 
 def without_negations(query: Query) -> Query:
-    """The query without the negated parts of its intersections; it has all the answers and more.
+    """The query without the negated operands of its intersections.
 
-    What is under a negation stays as it is, as does an intersection of negations alone.
+    It has every answer of `query`, and maybe more. Nothing under a negation is changed, nor is an
+    intersection whose operands are all negated.
 
     >>> from conekg.query.tree import Anchor
     >>> a, b = Anchor(0).project(0), Anchor(1).project(1)
@@ -34,6 +35,6 @@ def without_negations(query: Query) -> Query:
 
 
 def near_miss_query(query: Query) -> Query | None:
-    """The query for the near misses of another; None where there is no negation to leave out."""
+    """The query for the near misses of `query`; None if it has no negation to leave out."""
     relaxed = without_negations(query)
     return None if relaxed == query else And((relaxed, Not(query)))

@@ -1,7 +1,7 @@
-"""Tree to text: the canonical path algebra, and the first-order formula.
+"""Renders a query as text: in the canonical path algebra, or as a first-order formula.
 
-Both notations come back exactly: `parse_query` of either text is the tree that was
-rendered, operand order and nesting included.
+Both can be read back exactly: `parse_query` of either text gives the tree that was rendered,
+including the order and nesting of operands.
 """
 
 from __future__ import annotations
@@ -31,31 +31,39 @@ from conekg.query.tree import (
 
 
 def render_query(query: Query, vocabulary: Vocabulary, *, labels: bool = False) -> str:
-    """The query in the path algebra, with no more parentheses and quotes than needed.
+    """The query in the path algebra, with as few parentheses and quotes as possible.
 
-    With `labels`, entities go by their readable labels wherever those can be read back, and
-    relations where such a label is written shorter, as the end of an IRI is. Raises
-    `UnknownNameError` where the vocabulary has no such id, `QueryError` where something is none.
+    With `labels`, an entity's label is written instead of its name if only that entity has it; a
+    relation's label also only if it is shorter, such as the last part of an IRI. Raises
+    `UnknownNameError` if the vocabulary lacks an id, `QueryError` if an id is not a whole number.
 
     >>> names = Vocabulary(NameTable("entity", ["South Asia"]), NameTable("relation", ["part_of"]))
     >>> render_query(Not(Project(Anchor(0), 1)), names)
     '!"South Asia".^part_of'
     """
-    check_vocabulary(vocabulary)
-    for kind, ids in zip(("entity", "relation"), slots_of(query), strict=True):
-        check_whole(kind, ids)
+    check_renderable(query, vocabulary)
     return fold(query, _path_writer(vocabulary, labels)).text
 
 
+def check_renderable(query: Query, vocabulary: Vocabulary) -> None:
+    """Raise `ConfigError` unless this is a vocabulary, `QueryError` unless this is a query.
+
+    Whether the vocabulary has the ids of the query is not checked here.
+    """
+    check_vocabulary(vocabulary)
+    for kind, ids in zip(("entity", "relation"), slots_of(query), strict=True):
+        check_whole(kind, ids)
+
+
 def render_parts(query: Query, vocabulary: Vocabulary) -> list[str]:
-    """The texts that `render_query` has for every node, in the order of `subtrees`, by one walk."""
+    """The text of `render_query` for every node, in the order of `subtrees`, by a single walk."""
     return [part.text for part in fold_each(query, _path_writer(vocabulary, labels=False))]
 
 
 def _path_writer(
     vocabulary: Vocabulary, labels: bool
 ) -> Callable[[Query, tuple[_Text, ...]], _Text]:
-    """Writes a node over operands that are written."""
+    """A function for `fold` that writes a node, given the texts of its operands."""
 
     def write(node: Query, parts: tuple[_Text, ...]) -> _Text:
         match node:
@@ -69,8 +77,8 @@ def _path_writer(
             case Not():
                 return _Text(f"!{parts[0].within(_NOT)}", _NOT)
             case And():
-                # An intersection within an intersection keeps its parentheses: the text
-                # tells how the operands were grouped.
+                # An intersection within an intersection keeps its parentheses, so that reading
+                # the text gives the same nesting.
                 return _Text(" & ".join(part.within(_NOT) for part in parts), _AND)
             case Or():
                 return _Text(" | ".join(part.within(_AND) for part in parts), _OR)
@@ -82,17 +90,19 @@ def _path_writer(
 def render_formula(query: Query, vocabulary: Vocabulary, *, labels: bool = False) -> str:
     """The query as a first-order formula: `?x: exists y. ... & relation(y, ?x)`.
 
-    Entities are always quoted, so that no name is taken for a variable.
+    Entities are always quoted, so that no name is read as a variable. Raises the same errors as
+    `render_query`.
 
     >>> names = Vocabulary(NameTable("entity", ["Asia"]), NameTable("relation", ["part_of"]))
     >>> render_formula(Project(Project(Anchor(0), 1), 1), names)
     '?x: exists y. part_of(y, "Asia") & part_of(?x, y)'
     """
+    check_renderable(query, vocabulary)
     return f"?x: {descend(_FormulaWriter(vocabulary, labels).write(query, '?x')).text}"
 
 
 def name_of(table: NameTable, index: int, labels: bool) -> str:
-    """The name of an id, or with `labels` its label where that means this id alone."""
+    """The name of an id; with `labels`, its label if that label identifies this id."""
     if labels:
         label = table.label(index)
         try:
@@ -104,20 +114,24 @@ def name_of(table: NameTable, index: int, labels: bool) -> str:
 
 
 _PATH, _NOT, _AND, _OR, _EXISTS = range(5)
-"""How loosely a text is bound together; a looser one inside a tighter one needs parentheses."""
+"""Kinds of text by precedence, from tightest to loosest. A looser text inside a tighter one needs
+parentheses."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
+    """The text of a part of a query, with the precedence of its outermost operator."""
+
     text: str
-    binding: int
+    precedence: int
 
     def within(self, loosest: int) -> str:
-        """The text where nothing looser than `loosest` may stand."""
-        return self.text if self.binding <= loosest else f"({self.text})"
+        """The text, in parentheses if its precedence is looser than `loosest`."""
+        return self.text if self.precedence <= loosest else f"({self.text})"
 
 
 def _relation(vocabulary: Vocabulary, relation_id: int, labels: bool) -> str:
+    """A relation as written in a query, with `^` if it is an inverse."""
     name = as_written(vocabulary.relations.name(relation_id >> 1))
     if labels:
         label = as_written(name_of(vocabulary.relations, relation_id >> 1, labels))
@@ -126,7 +140,7 @@ def _relation(vocabulary: Vocabulary, relation_id: int, labels: bool) -> str:
 
 
 class _FormulaWriter:
-    """Writes what it means for a variable to be in a set; each projection adds a variable."""
+    """Writes a query as a condition on a variable; each projection introduces a new variable."""
 
     def __init__(self, vocabulary: Vocabulary, labels: bool) -> None:
         self._vocabulary = vocabulary
@@ -134,6 +148,7 @@ class _FormulaWriter:
         self._fresh = _variable_names()
 
     def write(self, query: Query, variable: str) -> Descent[_Text]:
+        """The formula that says that `variable` is an answer of `query`."""
         match query:
             case Or(operands):
                 parts: list[_Text] = []
@@ -141,8 +156,8 @@ class _FormulaWriter:
                     parts.append((yield self.write(operand, variable)))
                 return _Text(" | ".join(part.within(_AND) for part in parts), _OR)
             case Not(operand):
-                denied: _Text = yield self.write(operand, variable)
-                return _Text(f"!{denied.within(_NOT)}", _NOT)
+                negated: _Text = yield self.write(operand, variable)
+                return _Text(f"!{negated.within(_NOT)}", _NOT)
             case _:
                 introduced: list[str] = []
                 conjuncts: list[str] = yield self._conjuncts(query, variable, introduced)
@@ -152,7 +167,10 @@ class _FormulaWriter:
                 return _Text(body, _AND if len(conjuncts) > 1 else _PATH)
 
     def _conjuncts(self, query: Query, variable: str, introduced: list[str]) -> Descent[list[str]]:
-        """What holds of the variable, each as tight as a negation; `introduced` grows."""
+        """The conjuncts of the condition on `variable`, each in parentheses where needed.
+
+        New variables are appended to `introduced`.
+        """
         match query:
             case Anchor(entity_id):
                 return [f"{variable} = {self._entity(entity_id)}"]
@@ -182,7 +200,7 @@ class _FormulaWriter:
         assert_never(query)
 
     def _atom(self, head: str, relation_id: int, tail: str) -> str:
-        """`relation(head, tail)`; an inverse is written forward with its ends exchanged."""
+        """`relation(head, tail)`; an inverse relation is written forward with its ends swapped."""
         first, second = (tail, head) if relation_id & 1 else (head, tail)
         return f"{_relation(self._vocabulary, relation_id & ~1, self._labels)}({first}, {second})"
 

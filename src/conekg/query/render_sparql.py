@@ -1,8 +1,8 @@
-"""Tree to SPARQL: a query any engine can run over the same facts.
+"""Renders a query as SPARQL that any engine can run over the same facts.
 
-Positive parts come before negated ones, as SPARQL wants variables bound before it
-filters them. `?x a owl:Thing` stands for the set of all entities; a store that is to
-answer such queries has to hold that triple for each of its entities.
+Positive parts come before negated ones, because SPARQL variables must be bound before they are
+filtered. `?x a owl:Thing` stands for the set of all entities; an engine can answer such queries
+only if its data has that triple for each entity.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import assert_never
 
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.iri import NAMESPACE, written_iri
+from conekg.query.render import check_renderable
 from conekg.query.tree import (
     Anchor,
     And,
@@ -27,7 +28,11 @@ from conekg.query.tree import (
 
 
 def render_sparql(query: Query, vocabulary: Vocabulary) -> str:
-    """The query as SPARQL that selects `?x`; reading it back gives the same answers."""
+    """The query as SPARQL that selects `?x`; read back, it has the same answers.
+
+    Raises the same errors as `render_query`.
+    """
+    check_renderable(query, vocabulary)
     lines = descend(_SparqlWriter(vocabulary).group(query, "?x"))
     body = "\n".join(_indented(lines))
     prefixes = [f"PREFIX : <{NAMESPACE}>"]
@@ -37,7 +42,7 @@ def render_sparql(query: Query, vocabulary: Vocabulary) -> str:
 
 
 class _SparqlWriter:
-    """Writes what binds a variable to the entities of a set, line by line."""
+    """Writes the lines of a pattern that binds a variable to the answers of a query."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -54,11 +59,12 @@ class _SparqlWriter:
             lines.append(f"{variable} a owl:Thing .")
         for condition in conditions:
             if isinstance(condition, Not):
-                denied: list[str] = yield self.group(condition.operand, variable)
-                lines += ["FILTER NOT EXISTS {", *_indented(denied), "}"]
+                negated: list[str] = yield self.group(condition.operand, variable)
+                lines += ["FILTER NOT EXISTS {", *_indented(negated), "}"]
         return lines
 
     def _binding(self, query: Query, variable: str) -> Descent[list[str]]:
+        """The lines for one condition within a group."""
         match query:
             case Anchor(entity_id):
                 return [f"VALUES {variable} {{ {self._entity(entity_id)} }}"]
@@ -79,12 +85,13 @@ class _SparqlWriter:
         assert_never(query)
 
     def _step(self, operand: Query, relation_id: int, variable: str) -> Descent[list[str]]:
+        """The lines for a projection: those of its operand, then one triple."""
         below: list[str] = []
         if isinstance(operand, Anchor):
             head = self._entity(operand.entity_id)
         else:
             head = next(self._fresh)
-            if not isinstance(operand, Universe):  # the triple itself binds its head
+            if not isinstance(operand, Universe):  # for `*` the triple alone binds its head
                 below = yield self.group(operand, head)
         relation = written_iri(self._vocabulary.relations.name(relation_id >> 1))
         first, second = (variable, head) if relation_id & 1 else (head, variable)

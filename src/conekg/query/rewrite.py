@@ -1,9 +1,8 @@
-"""Rewriting: the same set of entities, asked for in another form.
+"""Rewriting: changes the form of a query and keeps its answers on every graph.
 
-Each rule is one function from tree to tree that keeps the answers on every graph;
-`RULES` lists them, from cleaning up to normal forms. Only distribution can make a
-query much larger, so its size is computed before it is done and capped.
-`union_free_branches` is what models need: the trees without `Or`.
+Each rule is one function from tree to tree; `RULES` lists them, from simplifications to normal
+forms. Only distribution can make a query much larger, so the size of its result is computed and
+checked beforehand. `union_free_branches` gives what models need: trees without `Or`.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from conekg.query.tree import (
 )
 
 UnionForm: TypeAlias = Literal["dnf", "demorgan"]
-"""How a union reaches a model: as several branches, or as a negated intersection."""
+"""How unions are removed for a model: as several branches, or as negated intersections."""
 
 DEFAULT_BRANCH_CAP = 64
-"""Union-free branches a query may have unless its caller allows more."""
+"""The default for the most union-free branches of a query."""
 
 EVERYTHING = Universe()
 NOTHING = Not(EVERYTHING)
@@ -55,10 +54,10 @@ def remove_double_negation(query: Query) -> Query:
 
 
 def push_negation(query: Query) -> Query:
-    """Negations moved inward until they stand before an entity, `*` or a projection.
+    """Negations moved inward until their operand is an entity, `*` or a projection.
 
-    They cannot pass a projection: what is not reached from a set is not the same as
-    what is reached from outside it.
+    A negation cannot be moved past a projection: the entities that are not reached from a set
+    differ from those that are reached from the set's complement.
     """
     return fold(query, _signed)[0]
 
@@ -79,11 +78,11 @@ def flatten(query: Query) -> Query:
 
 
 def deduplicate(query: Query) -> Query:
-    """Operands that occur twice in one intersection or union kept once, the first time.
+    """Operands that occur twice in an intersection or union removed except for the first.
 
-    `b & a` repeats `a & b`. The operands that are kept stay in their order.
+    `b & a` counts as a repetition of `a & b`. The remaining operands keep their order.
     """
-    # Parts that are the same but for the order of operands share a number.
+    # Subtrees that differ only in the order of operands get the same number.
     numbers: dict[tuple[object, ...], int] = {}
 
     def keep_distinct(node: Query, operands: tuple[tuple[Query, int], ...]) -> tuple[Query, int]:
@@ -102,12 +101,13 @@ def deduplicate(query: Query) -> Query:
 
 
 def absorb(query: Query) -> Query:
-    """`*` and `!*` taken in by what they stand beside, and what is in both `a` and `!a` is nothing.
+    """Operands `*` and `!*` removed or made the result, and `a & !a` and `a | !a` replaced.
 
-    Afterwards `!*` stands at the root or nowhere.
+    `*` is the set of all entities, `!*` the empty set: `a & *` is `a`, `a | *` is `*`, `a & !a` is
+    `!*`. Afterwards `!*` can only be the whole query.
     """
 
-    def take_in(node: Query, operands: tuple[Query, ...]) -> Query:
+    def simplify_node(node: Query, operands: tuple[Query, ...]) -> Query:
         match node:
             case And():
                 return intersection_of(operands)
@@ -120,15 +120,14 @@ def absorb(query: Query) -> Query:
             case _:
                 return rebuild(node, operands)
 
-    return fold(query, take_in)
+    return fold(query, simplify_node)
 
 
 def distribute(query: Query, cap: int = DEFAULT_BRANCH_CAP) -> Query:
-    """Unions lifted to the root, over intersections and projections.
+    """Unions moved to the root, past intersections and projections.
 
-    A negation moves inward only where a union below it asks for that. The result is a
-    union of union-free trees, or one such tree; `QueryTooLargeError` where it would be of more
-    than `cap`.
+    A negation is moved inward only if there is a union below it. The result is a union of
+    union-free trees, or one such tree; `QueryTooLargeError` if it would have more than `cap`.
     """
     return any_of(_lift_unions(query, cap))
 
@@ -155,13 +154,13 @@ RULES: tuple[tuple[str, Callable[[Query], Query]], ...] = (
     ("distribute", distribute),
     ("De Morgan", replace_unions),
 )
-"""Every rule by name, in order from cleaning up to normal forms."""
+"""Every rule with its name, in order from simplifications to normal forms."""
 
 
 def simplify(query: Query) -> Query:
     """The query without double negations, nested equal operators and repeated operands.
 
-    Never larger than the query itself, and the same when applied again.
+    The result is never larger than the query, and simplifying it again does not change it.
     """
     while True:
         simpler = deduplicate(flatten(remove_double_negation(query)))
@@ -171,10 +170,7 @@ def simplify(query: Query) -> Query:
 
 
 def settle(query: Query) -> Query:
-    """The query without parts that say nothing, or say that nothing answers it.
-
-    Simplified, and `*`, `!*` and operands beside their complements taken in.
-    """
+    """The query simplified by `simplify` and `absorb`, repeatedly until nothing changes."""
     while True:
         simpler = absorb(simplify(query))
         if simpler == query:
@@ -183,12 +179,15 @@ def settle(query: Query) -> Query:
 
 
 def complement_of(query: Query) -> Query:
-    """`!a` of `a`, and `a` of `!a`."""
+    """`!a` for a query `a`, and `a` for `!a`."""
     return query.operand if isinstance(query, Not) else Not(query)
 
 
 def intersection_of(operands: Sequence[Query]) -> Query:
-    """The intersection of any number of sets, without those that do not matter."""
+    """The intersection of any number of queries, without `*` and repeated operands.
+
+    The result is `!*` if an operand is `!*` or the complement of another, and `*` for no operands.
+    """
     kept = _distinct([operand for operand in operands if operand != EVERYTHING])
     if NOTHING in kept or _has_complements(kept):
         return NOTHING
@@ -196,7 +195,10 @@ def intersection_of(operands: Sequence[Query]) -> Query:
 
 
 def union_of(operands: Sequence[Query]) -> Query:
-    """The union of any number of sets, without those that do not matter."""
+    """The union of any number of queries, without `!*` and repeated operands.
+
+    The result is `*` if an operand is `*` or the complement of another, and `!*` for no operands.
+    """
     kept = _distinct([operand for operand in operands if operand != NOTHING])
     if EVERYTHING in kept or _has_complements(kept):
         return EVERYTHING
@@ -209,19 +211,19 @@ def to_dnf(query: Query, cap: int = DEFAULT_BRANCH_CAP) -> Query:
 
 
 def to_de_morgan(query: Query) -> Query:
-    """The De Morgan form: no union at all, as many entities and relations as before."""
+    """The De Morgan form: no unions, and no more entities and relations than before."""
     return remove_double_negation(replace_unions(simplify(query)))
 
 
 def union_free_branches(
     query: Query, union: UnionForm = "dnf", cap: int = DEFAULT_BRANCH_CAP
 ) -> tuple[Query, ...]:
-    """The union-free trees a model embeds, whose union is the query.
+    """The union-free trees that a model embeds; the query is the union of these branches.
 
-    A query without `Or` is its own single branch, negations untouched. With
-    `union="demorgan"` there is always one branch; more than `cap` are a `QueryTooLargeError`.
-    Ids are never compared with anything but ids, so templates of shapes are rewritten just as
-    grounded queries are.
+    A query without `Or` is its own single branch, with its negations unchanged. With
+    `union="demorgan"` there is always one branch. Raises `QueryTooLargeError` for more than `cap`
+    branches. Ids are only compared with each other, so the template of a shape, whose ids are
+    slots, is rewritten like a grounded query.
 
     >>> a, b, c = Anchor(0), Anchor(1), Anchor(2)
     >>> union_free_branches(a & (b | c)) == (a & b, a & c)
@@ -238,9 +240,10 @@ def union_free_branches(
 
 
 def capped(query: Query, union: UnionForm, cap: int) -> Query:
-    """The query, by De Morgan's law where its form of unions would take more than `cap` branches.
+    """The query, or its De Morgan form if `union` would give it more than `cap` branches.
 
-    For parts of a question, which nobody asked as they are and which must not be refused for it.
+    For parts of a query: a part can have more branches than the whole, and a user whose query is
+    within the cap must not get an error about a part.
 
     >>> a, b, c, d = map(Anchor, range(4))
     >>> capped((~a | ~b) & (~c | ~d), "dnf", 3) == ~(a & b) & ~(c & d)
@@ -251,19 +254,19 @@ def capped(query: Query, union: UnionForm, cap: int) -> Query:
 
 
 def count_branches(query: Query) -> int:
-    """How many trees lifting the unions of a query takes, computed without doing it.
+    """An upper bound on the number of union-free branches, computed without making them.
 
-    k two-way unions under one intersection give 2^k.
+    k two-way unions under one intersection give 2^k. Equal branches are counted separately.
     """
     return _count(_push_through_unions(query))
 
 
 _Signed: TypeAlias = tuple[Query, Query]
-"""A tree and its complement. Both share their parts, so building both costs nothing."""
+"""A tree and its complement. They share their subtrees, so building both is cheap."""
 
 
 def _signed(node: Query, operands: Sequence[_Signed]) -> _Signed:
-    """The node over pushed operands, and its complement with the negation pushed inward."""
+    """The node with the given operands, and its complement with the negation pushed inward."""
     match node:
         case Anchor() | Universe():
             return node, Not(node)
@@ -289,14 +292,14 @@ def _seconds(operands: Sequence[_Signed]) -> tuple[Query, ...]:
 
 
 def _push_through_unions(query: Query) -> Query:
-    """Negations moved inward through nodes that contain a union; the others stay."""
+    """Negations moved inward past nodes that contain a union; other negations stay."""
 
     def push(node: Query, operands: tuple[tuple[_Signed, bool], ...]) -> tuple[_Signed, bool]:
         pairs = [pair for pair, _ in operands]
         if not isinstance(node, Or) and not any(contains for _, contains in operands):
             return (node, complement_of(node)), False
         match node:
-            # Intersections that only the push has nested are merged.
+            # Merge intersections that became nested only because negations were moved.
             case And():
                 plain = And(_joined(node.operands, _firsts(pairs)))
                 return (plain, Or(_seconds(pairs))), True
@@ -310,6 +313,7 @@ def _push_through_unions(query: Query) -> Query:
 
 
 def _count(pushed: Query) -> int:
+    """The largest number of branches that `_lift_unions` has at any node of `pushed`."""
     largest = 1
 
     def multiply(node: Query, below: tuple[int, ...]) -> int:
@@ -320,8 +324,8 @@ def _count(pushed: Query) -> int:
             case Project():
                 size = below[0]
             case Not():
-                # The branches of a negated projection become one intersection: a single
-                # branch, yet as many operands, which the cap must see as well.
+                # The branches of a negated projection become the operands of one intersection.
+                # That is a single branch; the operands are capped because `largest` saw them.
                 size = 1
             case And():
                 size = prod(below)
@@ -337,13 +341,14 @@ def _count(pushed: Query) -> int:
 
 
 def _lift_unions(query: Query, cap: int) -> tuple[Query, ...]:
+    """The distinct union-free branches of a query; `QueryTooLargeError` for more than `cap`."""
     pushed = _push_through_unions(query)
     size = _count(pushed)
     if size > cap:
-        # The number may have more digits than Python writes out.
-        told = f"{size:,}" if size <= 10**9 else "more than a billion"
+        # The number may have more digits than Python converts to text.
+        shown = f"{size:,}" if size <= 10**9 else "more than a billion"
         raise QueryTooLargeError(
-            f"this query has {told} union-free branches; at most {cap:,} are allowed",
+            f"this query has {shown} union-free branches; at most {cap:,} are allowed",
             hint="raise the cap, use fewer unions (or negated intersections, which become unions) "
             "under one intersection, or use the De Morgan form, which is always one branch",
         )
@@ -355,7 +360,7 @@ def _lift_unions(query: Query, cap: int) -> tuple[Query, ...]:
             case Project(_, relation_id):
                 return tuple(Project(branch, relation_id) for branch in below[0])
             case Not():
-                # Nothing reached from a | b: not reached from a and not reached from b.
+                # Not reached from a | b: neither reached from a nor reached from b.
                 return (all_of([Not(branch) for branch in below[0]]),)
             case And(operands):
                 return tuple(And(_joined(operands, choice)) for choice in product(*below))
@@ -368,7 +373,10 @@ def _lift_unions(query: Query, cap: int) -> tuple[Query, ...]:
 
 
 def _joined(operands: Sequence[Query], choice: Sequence[Query]) -> tuple[Query, ...]:
-    """One branch of each operand; intersections that only distribution nested are merged."""
+    """The operands of an intersection with one branch chosen for each operand.
+
+    A branch that is itself an intersection is merged, unless it is the operand unchanged.
+    """
     parts: list[Query] = []
     for operand, branch in zip(operands, choice, strict=True):
         if branch != operand and isinstance(branch, And):
@@ -379,6 +387,7 @@ def _joined(operands: Sequence[Query], choice: Sequence[Query]) -> tuple[Query, 
 
 
 def _spliced(operands: Sequence[Query], kind: type[And] | type[Or]) -> tuple[Query, ...]:
+    """The operands, with each one of type `kind` replaced by its own operands."""
     parts: list[Query] = []
     for operand in operands:
         if isinstance(operand, kind):
@@ -393,5 +402,6 @@ def _distinct(items: Sequence[_Item]) -> tuple[_Item, ...]:
 
 
 def _has_complements(operands: Sequence[Query]) -> bool:
+    """Whether one operand is the complement of another."""
     negated = {operand.operand for operand in operands if isinstance(operand, Not)}
     return bool(negated) and not negated.isdisjoint(operands)

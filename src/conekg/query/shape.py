@@ -1,9 +1,9 @@
-"""Shapes: queries with their ids removed, and the names the literature gives to fourteen.
+"""Shapes: queries without their ids, and the fourteen structures that the literature names.
 
-A shape's template is an ordinary tree whose entity and relation ids are slots,
-numbered 0, 1, ... in reading order (post-order, left to right). A batch of
-queries of one shape is then two integer matrices, one row a query, one column a
-slot; this is what sampling writes, the symbolic engine and the models read.
+A shape's template is an ordinary tree in which ids are replaced by slots, numbered 0, 1, ... in
+reading order (post-order, left to right), for entities and relations separately. A batch of
+queries of one shape is then two integer matrices with one row per query and one column per slot.
+Sampling writes these matrices; the symbolic engine and the models read them.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ class Shape:
 
     @cached_property
     def _hash(self) -> int:
-        # Shapes are what plans and programs are found by: their trees are walked once.
+        # Plans and programs are cached by shape, so the tree is walked only for the first hash.
         return hash(self.template)
 
     @cached_property
     def num_anchors(self) -> int:
-        """How many entity slots a query of this shape fills."""
+        """The number of entity slots."""
         return len(slots_of(self.template)[0])
 
     @cached_property
     def num_relations(self) -> int:
-        """How many relation slots a query of this shape fills."""
+        """The number of relation slots."""
         return len(slots_of(self.template)[1])
 
     @cached_property
     def is_path(self) -> bool:
-        """Whether this is hops from one anchor and nothing else: 1p, 2p, 3p and so on."""
+        """Whether this is a chain of projections from one anchor: 1p, 2p, 3p and so on."""
         node = self.template
         while isinstance(node, Project):
             node = node.operand
@@ -65,7 +65,7 @@ class Shape:
 
     @cached_property
     def name(self) -> str:
-        """The literature's name (`2in`) where there is one, otherwise the shape spelled out."""
+        """The name in the literature (`2in`) if there is one, otherwise the shape spelled out."""
         return _NAMES.get(self) or spell(self.template)
 
     def ground(self, entity_ids: Sequence[int], relation_ids: Sequence[int]) -> Query:
@@ -86,23 +86,23 @@ class Grounded(NamedTuple):
 
 
 def grounded(query: Query) -> Grounded:
-    """The shape and the ids of a query; `Shape.ground` is the way back.
+    """The shape and the ids of a query; `Shape.ground` is the inverse.
 
     >>> shape, entity_ids, relation_ids = grounded(Project(Anchor(7), 3))
     >>> shape.name, entity_ids, relation_ids
     ('1p', [7], [3])
     """
-    signs, entity_ids, relation_ids = _walk(query)
-    return Grounded(_shape_of_signs(signs), entity_ids, relation_ids)
+    codes, entity_ids, relation_ids = _walk(query)
+    return Grounded(_shape_of_codes(codes), entity_ids, relation_ids)
 
 
 def shape_of(query: Query) -> Shape:
-    """The shape of a query; queries of one shape get the same object as long as it is remembered.
+    """The shape of a query; the same object for queries of one shape, as long as it is cached.
 
     >>> shape_of(Project(Anchor(7), 3)).name
     '1p'
     """
-    return _shape_of_signs(_walk(query)[0])
+    return _shape_of_codes(_walk(query)[0])
 
 
 def slots_of(query: Query) -> tuple[list[int], list[int]]:
@@ -111,9 +111,9 @@ def slots_of(query: Query) -> tuple[list[int], list[int]]:
 
 
 def check_whole(kind: str, ids: Sequence[object]) -> None:
-    """Raise QueryError where one of the ids that stand in a query is no whole number."""
+    """Raise QueryError if one of the ids in a query is not a whole number."""
     for value in ids:
-        if type(value) is int:  # as nearly all are
+        if type(value) is int:  # nearly always true, and faster than isinstance
             continue
         if not isinstance(value, int | np.integer) or isinstance(value, bool):
             raise QueryError(
@@ -123,99 +123,101 @@ def check_whole(kind: str, ids: Sequence[object]) -> None:
 
 
 _ANCHOR, _UNIVERSE, _PROJECT, _NOT = range(4)
-"""Signs of nodes; 2n and 2n + 1 are an intersection and a union of n operands, two at least.
-
-Half a sign, rounded down, is how many operands its node has.
+"""Codes of nodes. The code of an intersection of n operands is 2n, of a union 2n + 1; n is at
+least 2. Half of a code, rounded down, is the number of operands of its node.
 """
 
 
 def _walk(query: Query) -> tuple[tuple[int, ...], list[int], list[int]]:
-    """The signs of a query's nodes in post-order, which are its shape, and the ids in its slots."""
-    signs: list[int] = []
+    """The codes of a query's nodes in post-order, its entity ids and its relation ids.
+
+    The codes alone determine the shape; the ids are in slot order.
+    """
+    codes: list[int] = []
     entity_ids: list[int] = []
     relation_ids: list[int] = []
     pending = [query]
-    while pending:  # parents before children, right before left: post-order backwards
+    while pending:  # parents before children, right before left: the reverse of post-order
         match node := pending.pop():
             case Project():
-                signs.append(_PROJECT)
+                codes.append(_PROJECT)
                 relation_ids.append(node.relation_id)
                 pending.append(node.operand)
             case Anchor():
-                signs.append(_ANCHOR)
+                codes.append(_ANCHOR)
                 entity_ids.append(node.entity_id)
             case And():
-                signs.append(2 * len(node.operands))
+                codes.append(2 * len(node.operands))
                 pending += node.operands
             case Not():
-                signs.append(_NOT)
+                codes.append(_NOT)
                 pending.append(node.operand)
             case Or():
-                signs.append(2 * len(node.operands) + 1)
+                codes.append(2 * len(node.operands) + 1)
                 pending += node.operands
             case Universe():
-                signs.append(_UNIVERSE)
+                codes.append(_UNIVERSE)
             case _:
                 raise not_a_query(node)
-    signs.reverse()
+    codes.reverse()
     entity_ids.reverse()
     relation_ids.reverse()
-    return tuple(signs), entity_ids, relation_ids
+    return tuple(codes), entity_ids, relation_ids
 
 
 @lru_cache(maxsize=4096)
-def _shape_of_signs(signs: tuple[int, ...]) -> Shape:
+def _shape_of_codes(codes: tuple[int, ...]) -> Shape:
     anchor_slots, relation_slots = count(), count()
-    done: list[Query] = []
-    for sign in signs:
-        if sign == _ANCHOR:
-            done.append(Anchor(next(anchor_slots)))
-        elif sign == _UNIVERSE:
-            done.append(Universe())
-        elif sign == _PROJECT:
-            done.append(Project(done.pop(), next(relation_slots)))
-        elif sign == _NOT:
-            done.append(Not(done.pop()))
+    stack: list[Query] = []
+    for code in codes:
+        if code == _ANCHOR:
+            stack.append(Anchor(next(anchor_slots)))
+        elif code == _UNIVERSE:
+            stack.append(Universe())
+        elif code == _PROJECT:
+            stack.append(Project(stack.pop(), next(relation_slots)))
+        elif code == _NOT:
+            stack.append(Not(stack.pop()))
         else:
-            operands = tuple(done[-(sign // 2) :])
-            done[-len(operands) :] = [Or(operands) if sign % 2 else And(operands)]
-    (template,) = done
+            operands = tuple(stack[-(code // 2) :])
+            stack[-len(operands) :] = [Or(operands) if code % 2 else And(operands)]
+    (template,) = stack
     return Shape(template)
 
 
 _WORDS = {_ANCHOR: "e", _UNIVERSE: "*", _PROJECT: "r", _NOT: "!"}
-_SIGNS = {word: sign for sign, word in _WORDS.items()}
+_CODES = {word: code for code, word in _WORDS.items()}
 
 
 def encode_shape(shape: Shape) -> str:
-    """A shape in postfix words, as files of query sets have it; `decode_shape` is the way back.
+    """A shape in postfix notation, as stored in query set files; `decode_shape` is the inverse.
 
-    >>> encode_shape(STRUCTURES["2in"])  # an intersection of a path and a negated one
+    >>> encode_shape(STRUCTURES["2in"])  # an intersection of a path and a negated path
     'e r e r ! &2'
     """
-    signs, _, _ = _walk(shape.template)
-    return " ".join(_WORDS.get(sign) or f"{'&|'[sign % 2]}{sign // 2}" for sign in signs)
+    codes, _, _ = _walk(shape.template)
+    return " ".join(_WORDS.get(code) or f"{'&|'[code % 2]}{code // 2}" for code in codes)
 
 
 def decode_shape(text: str) -> Shape:
-    """The shape that `encode_shape` wrote; `ValueError` where it did not write this."""
-    signs: list[int] = []
-    done = 0
+    """The shape that `encode_shape` writes as `text`; `ValueError` if there is none."""
+    codes: list[int] = []
+    stack_size = 0
     for word in text.split():
-        sign = _sign_of(word)
-        if sign // 2 > done:
+        code = _code_of(word)
+        if code // 2 > stack_size:
             raise ValueError(f"{word!r} lacks operands in the shape {text!r}")
-        done += 1 - sign // 2
-        signs.append(sign)
-    if done != 1:
-        raise ValueError(f"the shape {text!r} is of {done} queries, not of one")
-    return _shape_of_signs(tuple(signs))
+        stack_size += 1 - code // 2
+        codes.append(code)
+    if stack_size != 1:
+        raise ValueError(f"the shape {text!r} is of {stack_size} queries, not of one")
+    return _shape_of_codes(tuple(codes))
 
 
-def _sign_of(word: str) -> int:
-    """The sign that `encode_shape` writes as this word."""
-    if word in _SIGNS:
-        return _SIGNS[word]
+def _code_of(word: str) -> int:
+    """The code that `encode_shape` writes as this word."""
+    if word in _CODES:
+        return _CODES[word]
     if word[0] in "&|" and word[1:].isdigit() and int(word[1:]) >= 2:
         return 2 * int(word[1:]) + "&|".index(word[0])
     raise ValueError(f"unknown word {word!r} in a shape")
@@ -228,7 +230,7 @@ def spell(query: Query) -> str:
 
 @lru_cache(maxsize=4096)
 def outline(shape: Shape) -> str:
-    """A shape spelled out with its operands in alphabetical order: the same for `a & b` as `b & a`.
+    """A shape spelled out with sorted operands, so that `a & b` and `b & a` have one outline.
 
     >>> outline(STRUCTURES["pni"]), outline(shape_of(Anchor(1).project(0) & ~Anchor(2)))
     ('((!e.r.r) & e.r)', '((!e) & e.r)')
@@ -295,4 +297,4 @@ NEGATION_STRUCTURES = ("2in", "3in", "inp", "pin", "pni")
 """Structures with negation, in the column order of the paper's Table 2."""
 
 TRAINED_STRUCTURES = ("1p", "2p", "3p", "2i", "3i", "2in", "3in", "inp", "pin", "pni")
-"""Structures the paper trains on; the other four test generalisation."""
+"""Structures that the paper trains on; the other four only test generalisation."""

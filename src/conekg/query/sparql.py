@@ -1,10 +1,10 @@
-"""SPARQL to trees: `SELECT ?x WHERE { ... }` where the pattern is tree-shaped.
+"""Parses SPARQL queries `SELECT ?x WHERE { ... }` whose pattern is tree-shaped.
 
-rdflib's grammar reads the text (extra `rdf`); its algebra is not used, for it drops
-filters nested in NOT EXISTS. The pattern becomes a first-order formula, and the
-formula a tree as in `formula_tree`. Answered are basic graph patterns, the paths
-`/ ^ |`, UNION, MINUS, FILTER with (NOT) EXISTS, `=` and `!=`, VALUES of one
-variable, `?x rdfs:label "France"` and `?x a owl:Thing`, which holds for every entity.
+rdflib's grammar reads the text (extra `rdf`). Its algebra is not used because it drops filters
+nested in NOT EXISTS. `sparql_pattern` turns the pattern into a first-order formula, and
+`formula_tree` turns that into a query. Supported are basic graph patterns, the paths `/ ^ |`,
+UNION, MINUS, FILTER with (NOT) EXISTS, `=`, `!=` and (NOT) IN, VALUES of one variable,
+`?x rdfs:label "France"`, and `?x a owl:Thing`, which is true for every entity.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from conekg.query.tokens import check_depth
 from conekg.query.tree import Query
 
 SAFE_NESTING = 16
-"""Levels of braces, brackets and parentheses that are read, however they are mixed."""
+"""The levels of braces, brackets and parentheses that can always be read, in any mixture."""
 
-# What a SELECT may carry besides its pattern: attribute of the parse tree, its keyword, a remedy.
+# Unsupported parts of a SELECT besides its pattern: attribute of the parse tree, keyword, remedy.
 _MODIFIERS = (
     ("datasetClause", "FROM", "there is one graph; leave the clause out"),
     ("groupby", "GROUP BY", "answers are a set of entities; group them afterwards"),
@@ -46,7 +46,7 @@ def parse_sparql(text: str, vocabulary: Vocabulary, *, max_depth: int) -> Query:
     source = SparqlSource(text)
     check_depth(source.nesting(), max_depth)
     prologue, select = _read(source)
-    # These modules import rdflib, which `_read` has just made sure of.
+    # These modules import rdflib; `_read` has just checked that it is installed.
     from conekg.query.sparql_pattern import PatternReader, Scope
     from conekg.query.sparql_terms import Terms
 
@@ -87,12 +87,12 @@ def _read(source: SparqlSource) -> tuple[Any, Any]:
             "reading SPARQL needs rdflib, which is not installed",
             hint="pip install 'conekg[rdf]'",
         ) from error
-    # Not by rdflib's `parseQuery`, which takes the four digits of \u for eight where more follow.
-    text, places = source.unescaped()
+    # rdflib's own `parseQuery` would read \u followed by more than four digits as \U with eight.
+    text, positions = source.unescaped()
     try:
         prologue, query = grammar.parse_string(text, parse_all=True)
     except ParseBaseException as error:
-        start = places[min(error.loc, len(text))]
+        start = positions[min(error.loc, len(text))]
         raise source.error(
             "this SPARQL cannot be read; the mistake is in the part that begins",
             (start, min(start + 1, len(source.text))),
@@ -103,19 +103,20 @@ def _read(source: SparqlSource) -> tuple[Any, Any]:
         raise QueryTooLargeError(
             f"this SPARQL nests braces, brackets and parentheses {source.nesting()} levels deep, "
             f"too many for its grammar; {SAFE_NESTING} are always read",
-            hint="leave out those that group nothing, or write the question as a path",
+            hint="leave out those that group nothing, or write the query as a path",
         ) from None
     return prologue, query
 
 
 @cache
 def _grammar() -> Any:
-    """rdflib's grammar of queries with two changes.
+    """rdflib's grammar of queries, with two changes.
 
-    In the original each triple is nested in the one before, so that some eighty of them overflow
-    Python's stack; here they are read one after the other. And the original tries some sixty
-    functions before a name or a variable; nothing is both, so that here functions come last. The
-    changes are made to a copy of the module, as the grammar belongs to all who use rdflib.
+    The original reads each triple nested in the one before, so that some eighty triples overflow
+    Python's stack; here they are read one after the other. The original also tries some sixty
+    functions before a name or a variable; here functions come last, which is faster and gives the
+    same result. The changes are made to a copy of the module, because other users of rdflib in
+    this process share the original.
     """
     from pyparsing import Optional, Suppress, ZeroOrMore, rest_of_line
 
@@ -141,7 +142,7 @@ def _grammar() -> Any:
 
 
 def _selected(query: Any, source: SparqlSource) -> str:
-    """The name of the one variable a query selects."""
+    """The name of the one variable that a query selects; `QuerySyntaxError` for anything else."""
     if query.name != "SelectQuery":
         form = query.name.removesuffix("Query").upper()
         raise source.error(

@@ -1,10 +1,9 @@
-"""Graph patterns of SPARQL as first-order formulas.
+"""Translates SPARQL graph patterns into first-order formulas.
 
-SPARQL is read bottom-up: a group binds variables, a filter or MINUS then removes
-solutions. Three things decide what a variable inside a negated block means: whether
-the group outside *certainly* binds it (then it is the same variable), whether it
-*possibly* does, in one branch of a UNION (refused: the answer would depend on the
-branch), or whether it does not (then it belongs to the block alone).
+SPARQL is evaluated bottom-up: a group binds variables, then a filter or MINUS removes solutions.
+There are three cases for a variable inside a negated block. If the group outside binds it in every
+solution, it is the same variable. If only one branch of a UNION outside binds it, it is refused,
+since the answer would depend on the branch. Otherwise it belongs to the block alone.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from conekg.query.formula_tree import (
     atom,
     free_variables,
 )
-from conekg.query.sparql_terms import Terms, is_literal, is_variable, spoken
+from conekg.query.sparql_terms import Terms, describe_node, is_literal, is_variable
 from conekg.query.tokens import Span
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
@@ -46,36 +45,41 @@ _UNSUPPORTED_PARTS = {
 
 @dataclass
 class Scope:
-    """The variables that names stand for within one block."""
+    """The variables within one block, by name."""
 
     target: str | None = None
+    """The name of the variable that the query selects."""
     known: dict[str, Variable] = field(default_factory=dict)
+    """The variables that names have been resolved to so far."""
     inherited: frozenset[Variable] = frozenset()
-    """Bound outside of a (NOT) EXISTS block this scope belongs to."""
+    """Variables bound outside of the (NOT) EXISTS block that this scope belongs to."""
     doubtful: frozenset[str] = frozenset()
-    """Names that outer solutions bind only sometimes."""
+    """Names that are bound in some but not all solutions of the outer pattern."""
     hidden: dict[str, Span] = field(default_factory=dict)
-    """Names bound outside of EXISTS, and the MINUS within it that this scope belongs to."""
+    """For a MINUS within EXISTS: the names bound outside of EXISTS, with the place of the MINUS."""
     created: list[Variable] = field(default_factory=list)
-    """The block's own variables, in order."""
+    """The variables that belong to this block, in order of first use."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """What a graph pattern says, and the variables its solutions always or ever bind."""
+    """The conditions of a graph pattern, and the variables that its solutions bind."""
 
     parts: tuple[Formula, ...] = ()
+    """Formulas that must all be true."""
     certain: frozenset[Variable] = frozenset()
+    """Variables bound in every solution."""
     possible: frozenset[Variable] = frozenset()
+    """Variables bound in at least one solution; a superset of `certain`."""
 
     def joined(self, other: Pattern) -> Pattern:
-        """Solutions of both, matched on the variables they share."""
+        """The join of both patterns on the variables that they share."""
         return Pattern(
             self.parts + other.parts, self.certain | other.certain, self.possible | other.possible
         )
 
     def limited(self, *conditions: Formula) -> Pattern:
-        """The same solutions less those that violate a condition."""
+        """The same pattern without the solutions that violate one of the conditions."""
         return Pattern(self.parts + conditions, self.certain, self.possible)
 
 
@@ -88,7 +92,7 @@ class PatternReader:
         self._serial = count()
 
     def read_group(self, group: Any, scope: Scope) -> Pattern:
-        """The pattern between two braces; its filters see all of it."""
+        """The pattern between two braces; its filters apply to the whole group."""
         if group.name == "SubSelect":
             span = self._source.sign(r"\{\s*(?i:SELECT)")
             raise self._terms.unsupported("SELECT inside of a SELECT", span)
@@ -113,7 +117,7 @@ class PatternReader:
         return pattern.limited(*conditions)
 
     def read_values(self, clause: Any, scope: Scope) -> Pattern:
-        """`VALUES ?x { ... }`, or with parentheses: the variable is one of the entities."""
+        """The pattern of `VALUES ?x { ... }` (or with parentheses): ?x is one of the entities."""
         span = self._terms.keyword("VALUES", clause)
         values = list(clause.value or [])
         rows = [list(value) if isinstance(value, ParseResults) else [value] for value in values]
@@ -135,7 +139,7 @@ class PatternReader:
         parts: list[Formula] = [p for p in pattern.parts if not isinstance(p, Everything)]
         mentioned = set().union(*map(free_variables, parts))
         for part in pattern.parts:
-            # `?x a owl:Thing` is there to bind ?x; beside anything else about it, it is idle.
+            # `?x a owl:Thing` only binds ?x; it is redundant if another part mentions ?x.
             if isinstance(part, Everything) and part.variable not in mentioned:
                 mentioned.add(part.variable)
                 parts.append(part)
@@ -169,14 +173,15 @@ class PatternReader:
         if not shared <= inner.certain:
             raise self._terms.unsupported("MINUS over a variable bound in one branch only", span)
         if not shared and inner_scope.hidden:
-            # Engines disagree here too: some share what is bound though neither side names it.
+            # Engines disagree: some count variables bound outside of EXISTS as shared, even if
+            # neither side of the MINUS mentions them.
             raise self._terms.unsupported("MINUS that shares no variable within EXISTS", span)
         if not shared:
-            return outer  # nothing in common, so nothing is removed: unlike NOT EXISTS
+            return outer  # by SPARQL's rules MINUS removes nothing if no variable is shared
         return outer.limited(_negated(self._closed(inner, inner_scope, span)))
 
     def _block(self, expression: Any, outer: Pattern, scope: Scope) -> Formula:
-        """The body of (NOT) EXISTS, in which bound variables keep their values."""
+        """The formula of (NOT) EXISTS, in which variables bound outside keep their values."""
         visible = outer.certain | scope.inherited
         inner_scope = Scope(
             known={name: v for name, v in scope.known.items() if v in visible},
@@ -188,7 +193,7 @@ class PatternReader:
         return self._closed(inner, inner_scope, self._terms.keyword("EXISTS", expression))
 
     def _closed(self, pattern: Pattern, scope: Scope, span: Span) -> Formula:
-        """The formula of a block, its own variables quantified."""
+        """The formula of a block, with `exists` for the variables that belong to the block."""
         body = self.conjunction(pattern, span)
         free = free_variables(body)
         own = tuple(variable for variable in scope.created if variable in free)
@@ -197,7 +202,7 @@ class PatternReader:
     # ---- filters -------------------------------------------------------------------------
 
     def _condition(self, expression: Any, outer: Pattern, scope: Scope, span: Span) -> Formula:
-        """What a filter demands; `span` is where its keyword stands."""
+        """The formula of a filter; `span` is the place of its keyword."""
         expression = _unwrapped(expression)
         match getattr(expression, "name", None):
             case "Builtin_EXISTS":
@@ -218,9 +223,10 @@ class PatternReader:
             case "RelationalExpression" if expression.op in ("IN", "NOT IN"):
                 return self._one_of(expression, outer, scope, span)
             case _:
-                raise self._terms.unsupported(f"FILTER with {spoken(expression)}", span)
+                raise self._terms.unsupported(f"FILTER with {describe_node(expression)}", span)
 
     def _comparison(self, expression: Any, outer: Pattern, scope: Scope, span: Span) -> Formula:
+        """The formula of `?x = entity` or `?x != entity`, in either order."""
         sides = [_unwrapped(expression.expr), _unwrapped(expression.other)]
         if [is_variable(side) for side in sides].count(True) != 1:
             raise self._terms.unsupported("comparison of other than a variable and an IRI", span)
@@ -230,9 +236,9 @@ class PatternReader:
         return equals if expression.op == "=" else _negated(equals)
 
     def _one_of(self, expression: Any, outer: Pattern, scope: Scope, span: Span) -> Formula:
-        """`?x IN (...)`: the variable is one of the entities, or none of them."""
+        """The formula of `?x IN (...)` or `?x NOT IN (...)`: ?x is one or none of the entities."""
         name = _unwrapped(expression.expr)
-        given = expression.other  # of an empty list the parser makes rdf:nil
+        given = expression.other  # the parser turns an empty list into rdf:nil, a string
         values = [] if isinstance(given, str) else [_unwrapped(value) for value in given]
         if not is_variable(name) or not values or any(map(is_variable, values)):
             raise self._terms.unsupported(
@@ -247,7 +253,7 @@ class PatternReader:
         return choices[0] if len(choices) == 1 else Disjunction(choices, span)
 
     def _bound(self, name: Any, outer: Pattern, scope: Scope) -> Variable:
-        """The variable of that name, which a filter may speak of only where it is bound."""
+        """The variable of that name; an error unless the group binds it, as a filter requires."""
         variable = scope.known.get(str(name))
         if variable is None or variable not in outer.certain | scope.inherited:
             raise self._source.error(
@@ -262,7 +268,7 @@ class PatternReader:
     def _triples(self, block: Any, scope: Scope) -> Pattern:
         parts: list[Formula] = []
         for run in block.triples:
-            terms = list(run)  # `;` and `,` give several triples in one run
+            terms = list(run)  # several triples if the text uses `;` or `,`
             triples = zip(terms[::3], terms[1::3], terms[2::3], strict=True)
             parts += [self._triple(*triple, scope) for triple in triples]
         bound: frozenset[Variable] = frozenset().union(*map(free_variables, parts))
@@ -288,7 +294,7 @@ class PatternReader:
         return self._path(path, head, self._term(value, scope))
 
     def _path(self, path: Any, head: Variable | int, tail: Variable | int) -> Formula:
-        """The formula of `head path tail`; a sequence introduces the nodes between."""
+        """The formula of `head path tail`; a sequence introduces variables between its steps."""
         path = _unwrapped_path(path)
         match getattr(path, "name", None):
             case "PathAlternative":
@@ -323,24 +329,25 @@ class PatternReader:
 
     def _atom(self, relation: Any, head: Variable | int, tail: Variable | int) -> Formula:
         span = self._terms.span_of(relation)
-        said = atom(head, self._terms.relation_id(relation), tail, span)
-        if said is None:
+        formula = atom(head, self._terms.relation_id(relation), tail, span)
+        if formula is None:
             raise self._source.error(
                 "this triple has no variable",
                 span,
                 hint="a fact between two entities narrows nothing down; leave it out",
             )
-        return said
+        return formula
 
     def _term(self, node: Any, scope: Scope) -> Variable | int:
-        """The variable or the entity at an end of a triple."""
+        """The subject or object of a triple: a variable, or the id of an entity."""
         return self._variable(node, scope) if is_variable(node) else self._terms.entity_id(node)
 
     def _variable(self, node: Any, scope: Scope) -> Variable:
+        """The variable that a name means in `scope`, created on first use."""
         name = str(node)
         span = self._source.variable(name)
         if name in scope.hidden:
-            # Engines disagree: are bound variables constants there, or shared?
+            # Engines disagree on whether such a variable is a constant here or is shared.
             what = "MINUS over a variable bound outside of EXISTS"
             raise self._terms.unsupported(what, scope.hidden[name])
         if name in scope.doubtful and name not in scope.known:
@@ -355,7 +362,7 @@ class PatternReader:
         return scope.known[name]
 
     def _create(self, name: str, span: Span, scope: Scope) -> Variable:
-        """A new variable of that block; `name` shows in messages."""
+        """A new variable that belongs to the block of `scope`; messages show its name."""
         is_target = name == scope.target
         shown = name if is_target else f"?{name}"
         variable = Variable(next(self._serial), shown, span, is_target)
@@ -364,6 +371,7 @@ class PatternReader:
 
 
 def _doubtful(outer: Pattern, scope: Scope) -> frozenset[str]:
+    """The names that are bound in some but not all solutions of the outer pattern."""
     unsure = outer.possible - outer.certain - scope.inherited
     return scope.doubtful | {name for name, v in scope.known.items() if v in unsure}
 
@@ -373,14 +381,14 @@ def _negated(formula: Formula) -> Formula:
 
 
 def _unwrapped(expression: Any) -> Any:
-    """An expression without the levels of precedence that the grammar wraps around it."""
+    """An expression without the precedence levels that the grammar wraps around it."""
     while str(getattr(expression, "name", "")).endswith("Expression") and expression.other is None:
         expression = expression.expr
     return expression
 
 
 def _unwrapped_path(path: Any) -> Any:
-    """A path without the levels of precedence that the grammar wraps around it."""
+    """A path without the precedence levels that the grammar wraps around it."""
     while _is_path(path):
         if path.name == "PathElt" and path.mod is None:
             path = path.part

@@ -1,8 +1,8 @@
-"""Where things stand in a SPARQL text.
+"""Finds the positions of keywords, variables and names in a SPARQL text, for error messages.
 
-The SPARQL parser says what a query contains but not where, so that constructs,
-variables and names are searched for again, outside of strings, IRIs and comments.
-Of several alike, the parse tree says which is meant: it is in the order of the text.
+rdflib's parser does not report positions. So constructs are searched for again in the text,
+outside of strings, IRIs and comments. If the same thing occurs several times, `Order` says which
+occurrence a node of the parse tree is, since the tree is in the order of the text.
 """
 
 from __future__ import annotations
@@ -27,49 +27,53 @@ _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
 
 class SparqlSource:
-    """A SPARQL text to find things in; what cannot be found spans the whole text."""
+    """A SPARQL text to search in.
+
+    Methods return the range of characters that is searched for, or the whole text if it is not
+    found. With `place` n, the occurrence after the first n is meant.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._bare = _HIDDEN.sub(_blank, text)
-        self._found: dict[tuple[re.Pattern[str], str], list[Span]] = {}
+        self._spans: dict[tuple[re.Pattern[str], str], list[Span]] = {}
 
     def keyword(self, word: str, place: int = 0) -> Span:
-        """Where a keyword stands, the first or the one after `place` others."""
+        """The range of a keyword."""
         spaced = re.escape(word).replace(r"\ ", r"\s+")
-        # Not a variable, nor a part of a prefixed name, that is called as the keyword is.
+        # Do not match a variable or a part of a prefixed name with the same letters.
         pattern = re.compile(rf"(?<![\w?$:-]){spaced}(?![\w:-])", re.IGNORECASE)
         return self._find(pattern, place, self._bare) or self._whole
 
     def sign(self, pattern: str, place: int = 0) -> Span:
-        """Where a regular expression matches outside of strings, IRIs and comments."""
+        """The range that a regular expression matches outside of strings, IRIs and comments."""
         return self._find(re.compile(pattern), place, self._bare) or self._whole
 
     def variable(self, name: str) -> Span:
-        """Where a variable is first used."""
-        where = self._bare.find("{")  # not where it is merely selected
+        """The range of a variable's first use in the pattern."""
+        where = self._bare.find("{")  # skip the SELECT clause
         match = re.compile(rf"[?$]{re.escape(name)}\b").search(self._bare, max(where, 0))
         return match.span() if match else self._whole
 
     def prefixed_name(self, written: str, place: int) -> Span:
-        """Where a name with a prefix stands."""
+        """The range of a name with a prefix."""
         return self.sign(rf"(?<![\w:]){re.escape(written)}(?![\w%-])", place)
 
     def full_iri(self, written: str, place: int) -> Span:
-        """Where an IRI in angle brackets stands; `a` where it stands for the IRI."""
-        found = self._find(re.compile(re.escape(f"<{written}>")), place, self.text)
-        return found or self.sign(r"(?<![\w?$:-])a(?![\w:-])", place)
+        """The range of an IRI in angle brackets, or of the keyword `a` if the IRI is not found."""
+        span = self._find(re.compile(re.escape(f"<{written}>")), place, self.text)
+        return span or self.sign(r"(?<![\w?$:-])a(?![\w:-])", place)
 
     def literal(self, value: str) -> Span:
-        """Where a string or a number is first written."""
+        """The range of a string's or a number's first occurrence."""
         for mark in ('"', "'"):
-            place = self.text.find(f"{mark}{value}{mark}")
-            if place >= 0:
-                return place, place + len(value) + 2
+            start = self.text.find(f"{mark}{value}{mark}")
+            if start >= 0:
+                return start, start + len(value) + 2
         return self.sign(rf"(?<![\w:?$.]){re.escape(value)}(?!\w)")
 
     def nesting(self) -> int:
-        """How deep braces, brackets and parentheses nest."""
+        """The number of levels that braces, brackets and parentheses are nested."""
         depth = deepest = 0
         for character in self._bare:
             depth += (character in "{([") - (character in "})]")
@@ -79,11 +83,11 @@ class SparqlSource:
     def unescaped(self) -> tuple[str, list[int]]:
         r"""The text with `\uXXXX` and `\UXXXXXXXX` replaced, and where each character came from.
 
-        SPARQL replaces them anywhere, before it looks at anything else. The places have one
-        more entry, for the end.
+        SPARQL replaces these escapes everywhere, before it parses the text. The positions have one
+        more entry, for the end of the text.
         """
         text = ""
-        places: list[int] = []
+        positions: list[int] = []
         done = 0
         for escape in _ESCAPE.finditer(self.text):
             code = int(escape[1] or escape[2], 16)
@@ -91,15 +95,15 @@ class SparqlSource:
                 raise self.error(
                     "this escape stands for no Unicode character",
                     escape.span(),
-                    hint="escapes end at \\U0010FFFF, and those from \\uD800 to \\uDFFF are none",
+                    hint="escapes end at \\U0010FFFF, and \\uD800 to \\uDFFF are not characters",
                 )
             text += self.text[done : escape.start()] + chr(code)
-            places += range(done, escape.start() + 1)
+            positions += range(done, escape.start() + 1)
             done = escape.end()
-        return text + self.text[done:], [*places, *range(done, len(self.text) + 1)]
+        return text + self.text[done:], [*positions, *range(done, len(self.text) + 1)]
 
     def error(self, message: str, span: Span, *, hint: str | None = None) -> QuerySyntaxError:
-        """A complaint about a range of this text."""
+        """An error about a range of this text."""
         return QuerySyntaxError(message, text=self.text, span=span, hint=hint)
 
     @property
@@ -107,50 +111,54 @@ class SparqlSource:
         return 0, len(self.text)
 
     def _find(self, pattern: re.Pattern[str], place: int, text: str) -> Span | None:
-        """The place of a pattern after `place` others, or the first; None where there is none.
+        """The match of a pattern after the first `place`, or the first match; None without a match.
 
-        Searched for once: long queries repeat their names.
+        All matches are cached, because long queries repeat their names.
         """
-        if (pattern, text) not in self._found:
-            self._found[pattern, text] = [match.span() for match in pattern.finditer(text)]
-        spans = self._found[pattern, text]
+        if (pattern, text) not in self._spans:
+            self._spans[pattern, text] = [match.span() for match in pattern.finditer(text)]
+        spans = self._spans[pattern, text]
         return spans[place if place < len(spans) else 0] if spans else None
 
 
 def _blank(hidden: re.Match[str]) -> str:
-    """Blanks of the same length, so that nothing moves; an IRI keeps its brackets.
+    """A string, IRI or comment replaced by as many blanks, so that positions stay the same.
 
-    Path operators are told by what they follow.
+    An IRI keeps its brackets and gets underscores, because a path operator is recognised by the
+    character before it.
     """
     text = hidden.group()
     return f"<{'_' * (len(text) - 2)}>" if text.startswith("<") else " " * len(text)
 
 
 class Order:
-    """How many others alike stand before each node of a parse tree, in the order of the text."""
+    """For each node of a parse tree, how many similar nodes come before it in the text.
+
+    Nodes are similar if they have the same keyword or the same written name.
+    """
 
     def __init__(self, tree: Any) -> None:
         self._places: dict[int, int] = {}
         self._seen: Counter[Hashable] = Counter()
-        self._tree = tree  # ids are those of living nodes only
+        self._tree = tree  # keeps the nodes alive, since `_places` is keyed by their id()
         self._visit(tree)
 
     def place(self, node: Any) -> int:
-        """The number of nodes alike before this one; 0 where that is not known."""
+        """The number of similar nodes before this one; 0 if the node is not known."""
         return self._places.get(id(node), 0)
 
     def _visit(self, node: Any) -> None:
         if id(node) in self._places:
-            return  # `;` and `,` repeat the very node
+            return  # with `;` and `,` the same node object occurs in several triples
         if isinstance(node, str):
             self._count(node, str(node))
         elif isinstance(node, dict):
             name = str(getattr(node, "name", ""))
             branches = node["graph"] if name == "GroupOrUnionGraphPattern" else ()
             if branches:
-                self._visit(branches[0])  # it stands before the first UNION
+                self._visit(branches[0])  # the first branch comes before the first UNION
             keyword = "Builtin_EXISTS" if name == "Builtin_NOTEXISTS" else name
-            kind = (keyword, *(str(node[key]) if key in node else "" for key in _TELLING))
+            kind = (keyword, *(str(node[key]) if key in node else "" for key in _KIND_KEYS))
             self._count(node, kind, len(branches) - 1 if branches else 1)
             for child in node.values():
                 self._visit(child)
@@ -163,5 +171,5 @@ class Order:
         self._seen[kind] += amount
 
 
-_TELLING = ("prefix", "localname", "mod")
-"""What tells names and path operators apart that the grammar calls the same."""
+_KIND_KEYS = ("prefix", "localname", "mod")
+"""Fields that distinguish names and path operators for which the grammar has only one node type."""

@@ -1,6 +1,6 @@
-"""Terms of SPARQL: IRIs, prefixed names and strings as entities and relations.
+"""Resolves the terms of SPARQL (IRIs, prefixed names, strings) to entities and relations.
 
-Imports rdflib; `sparql` imports it only where that extra is installed.
+This module imports rdflib, so `sparql` imports it only after checking that rdflib is installed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conekg.query.iri import NAMESPACE, name_of_iri
 from conekg.query.sparql_source import Order, SparqlSource
 from conekg.query.tokens import NameKind, Span, look_up
 
-_ESCAPE = re.compile(r"\\(.)")  # of a sign in a prefixed name
+_ESCAPE = re.compile(r"\\(.)")  # an escaped character in a prefixed name
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _SUPPORTED = (
     "supported: triples, the paths / ^ |, UNION, MINUS, VALUES of one variable, "
@@ -27,7 +27,7 @@ _SUPPORTED = (
 
 
 class Terms:
-    """Resolves what the nodes of rdflib's parse tree stand for."""
+    """Resolves nodes of rdflib's parse tree to IRIs, ids and positions in the text."""
 
     def __init__(
         self, source: SparqlSource, vocabulary: Vocabulary, prologue: Any, query: Any
@@ -50,11 +50,11 @@ class Terms:
                 self._prefixes[str(declaration.prefix or "")] = iri
 
     def iri(self, node: Any) -> str:
-        """The full IRI of a node that is one, its prefix or base resolved."""
+        """The full IRI of a node, with its prefix or base resolved; an error for other nodes."""
         if isinstance(node, URIRef):
             return _resolved(self._base, str(node))
         if getattr(node, "name", None) != "pname":
-            raise self.unsupported(spoken(node), self.source.keyword("WHERE"))
+            raise self.unsupported(describe_node(node), self.source.keyword("WHERE"))
         prefix = str(node.prefix or "")
         if prefix not in self._prefixes:
             raise self.source.error(
@@ -65,7 +65,7 @@ class Terms:
         return self._prefixes[prefix] + _ESCAPE.sub(r"\1", str(node.localname or ""))
 
     def entity_id(self, node: Any) -> int:
-        """The entity an IRI names, or a string by its name or unique label."""
+        """The entity that an IRI names, or whose name or unique label a string is."""
         if not is_literal(node):
             return self._named("entity", node)
         name = str(node if isinstance(node, Literal) else node.string)
@@ -74,40 +74,40 @@ class Terms:
         )
 
     def relation_id(self, node: Any) -> int:
-        """The relation that an IRI names."""
+        """The id of the (forward) relation that an IRI names."""
         return 2 * self._named("relation", node)
 
     def _named(self, kind: NameKind, node: Any) -> int:
-        """The id of what an IRI names."""
+        """The number of the entity or relation that an IRI names."""
         name = name_of_iri(self.iri(node))
         return look_up(kind, self._vocabulary, name, self.source.text, lambda: self.span_of(node))
 
     def span_of(self, node: Any) -> Span:
-        """Where a node that is an IRI is written."""
+        """The range of the text in which an IRI or prefixed name is written."""
         place = self.order.place(node)
         if isinstance(node, URIRef):
             return self.source.full_iri(str(node), place)
         return self.source.prefixed_name(f"{node.prefix or ''}:{node.localname or ''}", place)
 
     def keyword(self, word: str, node: Any) -> Span:
-        """Where the keyword that makes a node stands."""
+        """The range of the keyword that a node belongs to."""
         return self.source.keyword(word, self.order.place(node))
 
     def unsupported(self, construct: str, span: Span) -> QuerySyntaxError:
-        """The complaint that a construct is outside of what can be answered."""
+        """The error for a construct that is not supported."""
         return self.source.error(f"SPARQL's {construct} is not supported", span, hint=_SUPPORTED)
 
 
 def _resolved(base: str, iri: str) -> str:
-    """An IRI as it counts from a base; what is absolute stays as it is written."""
+    """An IRI resolved against a base; an absolute IRI is returned as it is."""
     if not base or _SCHEME.match(iri):
         return iri
-    # An empty fragment, as namespaces end in, is not for `urljoin`.
+    # `urljoin` drops an empty fragment, but many namespaces end in "#".
     return urljoin(base, iri).removesuffix("#") + "#" * iri.endswith("#")
 
 
 def is_variable(node: Any) -> bool:
-    """Whether a term is a variable, named or blank."""
+    """Whether a term is a variable or a blank node, which SPARQL treats like a variable."""
     return isinstance(node, VariableName | BNode)
 
 
@@ -116,8 +116,8 @@ def is_literal(node: Any) -> bool:
     return isinstance(node, Literal) or getattr(node, "name", None) == "literal"
 
 
-def spoken(node: Any) -> str:
-    """What to call a construct in a message."""
+def describe_node(node: Any) -> str:
+    """How messages name a node of the parse tree."""
     name = getattr(node, "name", None)
     match name:
         case "RelationalExpression":

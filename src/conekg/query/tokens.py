@@ -1,7 +1,7 @@
-"""Words and signs: the lexical ground that both text notations of a query share.
+"""Tokens: the names and signs of which path algebra and formulas consist, and name look-up.
 
-A token knows where it stands, so that every complaint about a query can point at
-the characters it is about. What the tokens mean is left to `parse` and `formula`.
+Each token has its position, so that every error can point at the characters it is about. The
+meaning of tokens is left to `parse` and `formula`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ NameKind = Literal["entity", "relation"]
 _SIGNS: dict[str, Kind] = {
     ".": ".", "&": "&", "|": "|", "!": "!", "(": "(", ")": ")", "^": "^", "*": "*",
     ",": ",", ":": ":", "=": "=",
-    # The signs logicians write; accepted, never rendered.
+    # Signs of mathematical logic; they are read but never rendered.
     "∧": "&", "∨": "|", "¬": "!",
 }  # fmt: skip
 _BARE_SIGNS = frozenset("_-/:#@$%+~")
-# What most names are made of, so that most are read at once and not letter by letter.
+# The common kinds of name, which a regular expression reads faster than a loop over characters.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_/#@$%+~-][A-Za-z0-9_\-/:#@$%+~]*")
 _PLAIN_QUOTED = re.compile(r"""\"([^"\\]*)\"|'([^'\\]*)'""")
 _CURLY_QUOTES = frozenset("“”„‟‘’‚‛«»‹›`´")
@@ -48,9 +48,9 @@ _INSTEAD = {
     **dict.fromkeys(("!=", "≠"), _UNEQUAL),
     **{sign * 2: f"{sign!r} is written once" for sign in "&|="},
 }
-"""How words and signs of other notations are written in these."""
+"""Remedies for words and signs of other notations."""
 _LONGEST_UNQUOTED = 200
-"""Characters of a name that is looked for where its quotes are missing."""
+"""The most characters of a name that is searched for to suggest that quotes are missing."""
 _MISPLACED: dict[NameKind, str] = {
     "entity": "it is the name of a relation, and here an entity is needed",
     "relation": "it is the name of an entity, and here a relation is needed",
@@ -59,7 +59,7 @@ _MISPLACED: dict[NameKind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word or sign; `text` is a name without its quotes, a variable without its `?`."""
+    """A name, variable or sign; `text` is a name without its quotes, a variable without its `?`."""
 
     kind: Kind
     text: str
@@ -76,7 +76,7 @@ class Token:
 
 
 def is_bare_character(character: str) -> bool:
-    """Whether a name may hold this character without quotes.
+    """Whether a name may contain this character without being quoted.
 
     Letters, marks and digits of any script, and the signs `_ - / : # @ $ % + ~`.
     """
@@ -84,14 +84,14 @@ def is_bare_character(character: str) -> bool:
 
 
 def is_bare_name(name: str) -> bool:
-    """Whether a name can be written without quotes; it must not begin with a colon."""
+    """Whether a name can be written without quotes."""
     if _PLAIN_NAME.fullmatch(name):
         return True
     return bool(name) and name[0] != ":" and all(map(is_bare_character, name))
 
 
 def quote(name: str) -> str:
-    """The name between double quotes, on one line."""
+    """The name between double quotes, with quotes, backslashes and line ends escaped."""
     body = "".join(
         f"\\{c}" if c in '"\\' else f"\\{_ESCAPED[c]}" if c in _ESCAPED else c for c in name
     )
@@ -99,7 +99,7 @@ def quote(name: str) -> str:
 
 
 def as_written(name: str) -> str:
-    """The name as queries have it: between quotes where it needs them.
+    """The name as it is written in a query: between quotes if it needs them.
 
     >>> print(as_written("Japan"), as_written("New Zealand"))
     Japan "New Zealand"
@@ -108,25 +108,29 @@ def as_written(name: str) -> str:
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of a query, the last one marking its end."""
+    """The tokens of a query, the last of which is of kind "end".
+
+    Raises `QuerySyntaxError` at a character that begins no token.
+    """
     tokens: list[Token] = []
-    place = 0
+    position = 0
     while True:
-        while place < len(text) and text[place].isspace():
-            place += 1
-        if place == len(text):
-            return [*tokens, Token("end", "", (place, place))]
-        token = _read_token(text, place)
+        while position < len(text) and text[position].isspace():
+            position += 1
+        if position == len(text):
+            return [*tokens, Token("end", "", (position, position))]
+        token = _read_token(text, position)
         tokens.append(token)
-        place = token.span[1]
+        position = token.span[1]
 
 
 def _read_token(text: str, start: int) -> Token:
+    """The token that begins at `start`, which is not white space."""
     character = text[start]
     if character in "\"'":
         return _read_quoted(text, start)
     if character == "?":
-        stop = _run(text, start + 1, _is_of_word)
+        stop = _end_of_run(text, start + 1, _is_word_character)
         if stop == start + 1:
             raise QuerySyntaxError(
                 "a variable needs a name after '?'", text=text, span=(start, stop)
@@ -137,12 +141,12 @@ def _read_token(text: str, start: int) -> Token:
     if character == "∃":
         return Token("name", "exists", (start, start + 1))
     plain = _PLAIN_NAME.match(text, start)
-    stop = _run(text, plain.end() if plain else start, is_bare_character)
+    stop = _end_of_run(text, plain.end() if plain else start, is_bare_character)
     if stop == start:
         signs = [character, text[start - 1 : start + 1]] if start else [character]
         hints = [_INSTEAD.get(sign) for sign in signs]
         if character in _CURLY_QUOTES:
-            hints.append("""names stand in straight quotes, " or '""")
+            hints.append("""write names in straight quotes, " or '""")
         hints.append("put names that contain it in quotes")
         raise QuerySyntaxError(
             f"unexpected character {character!r}",
@@ -154,16 +158,16 @@ def _read_token(text: str, start: int) -> Token:
 
 
 def is_word(text: str) -> bool:
-    """Whether a variable may be called so."""
-    return bool(text) and all(map(_is_of_word, text))
+    """Whether `text` can be the name of a variable: letters, digits and `_`."""
+    return bool(text) and all(map(_is_word_character, text))
 
 
-def _is_of_word(character: str) -> bool:
+def _is_word_character(character: str) -> bool:
     return character == "_" or character.isalnum()
 
 
-def _run(text: str, start: int, accepts: Callable[[str], bool]) -> int:
-    """Where the longest run of accepted characters from `start` ends."""
+def _end_of_run(text: str, start: int, accepts: Callable[[str], bool]) -> int:
+    """The end of the longest run of accepted characters that begins at `start`."""
     stop = start
     while stop < len(text) and accepts(text[stop]):
         stop += 1
@@ -171,43 +175,44 @@ def _run(text: str, start: int, accepts: Callable[[str], bool]) -> int:
 
 
 def _read_quoted(text: str, start: int) -> Token:
+    """The quoted name that begins at `start`."""
     if plain := _PLAIN_QUOTED.match(text, start):
         return Token("quoted", plain[plain.lastindex or 0], plain.span())
     mark = text[start]
     body: list[str] = []
-    place = start + 1
-    while place < len(text) and text[place] != mark:
-        if text[place] != "\\":
-            body.append(text[place])
-            place += 1
+    position = start + 1
+    while position < len(text) and text[position] != mark:
+        if text[position] != "\\":
+            body.append(text[position])
+            position += 1
             continue
-        escaped = text[place + 1 : place + 2]
+        escaped = text[position + 1 : position + 2]
         if escaped and escaped in "\"'\\":
             body.append(escaped)
         elif escaped in _ESCAPES:
             body.append(_ESCAPES[escaped])
         else:
             raise QuerySyntaxError(
-                f"unknown escape {text[place : place + 2]!r}",
+                f"unknown escape {text[position : position + 2]!r}",
                 text=text,
-                span=(place, place + 2),
+                span=(position, position + 2),
                 hint="""accepted: \\" \\' \\\\ \\n \\t \\r""",
             )
-        place += 2
-    if place >= len(text):
+        position += 2
+    if position >= len(text):
         raise QuerySyntaxError(
             f"this quoted name has no closing {mark}",
             text=text,
             span=(start, len(text)),
-            hint=f"a name that holds {mark} is written in the other quotes",
+            hint=f"a name that contains {mark} is written in the other quotes",
         )
-    return Token("quoted", "".join(body), (start, place + 1))
+    return Token("quoted", "".join(body), (start, position + 1))
 
 
 class TokenStream:
-    """Tokens read from left to right, with a bound on how deep their reader may nest.
+    """The tokens of a text, read from left to right, with name look-up and errors.
 
-    `vocabulary` has the names that tokens are looked up in.
+    Names are looked up in `vocabulary`. `max_depth` is the most levels that `enter` may nest.
     """
 
     def __init__(self, text: str, vocabulary: Vocabulary, *, max_depth: int) -> None:
@@ -215,50 +220,53 @@ class TokenStream:
         self.max_depth = max_depth
         self._vocabulary = vocabulary
         self._tokens = tokenize(text)
-        self._place = 0
+        self._index = 0
         self._depth = 0
 
     @property
     def next(self) -> Token:
-        """The token that comes next, not yet consumed."""
-        return self._tokens[self._place]
+        """The next token, which is not consumed."""
+        return self._tokens[self._index]
 
     @property
     def after_next(self) -> Token:
-        """The token after the next one; the end marker where there is none."""
-        return self._tokens[min(self._place + 1, len(self._tokens) - 1)]
+        """The token after the next one; the end token if there is none."""
+        return self._tokens[min(self._index + 1, len(self._tokens) - 1)]
 
     def take(self) -> Token:
-        """The next token, consumed."""
+        """Consume and return the next token; the end token can be taken again and again."""
         token = self.next
-        self._place = min(self._place + 1, len(self._tokens) - 1)
+        self._index = min(self._index + 1, len(self._tokens) - 1)
         return token
 
     def accept(self, kind: Kind) -> Token | None:
-        """The next token, consumed, if it is of this kind; otherwise nothing."""
+        """Consume and return the next token if it is of this kind; otherwise return None."""
         return self.take() if self.next.kind == kind else None
 
     def expect(self, kind: Kind, wanted: str) -> Token:
-        """The next token, consumed, which must be of this kind."""
+        """Consume and return the next token, which must be of this kind.
+
+        `wanted` says in the error what was expected.
+        """
         if self.next.kind != kind:
             raise self.surprise(wanted)
         return self.take()
 
     def surprise(self, wanted: str) -> QuerySyntaxError:
-        """The complaint that the next token is not what was wanted."""
+        """The error that `wanted` was expected instead of the next token."""
         return self.error(
             f"expected {wanted}, found {self.next}", self.next.span, hint=self._remedy()
         )
 
     def _remedy(self) -> str | None:
-        """What to write where the next token cannot stand, where that can be told."""
+        """What to write instead of an unexpected next token, if there is a good guess."""
         start, stop = self.next.span
         if self.next.kind == "name" and (instead := _INSTEAD.get(self.next.text.lower())):
             return instead
         for sign in (self.text[start : stop + 1], self.text[max(start - 1, 0) : stop]):
             if sign in _INSTEAD:
                 return _INSTEAD[sign]
-        before = self._tokens[self._place - 1] if self._place else None
+        before = self._tokens[self._index - 1] if self._index else None
         if before is None or before.kind != "name":
             return None
         if name := self._name_from(before):
@@ -266,39 +274,39 @@ class TokenStream:
         if self.next.kind == "name":
             if self.is_relation(self.next):
                 return f"a relation is followed by '.': {before.text}.{self.next.text}"
-            words, _ = self._words_from(self._place - 1)
+            words, _ = self._words_from(self._index - 1)
             return f"a name with spaces needs quotes: {quote(words)}"
         return None
 
-    def _words_from(self, place: int) -> tuple[str, Span]:
-        """The names in a row from the token at `place` on, as one, and where they stand."""
-        last = place
+    def _words_from(self, first: int) -> tuple[str, Span]:
+        """The unbroken row of names from token number `first` on, as one text, and its range."""
+        last = first
         while self._tokens[last + 1].kind == "name":
             last += 1
-        row = self._tokens[place : last + 1]
+        row = self._tokens[first : last + 1]
         return " ".join(token.text for token in row), (row[0].span[0], row[-1].span[1])
 
     def error(self, message: str, span: Span, *, hint: str | None = None) -> QuerySyntaxError:
-        """A complaint about a range of this text."""
+        """An error about a range of this text."""
         return QuerySyntaxError(message, text=self.text, span=span, hint=hint)
 
     def enter(self) -> None:
-        """Note that the reader nests one level deeper; `leave` undoes it."""
+        """Count one more level of nesting, until `leave`; raises beyond `max_depth`."""
         self._depth += 1
         check_depth(self._depth, self.max_depth)
 
     def leave(self) -> None:
-        """Note that the reader is back one level up."""
+        """Count one level of nesting less."""
         self._depth -= 1
 
     def is_relation(self, token: Token) -> bool:
-        """Whether the token's text is the name of a relation."""
+        """Whether the token's text is the name or the label of a relation."""
         return self._vocabulary.relations.knows(token.text)
 
     def look_up(self, kind: NameKind, token: Token, remedy: str | None = None) -> int:
-        """The id of the name a token holds; an unknown name is reported where it stands.
+        """The id of a token's name; an error for an unknown name points at the token.
 
-        `remedy` says what to write instead where nothing has that name and it is not in quotes.
+        `remedy` is the hint of that error if the name is not in quotes.
         """
         if token.kind == "quoted":
             return look_up(kind, self._vocabulary, token.text, self.text, lambda: token.span)
@@ -321,7 +329,7 @@ class TokenStream:
             raise
 
     def _refuse_words_like_a_name(self, kind: NameKind, token: Token) -> None:
-        """Refuse a row of words as one misspelt name, if a name of several words is close."""
+        """Raise an error about a row of words as one misspelt name, if a similar name exists."""
         words, span = self._words_from(self._tokens.index(token))
         if span == token.span or _INSTEAD.keys() & words.lower().split():
             return
@@ -341,7 +349,7 @@ class TokenStream:
                 ) from None
 
     def _name_from(self, token: Token) -> str | None:
-        """The longest name that begins where a token does and goes on beyond it."""
+        """The longest known name that begins at a token and extends beyond its end."""
         start, first = token.span
         last = min(len(self.text), start + _LONGEST_UNQUOTED)
         entities, relations = self._vocabulary.entities, self._vocabulary.relations
@@ -353,7 +361,7 @@ class TokenStream:
         return None
 
     def take_relation(self) -> int:
-        """The id of the relation that comes next, consumed, with the `^` of an inverse."""
+        """Consume a relation, with `^` before it if it is an inverse, and return its id."""
         inverse = self.accept("^") is not None
         if self.next.kind not in ("name", "quoted"):
             raise self.surprise("a relation")
@@ -368,9 +376,10 @@ def look_up(
     span: Callable[[], Span],
     remedy: str | None = None,
 ) -> int:
-    """The id of a name in `text`; `span` is asked where it stands, which an error points to.
+    """The number of the entity or relation called `name`; for an inverse the caller adds `^`.
 
-    `remedy` says what to write instead where nothing has that name.
+    An `UnknownNameError` points at the range of `text` that `span` returns; it is a function
+    because finding the range can take long. `remedy` is the hint for an unknown name.
     """
     table, other = vocabulary.entities, vocabulary.relations
     if kind == "relation":
@@ -396,16 +405,16 @@ def look_up(
 
 
 def check_depth(depth: int, max_depth: int) -> None:
-    """Refuse what is nested deeper than allowed."""
+    """Raise `QueryTooLargeError` if a query is nested deeper than allowed."""
     if depth > max_depth:
         raise QueryTooLargeError(f"the query is nested more than {max_depth} levels deep")
 
 
 def check_text(text: str, max_length: int) -> None:
-    """Refuse what is longer than allowed, and what cannot be text."""
+    """Raise an error if a text is longer than allowed or contains a lone surrogate."""
     if len(text) > max_length:
         raise QueryTooLargeError(
             f"the query has {len(text):,} characters; at most {max_length:,} are allowed"
         )
-    if found := _SURROGATE.search(text):  # undecodable bytes of a command line
-        raise QuerySyntaxError("this character is not valid Unicode", text=text, span=found.span())
+    if match := _SURROGATE.search(text):  # from undecodable bytes on a command line
+        raise QuerySyntaxError("this character is not valid Unicode", text=text, span=match.span())

@@ -1,8 +1,8 @@
-"""The query tree: six frozen nodes, and the walks everything else is built on.
+"""The query tree: six immutable node types, and the functions that walk a tree.
 
-A query denotes a set of entities. Nodes hold integer ids, never names: text is
-understood once, in `parse`, and what walks the tree afterwards sees numbers.
-Relation ids come in pairs, 2k forward and 2k+1 its inverse.
+A query denotes a set of entities. Nodes hold integer ids, never names: `parse` resolves the names,
+and everything that walks the tree afterwards only sees numbers. Relation ids come in pairs, 2k
+forward and 2k+1 its inverse.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ Result = TypeVar("Result")
 
 
 class Node:
-    """What all nodes share: operators, to write trees as `~a & b.project(r)`, and equality.
+    """The base of all nodes: operators, as in `~a & b.project(r)`, equality, hash and repr.
 
-    Trees are compared, hashed and shown iteratively, so that their depth is bounded by memory
-    and not by Python's stack.
+    Trees are compared, hashed and printed without recursion, so that their depth is limited by
+    memory and not by Python's stack.
     """
 
     __slots__ = ()
 
-    # By type and not by `match`, which takes several times as long.
+    # Types are compared with `is`, because a `match` statement takes several times as long.
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Node):
             return NotImplemented
-        ones: list[Any] = [self]
-        twos: list[Any] = [other]
-        while ones:
-            one, two = ones.pop(), twos.pop()
-            if one is two:
+        ours: list[Any] = [self]
+        theirs: list[Any] = [other]
+        while ours:
+            mine, yours = ours.pop(), theirs.pop()
+            if mine is yours:
                 continue
-            kind = type(one)
-            if kind is not type(two):
+            kind = type(mine)
+            if kind is not type(yours):
                 return False
             if kind is Project:
-                if one.relation_id != two.relation_id:
+                if mine.relation_id != yours.relation_id:
                     return False
-                ones.append(one.operand)
-                twos.append(two.operand)
+                ours.append(mine.operand)
+                theirs.append(yours.operand)
             elif kind is Anchor:
-                if one.entity_id != two.entity_id:
+                if mine.entity_id != yours.entity_id:
                     return False
             elif kind is Not:
-                ones.append(one.operand)
-                twos.append(two.operand)
+                ours.append(mine.operand)
+                theirs.append(yours.operand)
             elif kind is not Universe:
-                if len(one.operands) != len(two.operands):
+                if len(mine.operands) != len(yours.operands):
                     return False
-                ones += one.operands
-                twos += two.operands
+                ours += mine.operands
+                theirs += yours.operands
         return True
 
     def __hash__(self) -> int:
@@ -73,11 +73,11 @@ class Node:
             elif kind is not Universe:
                 parts.append(len(node.operands))
                 pending += node.operands
-            parts.append(_HASHED_AS[kind])
+            parts.append(_HASH_CODES[kind])
         return hash(tuple(parts))
 
     def __repr__(self: Query) -> str:  # type: ignore[misc]
-        return fold(self, _shown)
+        return fold(self, _repr_of)
 
     def project(self: Query, relation_id: int) -> Project:  # type: ignore[misc]
         """The entities one `relation_id` edge away from this set."""
@@ -95,7 +95,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Anchor(Node):
-    """The set that holds one entity."""
+    """The set of one entity."""
 
     entity_id: int
 
@@ -116,14 +116,14 @@ class Project(Node):
 def _require_two(what: str, operands: tuple[Query, ...]) -> None:
     if len(operands) < 2:
         raise QueryError(
-            f"{what} of {len(operands)} operands; it has two at least",
+            f"{what} of {len(operands)} operands; it needs at least two",
             hint="one query alone is that query itself, without And or Or",
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class And(Node):
-    """The entities in every operand; two operands at least."""
+    """The entities in every operand; there are at least two operands."""
 
     operands: tuple[Query, ...]
 
@@ -133,7 +133,7 @@ class And(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Or(Node):
-    """The entities in any operand; two operands at least."""
+    """The entities in at least one operand; there are at least two operands."""
 
     operands: tuple[Query, ...]
 
@@ -143,30 +143,31 @@ class Or(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Not(Node):
-    """All entities but those of `operand`."""
+    """All entities except those of `operand`."""
 
     operand: Query
 
 
 Query: TypeAlias = Anchor | Universe | Project | And | Or | Not
 
-_HASHED_AS: dict[type[Query], int] = {Universe: -2, Project: -3, And: -4, Or: -5, Not: -6}
-"""Numbers that are no ids: hashes of types would differ from one process to the next."""
+_HASH_CODES: dict[type[Query], int] = {Universe: -2, Project: -3, And: -4, Or: -5, Not: -6}
+"""The numbers that stand for node types in a hash. They are negative so that they are not ids. The
+hash of the type itself would differ between processes."""
 
 
 def all_of(operands: Sequence[Query]) -> Query:
-    """The intersection of one set or more; one alone is itself."""
+    """The intersection of one or more queries; for one query that query itself."""
     return And(tuple(operands)) if len(operands) > 1 else operands[0]
 
 
 def any_of(operands: Sequence[Query]) -> Query:
-    """The union of one set or more; one alone is itself."""
+    """The union of one or more queries; for one query that query itself."""
     return Or(tuple(operands)) if len(operands) > 1 else operands[0]
 
 
 def children(query: Query) -> tuple[Query, ...]:
     """The operands of a node, left to right."""
-    match query:  # no fields in the patterns: taking them out there costs as much again
+    match query:  # patterns without fields: extracting fields there would double the time
         case Project() | Not():
             return (query.operand,)
         case Anchor() | Universe():
@@ -178,28 +179,30 @@ def children(query: Query) -> tuple[Query, ...]:
 
 
 def not_a_query(part: object) -> QueryError:
-    """The error for something that stands in a tree and is no node."""
+    """The error for an operand that is not a node."""
     return QueryError(
         f"{part!r} in a query is no part of a tree",
-        hint="operands are trees: Anchor(id) for an entity, or what parse_query makes of a text",
+        hint="operands are trees: Anchor(id) for an entity, or the result of parse_query",
     )
 
 
 def fold(query: Query, visit: Callable[[Query, tuple[Result, ...]], Result]) -> Result:
-    """Walk bottom-up, left to right, handing `visit` each node and its children's results.
+    """The result of `visit` for the root, computed bottom-up.
 
-    Iterative, so that depth is bounded by memory and not by Python's stack.
+    `visit` is called for each node, left to right and operands first, with the node and the results
+    of its operands. There is no recursion, so the depth is limited by memory and not by Python's
+    stack.
     """
-    # Parents before children, right before left: backwards it is the order of the visits.
-    backwards: list[tuple[Query, int]] = []
+    # Parents before children, right before left: the reverse of the order of visits.
+    reverse_order: list[tuple[Query, int]] = []
     pending = [query]
     while pending:
         node = pending.pop()
         operands = children(node)
-        backwards.append((node, len(operands)))
+        reverse_order.append((node, len(operands)))
         pending.extend(operands)
     results: list[Result] = []
-    for node, arity in reversed(backwards):
+    for node, arity in reversed(reverse_order):
         if arity:
             arguments = tuple(results[-arity:])
             del results[-arity:]
@@ -211,26 +214,24 @@ def fold(query: Query, visit: Callable[[Query, tuple[Result, ...]], Result]) -> 
 
 
 def fold_each(query: Query, visit: Callable[[Query, tuple[Result, ...]], Result]) -> list[Result]:
-    """What `fold` makes of every node, in the order of `subtrees`."""
-    found: list[Result] = []
+    """The results of `visit` for every node in a `fold`, in the order of `subtrees`."""
+    results: list[Result] = []
 
     def keep(node: Query, below: tuple[Result, ...]) -> Result:
         result = visit(node, below)
-        found.append(result)
+        results.append(result)
         return result
 
     fold(query, keep)
-    return found
+    return results
 
 
 Descent: TypeAlias = Generator["Descent[Any]", Any, Result]
-"""A recursive walk that yields each call of itself, and is sent what that returns."""
+"""A recursive function as a generator: it yields each recursive call and is sent its result."""
 
 
 def descend(walk: Descent[Result]) -> Result:
-    """What a walk from the root down returns, for walks that `fold` cannot make from the leaves up.
-
-    As iterative as `fold` is.
+    """The return value of a top-down walk, which `fold` cannot express, run without recursion.
 
     >>> def path_length(query: Query) -> Descent[int]:
     ...     return 1 + (yield path_length(query.operand)) if isinstance(query, Project) else 0
@@ -252,8 +253,8 @@ def descend(walk: Descent[Result]) -> Result:
     return result
 
 
-def _shown(node: Query, parts: tuple[str, ...]) -> str:
-    """A node as Python would build it, over operands written so."""
+def _repr_of(node: Query, parts: tuple[str, ...]) -> str:
+    """The repr of a node, given the reprs of its operands."""
     name = type(node).__name__
     match node:
         case Anchor():
@@ -270,7 +271,7 @@ def _shown(node: Query, parts: tuple[str, ...]) -> str:
 
 
 def rebuild(query: Query, operands: tuple[Query, ...]) -> Query:
-    """The same node over other operands."""
+    """The same node with other operands."""
     match query:
         case Anchor() | Universe():
             return query
@@ -286,7 +287,7 @@ def rebuild(query: Query, operands: tuple[Query, ...]) -> Query:
 
 
 def relabel(query: Query, entity: Callable[[int], int], relation: Callable[[int], int]) -> Query:
-    """The same tree with every id replaced, visited in post-order, left to right."""
+    """The same tree with every id replaced; ids are visited in post-order, left to right."""
 
     def replace(node: Query, operands: tuple[Query, ...]) -> Query:
         match node:
@@ -301,10 +302,10 @@ def relabel(query: Query, entity: Callable[[int], int], relation: Callable[[int]
 
 
 def subtrees(query: Query) -> list[Query]:
-    """Every node of the tree in post-order, the query itself last."""
-    found: list[Query] = []
-    fold(query, lambda node, _: found.append(node))
-    return found
+    """Every node of the tree in post-order; the query itself is last."""
+    nodes: list[Query] = []
+    fold(query, lambda node, _: nodes.append(node))
+    return nodes
 
 
 def depth(query: Query) -> int:
@@ -323,9 +324,9 @@ def has_union(query: Query) -> bool:
 
 
 def is_monotone(query: Query) -> bool:
-    """Whether more facts never take an answer away.
+    """Whether adding facts to the graph can never remove an answer.
 
-    They cannot where no projection stands under an odd number of negations.
+    This is so if no projection is under an odd number of negations.
 
     >>> borders, speaks = Anchor(0).project(1), Anchor(2).project(3)
     >>> is_monotone(borders & ~Anchor(5)), is_monotone(~(~borders & ~speaks))
@@ -335,7 +336,7 @@ def is_monotone(query: Query) -> bool:
     """
 
     def follow(node: Query, below: tuple[tuple[bool, bool], ...]) -> tuple[bool, bool]:
-        """Whether more facts can add to a part, and whether they can take from it."""
+        """Whether more facts can add answers to a part, and whether they can remove answers."""
         gains, loses = any(gain for gain, _ in below), any(loss for _, loss in below)
         if isinstance(node, Not):
             return loses, gains
@@ -345,5 +346,5 @@ def is_monotone(query: Query) -> bool:
 
 
 def inverse_of(relation_id: int) -> int:
-    """The id of the relation that walks the same edges backwards."""
+    """The id of the inverse relation, which has the same edges in the other direction."""
     return relation_id ^ 1

@@ -1,13 +1,14 @@
-"""BetaE's nested tuples, the notation of the public query files, to trees and back.
+"""Converts between trees and BetaE's nested tuples, the notation of the public query files.
 
-A branch is `(start, operations)`: an entity id and the relation ids to follow, where
--2 stands for a complement. Several branches in one tuple are intersected, or united
-when the tuple ends in `(-1,)`; the result may be the start of another branch. A
-*structure* is such a tuple with `'e'`, `'r'`, `'n'`, `'u'` in place of the numbers.
+A branch is `(start, operations)`: an entity id and the relation ids to follow, where -2 means a
+complement. Several branches in one tuple are intersected, or united if the tuple ends in `(-1,)`;
+such a tuple may be the start of another branch. A *structure* is such a tuple with `'e'`, `'r'`,
+`'n'`, `'u'` in place of the numbers.
 """
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from typing import Any, TypeAlias, assert_never
 
@@ -22,11 +23,11 @@ NEGATION, UNION = -2, -1
 """The numbers that mark a complement and a union in query tuples."""
 
 MAX_NESTING = 64
-"""Tuples within tuples; files come from elsewhere and the reader descends recursively."""
+"""The most levels of nested tuples; the reader is recursive, and files may be hostile."""
 
 
 def query_from_tuple(nested: Nested) -> Query:
-    """The tree of a query tuple; `QueryError` where it is none.
+    """The tree of a query tuple; `QueryError` if `nested` is not a query tuple.
 
     >>> query_from_tuple(((5, (0,)), (6, (1, -2))))  # 5.r0 & !6.r1
     And(operands=(Project(operand=Anchor(entity_id=5), relation_id=0), \
@@ -36,9 +37,10 @@ Not(operand=Project(operand=Anchor(entity_id=6), relation_id=1))))
 
 
 def query_to_tuple(query: Query) -> Nested:
-    """The query tuple of a tree; inverse of `query_from_tuple`.
+    """The query tuple of a tree; the inverse of `query_from_tuple`.
 
-    `*`, and an entity that no relation is followed from, have no such notation: a `QueryError`.
+    Raises `QueryError` for a tree with `*`, or with an entity that no projection or complement is
+    applied to: there is no notation for them.
     """
     return _Writer(NEGATION, UNION, lambda entity_id: entity_id, lambda r: r).write(query)
 
@@ -53,25 +55,25 @@ def shape_from_structure(structure: Nested) -> Shape:
 
 
 def structure_of(shape: Shape) -> Nested:
-    """The structure tuple of a shape; inverse of `shape_from_structure`."""
+    """The structure tuple of a shape; the inverse of `shape_from_structure`."""
     return _Writer("n", "u", lambda _: "e", lambda _: "r").write(shape.template)
 
 
 def _as_id(item: object, kind: str) -> int:
     if not isinstance(item, int) or isinstance(item, bool) or item < 0:
-        raise QueryError(f"{item!r} in a query tuple is not the id of {kind}")
+        raise QueryError(f"{reprlib.repr(item)} in a query tuple is not the id of {kind}")
     return item
 
 
 def _as_slot(item: object, kind: str) -> int:
     letter = "e" if kind == "an entity" else "r"
     if item != letter:
-        raise QueryError(f"{item!r} in a structure tuple is not {letter!r}, {kind}")
+        raise QueryError(f"{reprlib.repr(item)} in a structure tuple is not {letter!r}, {kind}")
     return 0
 
 
 class _Reader:
-    """Reads either kind of tuple; `identify` turns an item into an id or refuses it."""
+    """Reads query tuples and structures; `identify` turns an item into an id or raises an error."""
 
     def __init__(
         self, negation: object, union: object, identify: Callable[[object, str], int]
@@ -84,7 +86,7 @@ class _Reader:
         if nesting > MAX_NESTING:
             raise QueryTooLargeError(f"a query tuple nests more than {MAX_NESTING} levels deep")
         if not isinstance(nested, tuple) or len(nested) < 2:
-            raise QueryError(f"not a query tuple: {nested!r}")
+            raise QueryError(f"not a query tuple: {reprlib.repr(nested)}")
         *branches, last = nested
         if last == (self._union,) and len(branches) > 1:
             return Or(tuple(self.read(branch, nesting + 1) for branch in branches))
@@ -107,12 +109,12 @@ class _Reader:
 
 
 def _is_flat(item: object) -> bool:
-    """Whether an item lists operations; a branch would hold a tuple."""
+    """Whether an item is a tuple of operations; a branch would contain another tuple."""
     return isinstance(item, tuple) and not any(isinstance(part, tuple) for part in item)
 
 
 class _Writer:
-    """Writes either kind of tuple, operations gathered behind the start they apply to."""
+    """Writes query tuples and structures."""
 
     def __init__(
         self,
@@ -132,7 +134,7 @@ class _Writer:
     def _visit(
         self, node: Query, parts: tuple[tuple[object, Nested], ...]
     ) -> tuple[object, Nested]:
-        """A start and the operations that follow it."""
+        """The start of a node's branch, and the operations that are applied to it."""
         match node:
             case Anchor(entity_id):
                 return self._entity(entity_id), ()
@@ -152,6 +154,7 @@ class _Writer:
 
 
 def _closed(start: object, operations: Nested) -> Nested:
+    """The branch of a start and its operations; just the start if there are no operations."""
     if operations:
         return start, operations
     if not isinstance(start, tuple):
