@@ -298,6 +298,24 @@ def test_shapes_that_are_alike_share_a_curve(monkeypatch: pytest.MonkeyPatch) ->
     assert fitted.scores(("e.r.r",)) == fitted.predicted
 
 
+def test_a_single_query_of_a_shape_gives_it_no_curve_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No other query of the shape is left to judge the curve on."""
+    generator = np.random.default_rng(4)
+    scores = generator.normal(0, 2, 2000)
+    hits = (generator.uniform(size=2000) < 1 / (1 + np.exp(-scores))).astype(float)
+    usual = sample_of(scores, hits, regions=("e.r",))
+    single = replace(
+        sample_of(np.linspace(-1, 1, 20), np.zeros(20), regions=("e.r.r",)),
+        num_queries=1,
+        owners=np.zeros(20, dtype=np.int64),
+    )
+    fitted = fit_to(monkeypatch, usual, single)
+    assert "e.r.r" not in fitted.predicted_of
+    assert fitted.scores(("e.r.r",)).probability(1.0, 0.0) > 0.5
+
+
 def test_regions_whose_sizes_mean_something_else_have_counts_of_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

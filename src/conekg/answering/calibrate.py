@@ -213,13 +213,15 @@ def _fit_scores(
         of_key = cases.keys == key
         some = _Cases(*(column[of_key] for column in cases))
         general_errors.append(expected_calibration_error(by_all[of_key], some.hits))
+        errors.append(general_errors[-1])
+        if not _is_split(some.half):  # one query alone: its curve could not be judged by others
+            continue
         own_relative = some.predict_better_above_background()
         by_own = foreseen(some.scores(own_relative), some.hits, some.half)
         if is_clearly_less(surprise(by_own, some.hits), surprise(by_all[of_key], some.hits)):
             curve = fit_curve(some.scores(own_relative), some.hits)
-            error = expected_calibration_error(by_own, some.hits)
-            own[key] = ScoreCurve(curve, own_relative, error)
-        errors.append(own[key].error if key in own else general_errors[-1])
+            errors[-1] = expected_calibration_error(by_own, some.hits)
+            own[key] = ScoreCurve(curve, own_relative, errors[-1])
     curve = fit_curve(cases.scores(relative), cases.hits)
     return ScoreCurve(curve, relative, mean_error(general_errors)), own, mean_error(errors)
 
