@@ -113,22 +113,18 @@ _PARTICIPLES = frozenset(participle for _, participle in _VERBS.values()) | {
     "born",
     "found",
 }
-_DEEDS = frozenset(
-    {"acted", "appeared", "belonged", "collaborated", "competed", "depended", "died", "flowed"}
-    | {
-        "graduated",
-        "happened",
-        "interacted",
-        "invested",
-        "led",
-        "lived",
-        "occurred",
-        "participated",
-        "played",
-    }
-    | {"starred", "studied", "taught", "worked"}
+_INTRANSITIVE_VERBS = frozenset(
+    {"act", "appear", "belong", "collaborate", "compete", "consist", "depend", "die", "flow"}
+    | {"happen", "interact", "lie", "live", "occur", "participate", "reside", "result", "sit"}
+    | {"work"}
 )
-"""Past forms that no "is" is missing from: somebody acted in a film, but is located in a town."""
+"""Verbs without a direct object: they link two entities only with a preposition ("died in")."""
+_ACTIVE_PASTS = frozenset(
+    {_VERBS[verb][0] for verb in _INTRANSITIVE_VERBS}
+    | {"graduated", "invested", "led", "played", "starred", "studied", "taught"}
+)
+"""Past forms that are active before a preposition: somebody *acted in* a film. Other past forms
+are passive there: somebody *is located in* a town."""
 _PARTS = re.compile(r"[^\W_]+")
 _IRREGULAR_PLURALS = {
     "alumni": "alumni",
@@ -240,12 +236,15 @@ def _understand(name: str) -> _Relation:
     if rest and rest[0] == "than":
         return _Relation("state", lead, "than", " ".join(rest[1:]))
     is_participle = lead in _PARTICIPLES or lead.endswith("ed")
-    if is_participle and rest and rest[0] in _PREPOSITIONS and not _is_deed(lead, rest[0]):
+    if is_participle and rest and rest[0] in _PREPOSITIONS and not _is_active(lead, rest[0]):
         return _Relation("state", lead, *_led_to(rest))
     if lead in ("has", "have") and rest not in ([], ["a"], ["an"]):
         words = _without_article(rest)
     elif lead in _FORMS and not _is_compound(lead, rest):
-        return _Relation("verb", lead, *_led_to(rest))
+        preposition, target = _led_to(rest)
+        if _FORMS[lead][0] in _INTRANSITIVE_VERBS and not preposition:
+            return in_quotes
+        return _Relation("verb", lead, preposition, target)
     if lead in _PREPOSITIONS and rest:
         return _Relation("state", "", *_led_to([lead, *rest]))
     if _JOINT.search(last):
@@ -291,8 +290,9 @@ def _is_past(word: str) -> bool:
     return past
 
 
-def _is_deed(lead: str, preposition: str) -> bool:
-    return lead in _DEEDS and preposition != "by"
+def _is_active(past: str, preposition: str) -> bool:
+    """Whether a past form before a preposition is active; before "by" it is always passive."""
+    return past in _ACTIVE_PASTS and preposition != "by"
 
 
 def _verb(relation: _Relation, backwards: bool, operand: str, single: bool, things: str) -> Phrase:
