@@ -1,4 +1,4 @@
-"""Relation names of many graphs in words, forwards and backwards, of one entity and of many."""
+"""Relation names of many graphs in words: forwards and backwards, of one entity and of many."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_labels_are_read_where_there_are_some() -> None:
     assert phrase("speaks", label="has official language").noun == "official languages of X"
     located = phrase("^located_in", label="is located in subregion")
     assert located.noun == "things located in the subregion X"
-    # A label that repeats a path says no more than the path.
+    # A label that only repeats a path is not used.
     path = phrase("/film/film/genre", label="film film genre")
     assert path.noun == "genres of X"
 
