@@ -138,8 +138,8 @@ class ScanTable:
         """
         code, order = int(self.geometry), self._order
         region, weight = pack_regions(code, first[:, order], second[:, order], self.center_weight)
-        asked = _Asked(region, counts, skip)
-        how = _Scan(code, self._table, weight, abandon, threads)
+        requests = _Requests(region, counts, skip)
+        scanner = _Scanner(code, self._table, weight, abandon, threads)
         found: dict[int, Nearest] = {}
         scanned: list[int] = []
         bounded: list[int] = []
@@ -150,32 +150,32 @@ class ScanTable:
                 found[row] = Nearest(np.empty(0, dtype=np.int64), nothing, 0.0)
             elif left <= _FEW * self.num_entities:
                 allowed = np.delete(self._all_ids, ids)
-                (found[row],) = how.run(allowed, asked.of([row]))
+                (found[row],) = scanner.run(allowed, requests.of([row]))
             elif abandon and counts[row] <= self._most_bounded:
                 bounded.append(row)
             else:
                 scanned.append(row)
         for part in _even_parts(scanned, _ROWS):
-            nearest = how.run(self._all_ids, asked.of(part))
+            nearest = scanner.run(self._all_ids, requests.of(part))
             found.update(zip(part, nearest, strict=True))
         if self._cells is not None and bounded:
             bounds = self._cells.lower_bounds(region[bounded], weight, threads)
-            nearest = how.run_bounded(bounds, asked.of(bounded))
+            nearest = scanner.run_bounded(bounds, requests.of(bounded))
             found.update(zip(bounded, nearest, strict=True))
         return [found[row] for row in range(len(counts))]
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Requests:
     """Packed regions, with how many entities are wanted of each and which are skipped."""
 
     region: FloatArray
     counts: Sequence[int]
     skip: Sequence[IntArray]
 
-    def of(self, rows: Sequence[int]) -> _Asked:
+    def of(self, rows: Sequence[int]) -> _Requests:
         """The requests of the given rows alone."""
-        return _Asked(
+        return _Requests(
             self.region[rows],
             [self.counts[row] for row in rows],
             [self.skip[row] for row in rows],
@@ -189,7 +189,7 @@ class _Asked:
 
 
 @dataclass(frozen=True)
-class _Scan:
+class _Scanner:
     """An entity table with the settings of a scan over it."""
 
     code: int
@@ -198,28 +198,33 @@ class _Scan:
     abandon: bool
     threads: int
 
-    def run(self, ids: LongArray, asked: _Asked) -> list[Nearest]:
+    def run(self, ids: LongArray, requests: _Requests) -> list[Nearest]:
         """The nearest of each region among the entities `ids`, in one pass over them."""
-        region, *wanted = asked.arrays(len(ids))
+        region, *wanted = requests.arrays(len(ids))
         if self.code == CONE and len(region) == 1:
             region = pack_one_cone(region)
-        how = (self.table, np.float32(self.weight), self.abandon, block_of(self.table.shape[1]))
-        arguments = (self.code, *how, ids, on_cache_lines(region), *wanted)
+        settings = (
+            self.table,
+            np.float32(self.weight),
+            self.abandon,
+            block_of(self.table.shape[1]),
+        )
+        arguments = (self.code, *settings, ids, on_cache_lines(region), *wanted)
         parts = in_ranges(scan, len(ids), self.threads, *arguments)
-        return self._rankings(parts, asked.counts)
+        return self._rankings(parts, requests.counts)
 
-    def run_bounded(self, bounds: LowerBounds, asked: _Asked) -> list[Nearest]:
+    def run_bounded(self, bounds: LowerBounds, requests: _Requests) -> list[Nearest]:
         """The nearest entities of each cone; distances are computed where bounds allow them."""
-        rows, most = len(asked.counts), max(asked.counts)
+        rows, most = len(requests.counts), max(requests.counts)
         distances = np.empty((rows, most), dtype=np.float32)
         ids = np.empty((rows, most), dtype=np.int64)
         sizes, looked_at = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
         out = (distances, ids, sizes, looked_at)
-        region, *wanted = asked.arrays(len(self.table))
-        how = (self.table, np.float32(self.weight), block_of(self.table.shape[1]))
-        arguments = (*how, bounds.sums, bounds.steps, pack_one_cone(region), *wanted, *out)
+        region, *wanted = requests.arrays(len(self.table))
+        settings = (self.table, np.float32(self.weight), block_of(self.table.shape[1]))
+        arguments = (*settings, bounds.sums, bounds.steps, pack_one_cone(region), *wanted, *out)
         in_ranges(scan_by_bound, rows, self.threads, *arguments, step=1)
-        return self._rankings([out], asked.counts)
+        return self._rankings([out], requests.counts)
 
     def _rankings(self, parts: Sequence[Heaps], counts: Sequence[int]) -> list[Nearest]:
         """The nearest of each row, in order, merged from the heaps of several entity ranges."""

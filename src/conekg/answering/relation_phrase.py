@@ -312,7 +312,7 @@ def _verb(relation: _Relation, backwards: bool, operand: str, single: bool, thin
         clause = f"that {operand} {plain if past else _with_s(base)}{tail}"
         negated = f"that {operand} {auxiliary} not {base}{tail}"
     elif relation.preposition:
-        clause, negated = (f"that {who} of {operand} {plain}{tail}" for who in ("any", "none"))
+        clause, negated = (f"that {some} of {operand} {plain}{tail}" for some in ("any", "none"))
     else:
         participle = f"{_VERBS[base][1]} by {operand}"
         clause, negated = f"that are {participle}", f"that are not {participle}"
@@ -331,7 +331,7 @@ def _state(relation: _Relation, backwards: bool, operand: str, single: bool, thi
     if single:
         clause, negated = f"that {operand} is {state}", f"that {operand} is not {state}"
     else:
-        clause, negated = (f"that {who} of {operand} are {state}" for who in ("any", "none"))
+        clause, negated = (f"that {some} of {operand} are {state}" for some in ("any", "none"))
     return _kind_of(relation.target, clause, negated)
 
 
@@ -343,7 +343,7 @@ def _role(relation: _Relation, backwards: bool, operand: str, single: bool) -> P
     if single:
         clause, negated = f"that {operand} is {role}", f"that {operand} is not {role}"
     else:
-        clause, negated = (f"that {who} of {operand} are {roles}" for who in ("any", "none"))
+        clause, negated = (f"that {some} of {operand} are {roles}" for some in ("any", "none"))
     return _kind_of(relation.target, clause, negated)
 
 

@@ -194,7 +194,7 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
         model = run.load_model(options.checkpoint, options.device)
         for half in halves:
             half.add(run, measure(model, run, options, half.structures))
-            half.tell(run, model, options)
+            half.add_notes(run, model, options)
         if not run.num_queries("valid"):
             notes.append(f"{title_of(run)} has no valid queries, so no share was fitted.")
         if not run.num_queries("test"):
@@ -310,7 +310,7 @@ class _Half:
         if "test" in curves:
             self._plots.append(self._plot(name, curves["test"], f"{model}-test"))
 
-    def tell(self, run: Run, model: QueryModel, options: Options) -> None:
+    def add_notes(self, run: Run, model: QueryModel, options: Options) -> None:
         """Note how many queries a run's rows are of, and the structures that their mean lacks."""
         answered = [
             name for name in self.structures if not missing_operators(model, STRUCTURES[name])

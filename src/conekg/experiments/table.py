@@ -70,8 +70,8 @@ class Table:
             "plots": [plot.to_json() for plot in self.plots],
         }
 
-    def to_markdown(self, told_elsewhere: Sequence[str] = ()) -> str:
-        """The table as Markdown, with its notes as a list below it, less those told elsewhere."""
+    def to_markdown(self, shown_elsewhere: Sequence[str] = ()) -> str:
+        """The table as Markdown, with its notes as a list below it, less those shown elsewhere."""
         lines = [
             f"## {self.title}",
             "",
@@ -83,7 +83,7 @@ class Table:
         for row in self.rows:
             label = row.label.replace("|", r"\|")
             lines.append(f"| {label} | " + " | ".join(self._cells(row)) + " |")
-        own = [note for note in self.notes if note not in told_elsewhere]
+        own = [note for note in self.notes if note not in shown_elsewhere]
         if own:
             lines += ["", *(f"- {note}" for note in own)]
         return "\n".join(lines) + "\n"
