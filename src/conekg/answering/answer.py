@@ -35,7 +35,7 @@ class Question:
     union: UnionForm = "dnf"
     """How unions are embedded: as the best of the union-free branches, or by De Morgan's law."""
     keep_contradicted: bool = False
-    """Also rank entities that known facts rule out through a negation; by default left out."""
+    """Also rank entities that known facts rule out, as under a negation; by default left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,9 +161,10 @@ class Answerer:
     def judge(
         self, question: Question | Understood, entity_ids: Sequence[int]
     ) -> tuple[RankedAnswer, ...]:
-        """The given entities as answers, in the order given, each with its rank among all.
+        """The given entities as answers, in the order given, each with its rank among all entities.
 
-        The question's `top_k`, `only` and `exclude` are ignored.
+        Entities that facts rule out count in these ranks. The question's `top_k`, `only` and
+        `exclude` are ignored.
         """
         item = question if isinstance(question, Understood) else self.understand(question)
         for entity_id in entity_ids:
@@ -273,8 +274,8 @@ class Answerer:
     def _missing(self, item: Understood, sizes: NDArray[np.float64]) -> _Estimate | None:
         """How many answers the facts lack, estimated from the sizes of the branches' regions.
 
-        The sum over the branches, an upper estimate, since branches may overlap. None if the model
-        has no sizes or a branch has no curve.
+        The sum over the branches, an upper estimate, since branches may overlap. None without a
+        calibration, for models without sizes, and if a branch has no curve.
         """
         if self.calibration is None or len(sizes) == 0:
             return None

@@ -1,8 +1,8 @@
 """The interface of a search for the best entities, and the choice of one for a model.
 
 On a CPU a compiled scan, and on a GPU kernels, abandon far entities early; models that these
-do not support are searched by scoring all entities. All three give the same answers. Very large
-ConE tables are searched approximately, by a shortlist.
+do not support are searched by scoring all entities. These three are exact. Very large ConE tables
+are searched approximately, by a shortlist.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class FitEvents:
         """Called for each choice that the caller had left open."""
 
     def sampling(self, split: Split, shape: Shape, found: int, wanted: int | None) -> None:
-        """Called while queries of a shape are sampled; None: as many as there are."""
+        """Called while queries of a shape are sampled; `wanted` is None for all there are."""
 
     def training(self, progress: Progress) -> None:
         """Called regularly during training."""
