@@ -298,6 +298,22 @@ def test_shapes_that_are_alike_share_a_curve(monkeypatch: pytest.MonkeyPatch) ->
     assert fitted.scores(("e.r.r",)) == fitted.predicted
 
 
+def test_shapes_of_a_single_query_are_judged_by_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If all of them were in one half, the other would have no curve to predict them by."""
+    generator = np.random.default_rng(6)
+    samples = []
+    for place in range(4):
+        scores = generator.normal(0, 2, 500)
+        hits = (generator.uniform(size=500) < 1 / (1 + np.exp(-scores))).astype(float)
+        sizes = np.full(1, 10.0 + place)
+        sample = sample_of(scores, hits, regions=(f"r{place}",), sizes=sizes, missing=sizes)
+        samples.append(replace(sample, num_queries=1, owners=np.zeros(500, dtype=np.int64)))
+    fitted = fit_to(monkeypatch, *samples)
+    assert fitted.error == fitted.predicted.error < 0.1
+    assert fitted.count is not None
+    assert 1 < fitted.count.factor < 1.5
+
+
 def test_a_single_query_of_a_shape_gives_it_no_curve_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -253,15 +253,16 @@ class _Cases(NamedTuple):
     @classmethod
     def of(cls, samples: Sequence[_Sample], generator: np.random.Generator) -> _Cases:
         """The cases of all samples, each sample's queries split into halves at random."""
+        halves = _halves([sample.num_queries for sample in samples], generator)
         parts = [
             cls(
                 np.repeat(joined(sample.regions), len(sample.scores)),
                 sample.scores,
                 sample.scores - sample.backgrounds,
                 sample.hits,
-                _halves(sample.num_queries, generator)[sample.owners],
+                half[sample.owners],
             )
-            for sample in samples
+            for sample, half in zip(samples, halves, strict=True)
         ]
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
@@ -285,7 +286,7 @@ def _fit_counts(
     keys = np.repeat([joined(s.regions) for s in samples], [len(s.sizes) for s in samples])
     sizes = np.concatenate([sample.sizes for sample in samples])
     logs = np.log1p(np.concatenate([sample.missing for sample in samples]))
-    half = np.concatenate([_halves(len(sample.sizes), generator) for sample in samples])
+    half = np.concatenate(_halves([len(sample.sizes) for sample in samples], generator))
     general = fit_count(sizes, logs, half)
     gaps = np.abs(foreseen(sizes, logs, half) - logs)
     own: dict[str, CountCurve] = {}
@@ -352,7 +353,13 @@ def _is_split(half: NDArray[np.bool_]) -> bool:
     return bool(half.any() and not half.all())
 
 
-def _halves(number: int, generator: np.random.Generator) -> NDArray[np.bool_]:
-    """[number] whether each item is in the first of two random halves, larger by one if odd."""
-    is_first: NDArray[np.bool_] = generator.permutation(number) % 2 == 0
-    return is_first
+def _halves(numbers: Sequence[int], generator: np.random.Generator) -> list[NDArray[np.bool_]]:
+    """For each number of items, [number] whether each item is in the first of two random halves.
+
+    The first half of an odd number is larger by one. Single items alternate between the halves, as
+    otherwise the second half of all could be empty.
+    """
+    halves = [generator.permutation(number) % 2 == 0 for number in numbers]
+    for place, single in enumerate(half for half in halves if len(half) == 1):
+        single[:] = place % 2 == 0
+    return halves
