@@ -11,13 +11,13 @@ from conekg.answering.abandon import FloatArray, Nearest, ScanTable, spread
 from conekg.model.geometry import Geometry
 
 GEOMETRIES = (Geometry.CONE, Geometry.BOX, Geometry.POINT)
-NOBODY = np.empty(0, dtype=np.int32)
+NO_IDS = np.empty(0, dtype=np.int32)
 
 
 def plain_distance(
     geometry: Geometry, points: FloatArray, first: FloatArray, second: FloatArray
 ) -> np.ndarray:
-    """[num_entities] the published formulas in float64, one region."""
+    """[num_entities] distances from one region by the published formulas, in float64."""
     points, first, second = (array.astype(np.float64) for array in (points, first, second))
     if geometry is Geometry.CONE:
         delta = points - first
@@ -65,12 +65,12 @@ def test_abandoning_finds_what_the_full_scan_finds(geometry: Geometry, data: st.
     seed = data.draw(st.integers(0, 2**16), label="seed")
     clusters = data.draw(st.sampled_from([0, 1, 4]), label="clusters")
     points, first, second = make(geometry, num_entities, dim, rows, seed, clusters)
-    # Copies of rows make ties, which must fall by id.
+    # Copies of entities make ties, which must be broken by id.
     copies = data.draw(st.lists(st.integers(0, num_entities - 1), max_size=30), label="copies")
     points = np.concatenate([points, points[copies]])
     ids = st.lists(st.integers(0, len(points) - 1), unique=True, max_size=len(points))
     skip = [np.array(sorted(data.draw(ids)), dtype=np.int32) for _ in range(rows)]
-    # More than there are, by far even, means all of them.
+    # More than there are, even far more, gives all of them.
     wishes = st.integers(0, len(points) + 3) | st.just(2**40)
     counts = [data.draw(wishes, label="wanted") for _ in range(rows)]
     table = ScanTable(points, geometry, 0.02)
@@ -79,7 +79,7 @@ def test_abandoning_finds_what_the_full_scan_finds(geometry: Geometry, data: st.
     everybody = table.nearest(first, second, [len(points)] * rows, skip)
     for row in range(rows):
         assert same(found[row], full[row])
-        # Fewer are the first of more: of equals, those of the lowest ids.
+        # Asking for fewer gives the first of those; ties at the end go to the lowest ids.
         assert found[row].entity_ids.tolist() == everybody[row].entity_ids[: counts[row]].tolist()
         check_row(geometry, points, first[row], second[row], counts[row], skip[row], found[row])
 
@@ -103,12 +103,12 @@ def check_row(
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda kind: kind.name)
-def test_equal_entities_come_by_id(geometry: Geometry) -> None:
-    # 43: copies of an entity stand at different places of their tiles.
+def test_equal_entities_rank_by_id(geometry: Geometry) -> None:
+    # 43 is no multiple of 8: copies of an entity are at different places in their tiles.
     points, first, second = make(geometry, 43, 300, 2, seed=3, clusters=3)
     table = ScanTable(np.tile(points, (3, 1)), geometry, 0.02)
     for rows in (1, 2):
-        for found in table.nearest(first[:rows], second[:rows], [129] * rows, [NOBODY] * rows):
+        for found in table.nearest(first[:rows], second[:rows], [129] * rows, [NO_IDS] * rows):
             kinds = found.entity_ids.reshape(43, 3)
             np.testing.assert_array_equal(kinds % 43, kinds[:, :1] % 43 + np.zeros((1, 3), int))
             assert (np.diff(kinds, axis=1) > 0).all()
@@ -116,7 +116,7 @@ def test_equal_entities_come_by_id(geometry: Geometry) -> None:
 
 @given(data=st.data())
 def test_bounds_find_what_the_full_scan_finds(data: st.DataObject) -> None:
-    """Of each cone as if it had been asked for alone, bit by bit."""
+    """Bit by bit what a search for each cone alone finds."""
     num_entities = data.draw(st.sampled_from([32, 100, 513, 1500]), label="entities")
     dim = data.draw(st.sampled_from([1, 5, 130, 400]), label="dim")
     rows = data.draw(st.integers(1, 4), label="rows")
@@ -147,23 +147,23 @@ def test_bounds_find_what_the_full_scan_finds(data: st.DataObject) -> None:
         )
 
 
-def test_bounds_leave_little_to_look_at() -> None:
+def test_bounds_rule_out_most_entities() -> None:
     points, first, second = make(Geometry.CONE, 6000, 400, 3, seed=1)
     table = ScanTable(points, Geometry.CONE, 0.02, bounded=True)
-    found = table.nearest(first, second, [10] * 3, [NOBODY] * 3)
-    # Those of the ten smallest bounds are looked at, and then the nearest at least.
+    found = table.nearest(first, second, [10] * 3, [NO_IDS] * 3)
+    # Ten entities of the smallest bounds are computed, then at least the ten nearest again.
     assert all(20 / 6000 <= nearest.looked_at < 0.2 for nearest in found)
-    many = table.nearest(first, second, [3000] * 3, [NOBODY] * 3)
+    many = table.nearest(first, second, [3000] * 3, [NO_IDS] * 3)
     assert all(nearest.looked_at > 0.5 for nearest in many)
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda kind: kind.name)
-def test_most_terms_are_never_computed(geometry: Geometry) -> None:
+def test_abandoning_skips_distance_terms(geometry: Geometry) -> None:
     points, first, second = make(geometry, 2000, 640, 2, seed=5, clusters=40)
     second *= 0.2
     table = ScanTable(points, geometry, 0.02, bounded=False)
-    found = table.nearest(first, second, [10, 10], [NOBODY, NOBODY])
-    full = table.nearest(first, second, [10, 10], [NOBODY, NOBODY], abandon=False)
+    found = table.nearest(first, second, [10, 10], [NO_IDS, NO_IDS])
+    full = table.nearest(first, second, [10, 10], [NO_IDS, NO_IDS], abandon=False)
     assert all(same(a, b) for a, b in zip(found, full, strict=True))
     assert all(0.3 < nearest.looked_at < 0.7 for nearest in found)
     assert all(nearest.looked_at == 1.0 for nearest in full)
@@ -173,7 +173,7 @@ def test_threads_change_nothing() -> None:
     points, first, second = make(Geometry.CONE, 1000, 256, 4, seed=2, clusters=10)
     table = ScanTable(points, Geometry.CONE, 0.02)
     one, two = (
-        table.nearest(first, second, [7] * 4, [NOBODY] * 4, threads=threads) for threads in (1, 2)
+        table.nearest(first, second, [7] * 4, [NO_IDS] * 4, threads=threads) for threads in (1, 2)
     )
     assert all(same(a, b) for a, b in zip(one, two, strict=True))
 
@@ -185,7 +185,7 @@ def test_spread_orders_dimensions() -> None:
         assert np.argsort(spread(points.astype(np.float32), geometry)).tolist() == [0, 2, 1]
 
 
-def test_spread_of_cones_is_how_far_two_entities_are_apart_in_the_mean() -> None:
+def test_spread_of_cones_is_the_mean_cosine_distance_of_two_entities() -> None:
     angles = np.random.default_rng(1).uniform(0, (1.0, 3.0), (40, 2))
     apart = 1 - np.cos(angles[:, None] - angles[None])
     found = spread(angles.astype(np.float32), Geometry.CONE)

@@ -1,4 +1,4 @@
-"""What `print` and a notebook show of answers and explanations."""
+"""What `print` and notebooks show for answers and explanations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_an_answer_prints_as_a_table() -> None:
     )
 
 
-def test_answers_of_one_label_are_told_apart() -> None:
+def test_answers_with_the_same_label_show_their_names() -> None:
     shown = str(replace(ANSWER, answers=(FIRST, replace(SECOND, label="Euro"))))
     assert "Euro (/m/4)" in shown
     assert "Euro (/m/12)" in shown
@@ -49,7 +49,7 @@ def test_a_name_stays_on_its_line() -> None:
     assert r"a\nb\x1b[2J\u2028c" in shown
 
 
-def test_no_answers_are_told() -> None:
+def test_a_table_without_answers_says_so() -> None:
     assert str(replace(ANSWER, answers=())).endswith("\n  no entity is left to answer with")
 
 

@@ -1,4 +1,4 @@
-"""A batch of mixed queries embeds each as it would be embedded alone."""
+"""A batch of mixed queries embeds each as if it were alone."""
 
 from __future__ import annotations
 

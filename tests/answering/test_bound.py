@@ -27,7 +27,7 @@ def true_distances(
 
 
 SPECIAL = np.array([0, 1e-7, np.pi / 2, np.pi, 1.25 * np.pi, 2 * np.pi], dtype=np.float32)
-"""Half apertures of no, half and all of the circle, and beyond it, as dropout makes them."""
+"""Half apertures of an empty, a half and a full circle, and beyond, as dropout makes them."""
 
 
 def draw_cones(
@@ -75,8 +75,8 @@ def test_no_distance_is_below_its_bound(data: st.DataObject, weight: float, seed
             assert (sums <= most).all()
 
 
-def test_an_entity_on_an_axis_has_no_bound_however_often_the_axis_turned() -> None:
-    """In one dimension, where no other makes up for a bound that is too high."""
+def test_the_bound_is_zero_on_the_axis_also_after_whole_turns() -> None:
+    """In one dimension, so that no other dimension hides a bound that is too high."""
     angles = np.linspace(-3, 3, 700, dtype=np.float32)[:, None]
     cells = CellTable(angles)
     for turns in (-2, -1, 0, 1, 2):
@@ -96,7 +96,7 @@ def test_bounds_are_close() -> None:
     bounds = CellTable(angles).lower_bounds(region, weight)
     below = bounds.sums[:, :3000] * bounds.steps[:, None].astype(float)
     true = true_distances(angles, axis, half, 0.02)
-    # A cell is a tenth of a radian wide, and half of that is lost where the distance grows.
+    # A cell is a tenth of a radian wide; where the distance grows, half of that is lost.
     assert 0.005 < ((true - below) / 400).mean() < 0.02
 
 
@@ -113,7 +113,7 @@ def test_the_plain_loop_finds_the_same_bounds() -> None:
     np.testing.assert_array_equal(wide.steps, plain.steps)
 
 
-def test_cells_hold_about_equally_many_and_miss_nobody() -> None:
+def test_cells_hold_about_equally_many_entities_and_cover_all() -> None:
     angles = np.random.default_rng(2).normal(0, 0.8, (9000, 3)).clip(-np.pi, np.pi)
     edges = cell_edges(angles.astype(np.float32))
     assert edges.shape == (3, CELLS + 1)

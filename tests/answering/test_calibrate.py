@@ -1,4 +1,4 @@
-"""Calibrating: full fits on a tiny graph, and of samples that are made up."""
+"""Calibrating: full fits on a tiny graph, and fits on invented samples."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_model_is_calibrated(name: str) -> None:
     assert 0 < calibration.known_kept <= 1
     if name == "gqe":
         assert calibration.count is None, "points have no size"
-    if calibration.count is not None:  # of an untrained model, sizes may tell nothing
+    if calibration.count is not None:  # sizes of an untrained model may be uninformative
         assert calibration.count.factor >= 1
     for scores in (calibration.predicted, *calibration.predicted_of.values()):
         assert 0 <= scores.curve.y[0] <= scores.curve.y[-1] <= 1
@@ -57,7 +57,7 @@ def test_hits_are_what_the_larger_graph_adds(monkeypatch: pytest.MonkeyPatch) ->
     seen: dict[str, np.ndarray] = {}
 
     def remember(x: np.ndarray, y: np.ndarray) -> Curve:
-        if len(y) >= len(seen.get("y", ())):  # halves are fitted as well
+        if len(y) >= len(seen.get("y", ())):  # halves are fitted too; keep the largest fit
             seen.update(x=x, y=y)
         return fit_curve(x, y)
 
@@ -86,7 +86,7 @@ def test_missing_answers_are_what_the_larger_graph_adds(monkeypatch: pytest.Monk
     assert seen[1].kept < seen[1].known
 
 
-def test_what_facts_rule_out_is_no_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entities_that_facts_rule_out_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
     model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
     block = queries.block("2in")
@@ -108,11 +108,11 @@ def test_what_facts_rule_out_is_no_prediction(monkeypatch: pytest.MonkeyPatch) -
 
 
 def every_other(number: int) -> np.ndarray:
-    """Which of so many are held out, in a drawn order."""
+    """[number] a random half of the items."""
     return np.random.default_rng(0).permutation(number) % 2 == 0
 
 
-def test_sizes_that_tell_the_number_of_answers_are_believed() -> None:
+def test_informative_sizes_get_a_count_curve() -> None:
     answers = np.arange(1.0, 201.0)
     curve = fit_count(np.sqrt(answers), np.log1p(answers), every_other(200))
     assert curve is not None
@@ -120,20 +120,20 @@ def test_sizes_that_tell_the_number_of_answers_are_believed() -> None:
     assert curve.missing(10.0) == pytest.approx(100, rel=0.1)
 
 
-def test_sizes_that_tell_nothing_are_not() -> None:
-    """The wider, the fewer: no rising curve is as good as always saying the same."""
+def test_uninformative_sizes_get_no_count_curve() -> None:
+    """If larger regions have fewer answers, no rising curve is better than a constant."""
     answers = np.array([1.0] * 90 + [500.0] * 10)
     assert fit_count(-answers, np.log1p(answers), every_other(100)) is None
-    # Where all have as many, to say so is as good a guess.
+    # If all have the same number, the constant is as good.
     assert fit_count(np.arange(6.0), np.full(6, 2.0), every_other(6)) is None
     assert fit_count(np.array([1.0]), np.array([3.0]), every_other(1)) is None
     assert fit_count(np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.array([True, True])) is None
 
 
-def test_sizes_that_tell_nothing_are_not_believed_of_a_shape_either(
+def test_a_shape_with_uninformative_sizes_gets_a_constant_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What a shape usually lacks is said all the same, of every size alike."""
+    """The constant is the median number of missing answers, the same at every size."""
     generator = np.random.default_rng(5)
     usual = {"e.r": 1.0, "e.r.r": 9.0}
     samples = []
@@ -150,7 +150,7 @@ def test_sizes_that_tell_nothing_are_not_believed_of_a_shape_either(
         assert curve.factor == pytest.approx(1.0)
 
 
-def test_queries_that_a_model_has_learnt_cannot_calibrate_it() -> None:
+def test_training_queries_cannot_calibrate() -> None:
     graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["train"]
     model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
     with pytest.raises(ConfigError, match="training queries cannot calibrate"):
@@ -158,7 +158,7 @@ def test_queries_that_a_model_has_learnt_cannot_calibrate_it() -> None:
 
 
 def test_one_query_a_shape_is_enough_for_probabilities(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is left to compare curves on, so that there are none by shape and no counts."""
+    """Nothing is left to compare curves on, so there are no curves by shape and no counts."""
     one = np.ones(1)
     samples = [sample_of(one, one, regions=(r,), sizes=one, missing=one) for r in ("e.r", "e.r.r")]
     fitted = fit_to(monkeypatch, *samples)
@@ -187,7 +187,7 @@ def test_known_answers_of_negations_can_be_lost() -> None:
     assert both.kept(("(!e.r)",)) == both.known_kept, "what has not been seen, by all that was"
 
 
-def test_nothing_to_calibrate_with() -> None:
+def test_calibrating_without_supported_queries_is_refused() -> None:
     graph = tiny.tiny_graph()
     model = build_model("gqe", graph.num_entities, graph.num_relations, tiny.CONFIGS["gqe"], 0)
     block = tiny.tiny_queries()["valid"].block("2in")
@@ -198,7 +198,7 @@ def test_nothing_to_calibrate_with() -> None:
         fit_calibration(model, graph, QuerySet("valid", ()))
 
 
-def test_scores_are_taken_above_the_background_where_that_tells_more(
+def test_scores_are_taken_above_the_background_if_that_predicts_better(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     generator = np.random.default_rng(1)
@@ -211,7 +211,7 @@ def test_scores_are_taken_above_the_background_where_that_tells_more(
         for scores in (above, above + backgrounds)
     ]
     assert surprises[0] < 0.9 * surprises[1]
-    # Fitting takes what predicts the held-out half better, whichever that is.
+    # Whichever kind of score predicts the held-out half better is chosen.
     for scores, is_relative in ((above + backgrounds, True), (above, False)):
         sample = sample_of(scores, hits, backgrounds)
         fitted = fit_to(monkeypatch, sample).predicted
@@ -231,7 +231,7 @@ def sample_of(
     sizes: np.ndarray | None = None,
     missing: np.ndarray | None = None,
 ) -> Sample:
-    """What queries of one shape would tell, one score each."""
+    """A sample of queries of one shape, with one score per query."""
     number, none = len(scores), np.empty(0)
     return Sample(
         regions=regions,
@@ -248,7 +248,7 @@ def sample_of(
 
 
 def fit_to(monkeypatch: pytest.MonkeyPatch, *samples: Sample) -> Calibration:
-    """The calibration by samples that no model was asked for."""
+    """The calibration fitted on the given samples in place of a model's."""
     graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
     blocks = [queries.block(name) for name in ("1p", "2p", "2i", "3i")[: len(samples)]]
     model = build_model("gqe", graph.num_entities, graph.num_relations, tiny.CONFIGS["gqe"], 0)
@@ -260,7 +260,7 @@ def fit_to(monkeypatch: pytest.MonkeyPatch, *samples: Sample) -> Calibration:
 def test_a_shape_whose_scores_mean_something_else_has_a_curve_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Links are true where they score 0, paths where they score 3, more of the paths like them."""
+    """Links are likely from a score of 0, paths from 3; the paths come in two samples."""
     generator = np.random.default_rng(2)
     samples = []
     for regions, middle in ((("e.r",), 0.0), (("e.r.r",), 3.0), (("e.r.r",), 3.0)):
@@ -276,7 +276,7 @@ def test_a_shape_whose_scores_mean_something_else_has_a_curve_of_its_own(
         assert own.probability(middle, 0.0) == pytest.approx(0.5, abs=0.08)
         assert own.error < 0.05
     assert fitted.error < 0.05
-    # A shape that was never seen may be as far off as these were by the curve of all.
+    # For an unseen shape, the error is that of the curve of all shapes on these.
     unseen = fitted.scores(("e.r", "e.r"))
     assert unseen == fitted.predicted
     assert unseen.error > 0.15
@@ -286,7 +286,7 @@ def test_a_shape_whose_scores_mean_something_else_has_a_curve_of_its_own(
 
 
 def test_shapes_that_are_alike_share_a_curve(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few cases of its own tell less than many of another shape with the same meaning."""
+    """A few cases of a shape say less than many of another shape with the same curve."""
     generator = np.random.default_rng(3)
     samples = []
     for regions, number in ((("e.r",), 4000), (("e.r.r",), 30)):
@@ -298,10 +298,44 @@ def test_shapes_that_are_alike_share_a_curve(monkeypatch: pytest.MonkeyPatch) ->
     assert fitted.scores(("e.r.r",)) == fitted.predicted
 
 
+def test_shapes_of_a_single_query_are_judged_by_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If all of them were in one half, the other would have no curve to predict them by."""
+    generator = np.random.default_rng(6)
+    samples = []
+    for place in range(4):
+        scores = generator.normal(0, 2, 500)
+        hits = (generator.uniform(size=500) < 1 / (1 + np.exp(-scores))).astype(float)
+        sizes = np.full(1, 10.0 + place)
+        sample = sample_of(scores, hits, regions=(f"r{place}",), sizes=sizes, missing=sizes)
+        samples.append(replace(sample, num_queries=1, owners=np.zeros(500, dtype=np.int64)))
+    fitted = fit_to(monkeypatch, *samples)
+    assert fitted.error == fitted.predicted.error < 0.1
+    assert fitted.count is not None
+    assert 1 < fitted.count.factor < 1.5
+
+
+def test_a_single_query_of_a_shape_gives_it_no_curve_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No other query of the shape is left to judge the curve on."""
+    generator = np.random.default_rng(4)
+    scores = generator.normal(0, 2, 2000)
+    hits = (generator.uniform(size=2000) < 1 / (1 + np.exp(-scores))).astype(float)
+    usual = sample_of(scores, hits, regions=("e.r",))
+    single = replace(
+        sample_of(np.linspace(-1, 1, 20), np.zeros(20), regions=("e.r.r",)),
+        num_queries=1,
+        owners=np.zeros(20, dtype=np.int64),
+    )
+    fitted = fit_to(monkeypatch, usual, single)
+    assert "e.r.r" not in fitted.predicted_of
+    assert fitted.scores(("e.r.r",)).probability(1.0, 0.0) > 0.5
+
+
 def test_regions_whose_sizes_mean_something_else_have_counts_of_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A link of size s lacks s answers, a path of the same size a hundred times as many."""
+    """A link of size s lacks s answers, a path of the same size 100 s."""
     sizes = np.arange(1.0, 201.0)
     samples = [
         sample_of(sizes, np.ones(200), regions=(region,), sizes=sizes, missing=times * sizes)

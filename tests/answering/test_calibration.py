@@ -1,4 +1,4 @@
-"""Calibrations: what their curves say, what regions are called, and the file."""
+"""Calibrations: their curves, the outlines of regions, and the file."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_damaged_files_are_refused(damage: object, told: str, tmp_path: Path) ->
     assert "fit it again with `conekg calibrate`" in str(caught.value.hint)
 
 
-def test_files_of_the_first_format_have_one_curve_for_all_shapes(tmp_path: Path) -> None:
+def test_files_of_format_1_have_one_curve_for_all_shapes(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
     curve = {"x": [-1.0, 2.0], "y": [0.0, 0.5]}
     count = {"log_count": {"x": [1.0], "y": [2.0]}, "factor": 1.25}  # of all answers
@@ -94,7 +94,7 @@ def test_files_of_the_first_format_have_one_curve_for_all_shapes(tmp_path: Path)
     assert load_calibration(path) == bare
 
 
-def test_files_of_the_second_format_may_not_say_of_which_weights(tmp_path: Path) -> None:
+def test_files_of_format_2_may_lack_the_weights(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
     save_calibration(CALIBRATION, path)
     content = json.loads(path.read_text())
@@ -104,7 +104,7 @@ def test_files_of_the_second_format_may_not_say_of_which_weights(tmp_path: Path)
     assert load_calibration(path) == CALIBRATION
 
 
-def test_what_does_not_say_of_which_weights_is_of_the_best(tmp_path: Path) -> None:
+def test_a_calibration_without_weights_is_that_of_the_best(tmp_path: Path) -> None:
     run: Any = SimpleNamespace(folder=tmp_path, weights_name={"best": "a", "last": "b"}.get)
     assert calibration_of(run, "best") is None
     for weights, of_best, of_last in ((None, True, False), ("a", True, False), ("b", False, True)):
@@ -113,8 +113,8 @@ def test_what_does_not_say_of_which_weights_is_of_the_best(tmp_path: Path) -> No
         assert (calibration_of(run, "last") is not None) == of_last
 
 
-def test_of_two_files_a_checkpoint_has_its_own(tmp_path: Path) -> None:
-    """Also where the last weights are the best ones, so that both files would do."""
+def test_each_checkpoint_has_its_own_file(tmp_path: Path) -> None:
+    """Also if the last weights are the best ones, so that both files would fit."""
     run: Any = SimpleNamespace(folder=tmp_path, weights_name={"best": "a", "last": "a"}.get)
     names = {"best": "calibration.json", "last": "calibration-last.json"}
     for number, name in enumerate(names.values()):
@@ -128,8 +128,8 @@ def test_of_two_files_a_checkpoint_has_its_own(tmp_path: Path) -> None:
         calibration_of(run, "last")
 
 
-def test_what_a_shape_has_of_its_own_goes_before_what_all_share() -> None:
-    """Queries are known by all of their regions, in whatever order; each region by itself."""
+def test_curves_of_a_shape_take_precedence() -> None:
+    """Score curves are looked up by all regions in any order, count curves by each region."""
     own = ScoreCurve(Curve((0.0,), (0.5,)), relative=False, error=0.1)
     both = "e.r | e.r.r"
     calibration = replace(CALIBRATION, predicted_of={both: own}, kept_of={both: 0.5})
@@ -143,7 +143,7 @@ def test_what_a_shape_has_of_its_own_goes_before_what_all_share() -> None:
     assert calibration.sizes("e.r.r") is CALIBRATION.count
 
 
-def test_a_file_that_is_no_json(tmp_path: Path) -> None:
+def test_a_file_that_is_not_json_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
     for content in (b"", b"{", b"[]", b"\xff\xfe", b"[" * 200_000):
         path.write_bytes(content)
@@ -156,9 +156,7 @@ def test_a_file_that_is_no_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["predicted", "relative", "error"])
-def test_a_file_of_the_first_format_that_lacks_something_says_what(
-    tmp_path: Path, key: str
-) -> None:
+def test_what_a_file_of_format_1_lacks_is_named(tmp_path: Path, key: str) -> None:
     path = tmp_path / "calibration.json"
     content = {"format": 1, "predicted": {"x": [1.0], "y": [0.5]}, "relative": True, "error": 0.25}
     del content[key]
@@ -174,7 +172,7 @@ def test_counts_are_read_off_a_curve_of_logarithms() -> None:
     assert counter.missing(0.0) == 0
 
 
-def test_outlines_name_regions_whatever_the_order_of_operands() -> None:
+def test_outlines_ignore_the_order_of_operands() -> None:
     a, b = Anchor(1).project(0), Anchor(2).project(1).project(0)
     for union in ("dnf", "demorgan"):
         both = {outlines(shape_of(query), union, 64) for query in (a & b, b & a)}

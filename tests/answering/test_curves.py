@@ -42,8 +42,8 @@ def test_a_curve_rises_and_stays_within_its_points(points: list[tuple[float, boo
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=30))
-def test_points_at_one_place_have_one_value(points: list[tuple[int, bool]]) -> None:
-    """Least squares over all rising functions of the place, in whatever order points come."""
+def test_points_of_equal_x_share_a_value(points: list[tuple[int, bool]]) -> None:
+    """The least-squares fit of a rising function, whatever the order of the points."""
     x, y = (np.array(column, dtype=float) for column in zip(*points, strict=True))
     places, owners, counts = np.unique(x, return_inverse=True, return_counts=True)
     best = isotonic_regression(np.bincount(owners, y) / counts, weights=counts).x
@@ -51,7 +51,7 @@ def test_points_at_one_place_have_one_value(points: list[tuple[int, bool]]) -> N
     curve = fit_curve(x, y)
     assert curve == backwards
     assert curve.x == tuple(sorted(set(curve.x)))
-    # What is pooled has one knot, in the middle of its points.
+    # Pooled points have one knot, at their mean.
     blocks, members = np.unique(best.round(9), return_inverse=True)
     centers = np.bincount(members, places * counts) / np.bincount(members, counts)
     np.testing.assert_allclose(curve(centers), blocks, atol=1e-6)
@@ -62,11 +62,11 @@ def test_equal_scores_are_as_likely_as_they_are_true() -> None:
     assert curve([1.0, 2.0]).tolist() == [0.5, 1.0]
 
 
-def test_without_points_nothing_is_likely() -> None:
+def test_a_curve_without_points_is_zero() -> None:
     assert fit_curve(np.empty(0), np.empty(0))([-3.0, 0.0, 3.0]).tolist() == [0.0, 0.0, 0.0]
 
 
-def test_knots_rise_where_points_are_as_near_as_numbers_can_be() -> None:
+def test_knots_rise_between_adjacent_floats() -> None:
     for number in range(2, 40):
         x = np.array([0.1] * number + [math.nextafter(0.1, 1)] * (number + 1))
         curve = fit_curve(x, np.repeat([0.0, 1.0], [number, number + 1]))
@@ -87,17 +87,17 @@ def test_a_curve_recovers_a_rising_relation() -> None:
 def test_expected_calibration_error_by_hand() -> None:
     probabilities = np.array([0.1, 0.1, 0.9, 0.9])
     hits = np.array([0.0, 1.0, 1.0, 1.0])
-    # Two bins of half the cases each: |0.1 - 0.5| and |0.9 - 1.0|.
+    # Two bins with half of the cases each: |0.1 - 0.5| and |0.9 - 1.0|.
     assert expected_calibration_error(probabilities, hits) == pytest.approx(0.25)
     assert expected_calibration_error(np.array([1.0]), np.array([1.0])) == 0.0
-    # What is sure is in the bin of what is nearly so.
+    # A probability of 1 is in the last bin.
     sure = expected_calibration_error(np.array([1.0, 0.95]), np.array([0.0, 1.0]))
     assert sure == pytest.approx((1.0 + 0.95 - 1.0) / 2)
     assert math.isnan(expected_calibration_error(np.empty(0), np.empty(0)))
 
 
 def test_fifteen_bins_of_equal_width() -> None:
-    """Gaps within a bin make up for each other: from 8/15 to 9/15, but not across 10/15."""
+    """Gaps cancel out within a bin, such as from 8/15 to 9/15, but not across 10/15."""
     within = expected_calibration_error(np.array([0.54, 0.59]), np.array([0.0, 1.0]))
     assert within == pytest.approx((0.54 + 0.59 - 1.0) / 2)
     across = expected_calibration_error(np.array([0.62, 0.69]), np.array([1.0, 0.0]))
@@ -111,20 +111,20 @@ def test_surprise_by_hand() -> None:
     assert surprise(np.array([1.0]), np.array([0.0])) == pytest.approx(-math.log(1e-4))
 
 
-def test_the_mean_is_of_errors_that_are_known() -> None:
+def test_the_mean_error_ignores_nan() -> None:
     assert mean_error([0.25, math.nan, 0.75]) == 0.5
     assert math.isnan(mean_error([math.nan]))
     assert math.isnan(mean_error([]))
 
 
-def test_each_half_is_foreseen_by_the_other() -> None:
+def test_each_half_is_predicted_by_the_other() -> None:
     x, y = np.array([1.0, 2.0, 1.0, 2.0]), np.array([0.0, 1.0, 0.25, 0.5])
     half = np.array([True, True, False, False])
     assert foreseen(x, y, half).tolist() == [0.25, 0.5, 0.0, 1.0]
 
 
-def test_less_is_clear_beyond_the_standard_error() -> None:
-    """Of differences 0 and 2 the mean is 1, and so is its standard error."""
+def test_clearly_less_is_by_more_than_the_standard_error() -> None:
+    """The differences 0 and 2 have a mean of 1, with a standard error of 1."""
     ones = np.ones(2)
     assert not is_clearly_less(np.array([1.0, -1.0]), ones)
     assert is_clearly_less(np.array([0.99, -1.0]), ones)

@@ -1,4 +1,4 @@
-"""The search with a GPU's kernels against a full scan; interpreted where there is no GPU."""
+"""The search with a GPU's kernels against a full scan; interpreted without a GPU."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def regions(model: QueryModel, rows: int) -> Region:
 
 
 def expected(logits: np.ndarray, count: int, skip: list[int]) -> list[int]:
-    """The best ids by their logits, then by id, written out."""
+    """The best ids by falling logit and rising id, by sorting all of them."""
     left = [entity for entity in range(len(logits)) if entity not in skip]
     return sorted(left, key=lambda entity: (-logits[entity], entity))[:count]
 
@@ -64,7 +64,7 @@ def expected(logits: np.ndarray, count: int, skip: list[int]) -> list[int]:
 def test_the_same_as_a_full_scan(
     name: str, abandon: bool, wishes: list[tuple[int, set[int]]], seed_dims: int
 ) -> None:
-    """Also where the seeds are chosen by one dimension alone, and so are not the nearest."""
+    """Also if seeds are chosen by a single dimension, and so are not the nearest."""
     model, table = MODELS[name], TABLES[name]
     region = regions(model, len(wishes))
     counts = [count for count, _ in wishes]
@@ -79,7 +79,7 @@ def test_the_same_as_a_full_scan(
         assert ranking.scores.tolist() == logits[row][ids].tolist()
 
 
-def test_the_search_leaves_the_choice_to_the_number_of_entities(
+def test_the_number_of_entities_decides_on_abandoning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model, table = MODELS["cone"], TABLES["cone"]
@@ -105,7 +105,7 @@ def test_the_search_leaves_the_choice_to_the_number_of_entities(
             assert ranking.scores.tolist() == logits[row][wanted].tolist()
 
 
-def test_far_entities_score_nothing() -> None:
+def test_entities_beyond_the_bound_score_minus_infinity() -> None:
     model, table = MODELS["cone"], TABLES["cone"]
     region = regions(model, 2)
     with torch.inference_mode():

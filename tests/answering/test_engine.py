@@ -1,4 +1,4 @@
-"""Answers agree with the oracle on what is known and with the model on what ranks where."""
+"""Answers agree with the oracle on what is known, and with the model on the ranks."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def known_by_oracle(graph: KnowledgeGraph, split: Split, query: Query) -> set[in
     keep=st.booleans(),
     data=st.data(),
 )
-def test_answers_are_ranked_and_told_apart(
+def test_answers_are_ranked_and_marked(
     given_graph: tuple[KnowledgeGraph, Query],
     split: Split,
     only: Only | None,
@@ -143,7 +143,7 @@ def test_answers_are_ranked_and_told_apart(
     queries=st.lists(strategies.queries(1, 2, max_leaves=3), min_size=1, max_size=6),
     data=st.data(),
 )
-def test_a_batch_answers_each_as_alone(
+def test_a_batch_answers_each_question_as_if_alone(
     graph: KnowledgeGraph, queries: list[Query], data: st.DataObject
 ) -> None:
     answerer = make(graph)
@@ -186,12 +186,12 @@ def test_seconds_are_those_since_the_batch_was_asked(
     assert [[answer.seconds for answer in part] for part in parts] == [[2.5, 2.5], [4.0]]
 
 
-def test_nothing_asked_is_nothing_answered(film_graph: KnowledgeGraph) -> None:
+def test_an_empty_batch_has_no_answers(film_graph: KnowledgeGraph) -> None:
     assert make(film_graph).ask_batch([]) == []
 
 
 def factor_of_all(answer: Answer, factor: float, graph: KnowledgeGraph) -> float:
-    """What a factor of the missing answers is of all, where facts rule nothing out."""
+    """The factor for all answers that follows from one for the missing answers."""
     missing = answer.estimated_count - answer.num_known
     more = answer.num_known + (1 + missing) * factor - 1
     return pytest.approx(min(more, graph.num_entities) / answer.estimated_count)
@@ -211,7 +211,7 @@ def test_names_labels_and_text(film_graph: KnowledgeGraph) -> None:
     assert answerer.ask("a1.won_by", only="known", known_graph="valid").num_known == 3
 
 
-def test_scores_and_sizes_mean_what_they_mean_for_the_shape(film_graph: KnowledgeGraph) -> None:
+def test_shapes_use_calibration_curves_of_their_own(film_graph: KnowledgeGraph) -> None:
     plain = make(film_graph)
     link = ScoreCurve(Curve((0.0,), (0.25,)), relative=False, error=0.01)
     union = ScoreCurve(Curve((0.0,), (0.5,)), relative=True, error=0.04)
@@ -237,7 +237,7 @@ def test_scores_and_sizes_mean_what_they_mean_for_the_shape(film_graph: Knowledg
         assert answer.estimated_count == pytest.approx(min(answer.num_known + missing, most))
         assert answer.estimated_count_factor == factor_of_all(answer, factor, film_graph)
         assert answerer.judge(Question(text), [5])[0].probability in (1.0, likely)
-    # Shapes that were not calibrated, or are ranked by another region, have the curves of all.
+    # Shapes without curves of their own, also by De Morgan's law, use the curves of all shapes.
     for text, form in (("a1.won_by.directed_by", "dnf"), ("a1.won_by | d2.won_by", "demorgan")):
         answer = answerer.ask(text, union=form)
         general = plain.ask(text, union=form)
@@ -246,14 +246,14 @@ def test_scores_and_sizes_mean_what_they_mean_for_the_shape(film_graph: Knowledg
     for text, likely in (("a1.won_by & !d2.won_by", 0.5), ("!a1.won_by.directed_by", 0.75)):
         known = answerer.ask(text, only="known").answers
         assert {ranked.probability for ranked in known} == {likely}
-    # Of its two known answers, which rest on a negation, one is likely to stay.
+    # Of its two known answers, which a negation can make false, one is expected to stay.
     assert answerer.ask("a1.won_by & !d2.won_by").estimated_count == pytest.approx(2 * 0.5 + 2)
     both = answerer.ask("a1.won_by & d2.won_by")
     assert both.estimated_count_factor == factor_of_all(both, 1.5, film_graph)
 
 
-def test_what_facts_rule_out_is_left_out_unless_asked_for(film_graph: KnowledgeGraph) -> None:
-    """Both films are known to have won; negated, they may not be answered."""
+def test_contradicted_entities_are_left_out_by_default(film_graph: KnowledgeGraph) -> None:
+    """Two films are known to have won, so they contradict the negated question."""
     answerer = make(film_graph)
     winners = {r.name for r in answerer.ask("a1.won_by", only="known").answers}
     assert len(winners) == 2
@@ -284,7 +284,7 @@ def test_members_by_the_majority_rule(random_graph: KnowledgeGraph) -> None:
     for entity_id, ranked in enumerate(judged):
         assert ranked.member == bool(shares[best[entity_id], entity_id] >= 5 / 8)
         better = (logits.amax(dim=0) > logits[best[entity_id], entity_id]).sum()
-        assert abs(ranked.rank - 1 - int(better)) <= 1  # sums in another order may tie
+        assert abs(ranked.rank - 1 - int(better)) <= 1  # sums in another order may differ
     assert {ranked.rank for ranked in judged} == set(range(1, 61))
     members = {ranked.entity_id: ranked.member for ranked in judged}
     for answer in answerer.ask_batch([Question(query, top_k=count) for count in (3, 60, 20)]):
@@ -295,7 +295,7 @@ def test_members_by_the_majority_rule(random_graph: KnowledgeGraph) -> None:
 
 
 def test_estimates_of_branches_are_added(random_graph: KnowledgeGraph) -> None:
-    """What a branch names bounds its part; the sum is as uncertain as its worst part."""
+    """A branch's count is at most the entities it names; the factor is that of the worst branch."""
 
     def always(number: float, factor: float) -> CountCurve:
         return CountCurve(Curve((0.0,), (math.log1p(number),)), factor)
@@ -312,10 +312,10 @@ def test_estimates_of_branches_are_added(random_graph: KnowledgeGraph) -> None:
     assert answer.estimated_count_factor == pytest.approx(most / answer.estimated_count)
 
 
-def test_a_branch_whose_size_means_nothing_leaves_the_number_open(
+def test_without_a_count_curve_for_a_branch_there_is_no_estimate(
     random_graph: KnowledgeGraph,
 ) -> None:
-    """A sum that leaves a branch out would be told as that of all."""
+    """A sum without that branch would be too small."""
     links = CountCurve(Curve((0.0,), (1.0,)), 1.5)
     answerer = make(random_graph)
     answerer.calibration = replace(CALIBRATION, count=None, count_of={"e.r": links})
@@ -327,7 +327,7 @@ def test_a_branch_whose_size_means_nothing_leaves_the_number_open(
 def test_a_score_is_taken_above_the_background_of_its_own_branch(
     random_graph: KnowledgeGraph,
 ) -> None:
-    """What an arbitrary entity scores differs from branch to branch."""
+    """The mean score of arbitrary entities differs from branch to branch."""
     scores = ScoreCurve(Curve((-100.0, 100.0), (0.0, 1.0)), relative=True, error=0.0)
     answerer = make(random_graph)
     answerer.calibration = replace(CALIBRATION, predicted=scores)
@@ -374,14 +374,14 @@ def test_equal_scores_rank_by_id(random_graph: KnowledgeGraph) -> None:
 @pytest.mark.parametrize(
     "text", ["a1.won_by & !a1.won_by", "(a1.won_by & !a1.won_by).directed_by", "a1.won_by & !*"]
 )
-def test_what_nothing_can_answer_has_no_answers(film_graph: KnowledgeGraph, text: str) -> None:
+def test_a_contradictory_query_has_no_answers(film_graph: KnowledgeGraph, text: str) -> None:
     answer = make(film_graph).ask(text, top_k=film_graph.num_entities)
     assert answer.answers == ()
     assert answer.num_contradicted == film_graph.num_entities
     assert answer.estimated_count == 0
 
 
-def test_parts_that_say_nothing_change_nothing(film_graph: KnowledgeGraph) -> None:
+def test_redundant_parts_change_nothing(film_graph: KnowledgeGraph) -> None:
     answerer = make(film_graph)
     plain = answerer.ask("a1.won_by")
     for text in ("a1.won_by | a1.won_by", "a1.won_by & *", "a1.won_by & (a1.won_by | !a1.won_by)"):
@@ -395,7 +395,7 @@ def test_naming_an_entity_asks_about_it_and_does_not_change_its_score(
     given_graph: tuple[KnowledgeGraph, Query], data: st.DataObject
 ) -> None:
     graph, query = given_graph
-    # Of a branch that is made of names alone, one of them is left to rank by.
+    # A branch of names alone keeps one of them to rank by.
     branches = union_free_branches(settle(query))
     assume(all(any(isinstance(n, Project) for n in subtrees(branch)) for branch in branches))
     answerer = make(graph)
@@ -408,7 +408,7 @@ def test_naming_an_entity_asks_about_it_and_does_not_change_its_score(
         (named,) = asked
         assert (named.entity_id, named.known) == (wanted, alone.known)
         assert named.score == pytest.approx(alone.score, abs=1e-4)
-    # Each branch of a union speaks for the entity that it names, and for no other.
+    # Each branch of a union scores only the entity that it names.
     choice = Or((And((query, Anchor(wanted))), And((Anchor(0).project(0), Anchor(other)))))
     (judged,) = answerer.judge(Question(choice), [wanted])
     if wanted != other and not alone.contradicted:
@@ -428,7 +428,7 @@ def test_models_without_size_estimate_nothing(random_graph: KnowledgeGraph) -> N
     assert answer.answers[0].probability is None
 
 
-def test_entities_to_judge_must_be_there(film_graph: KnowledgeGraph) -> None:
+def test_entities_to_judge_must_exist(film_graph: KnowledgeGraph) -> None:
     with pytest.raises(UnknownNameError, match="entity ids 0 to 7"):
         make(film_graph).judge(Question("a1.won_by"), [99])
 
@@ -439,7 +439,7 @@ def test_parts_hold_one_answer_at_least(film_graph: KnowledgeGraph, most: Any) -
         next(make(film_graph).ask_in_parts([Question("a1.won_by")], most))
 
 
-def test_one_bad_question_is_known_before_the_batch(film_graph: KnowledgeGraph) -> None:
+def test_a_batch_raises_the_error_of_a_bad_question(film_graph: KnowledgeGraph) -> None:
     answerer = make(film_graph)
     with pytest.raises(QueryError, match=r"expected a relation, found '\(' at column 4"):
         answerer.ask_batch([Question("a1.won_by"), Question("a1.(")])
@@ -476,7 +476,7 @@ def test_training_a_model_further_does_not_change_answers(
 def test_a_wide_model_of_a_run_answers_several_questions_at_once(
     tmp_path: Path, film_graph: KnowledgeGraph
 ) -> None:
-    """Wide enough for layers that are packed for few rows."""
+    """The model is wide enough for layers that are packed for few rows."""
     config = ConeConfig(dim=800, hidden=1600)
     model = build_model("cone", film_graph.num_entities, film_graph.num_relations, config, 0)
     lay_out_for_few_rows(model)
@@ -521,7 +521,7 @@ def test_options_are_those_of_a_question(film_graph: KnowledgeGraph) -> None:
             assert asking(text, **{name: value}).answers == expected.answers, name
 
 
-def test_a_batch_is_any_number_of_questions(film_graph: KnowledgeGraph) -> None:
+def test_a_batch_is_any_iterable_of_questions(film_graph: KnowledgeGraph) -> None:
     answerer = make(film_graph)
     texts = ("a1.won_by", "c1.produced")
     drawn = answerer.ask_batch(Question(text) for text in texts)
@@ -529,12 +529,12 @@ def test_a_batch_is_any_number_of_questions(film_graph: KnowledgeGraph) -> None:
 
 
 @pytest.mark.parametrize("asked", ["a1.won_by", Question("a1.won_by"), Anchor(0), None])
-def test_a_batch_of_no_list_is_told(film_graph: KnowledgeGraph, asked: Any) -> None:
+def test_a_batch_that_is_not_a_list_is_refused(film_graph: KnowledgeGraph, asked: Any) -> None:
     with pytest.raises(ConfigError, match="which takes a list of Questions; ask takes one"):
         make(film_graph).ask_batch(asked)
 
 
-def test_several_texts_are_no_query(film_graph: KnowledgeGraph) -> None:
+def test_a_list_of_texts_is_refused_as_a_query(film_graph: KnowledgeGraph) -> None:
     with pytest.raises(ConfigError, match="ask_batch takes several"):
         make(film_graph).ask(["a1.won_by"])  # type: ignore[arg-type]
 
@@ -543,7 +543,7 @@ def test_several_texts_are_no_query(film_graph: KnowledgeGraph) -> None:
 def test_a_model_of_another_graph_is_refused(
     film_graph: KnowledgeGraph, entities: int, relations: int
 ) -> None:
-    """It would fail at some question, or answer with entities that are not there."""
+    """Otherwise some questions would fail, or be answered with entities that do not exist."""
     sizes = (film_graph.num_entities + entities, film_graph.num_relations + relations)
     model = build_model("gqe", *sizes, {"dim": 4}, 0)
     told = "the model has {} entities and {} relations, .* the graph {} and {};".format(
@@ -553,26 +553,26 @@ def test_a_model_of_another_graph_is_refused(
         Answerer(film_graph, model)
 
 
-def test_an_answerer_says_what_it_is(film_graph: KnowledgeGraph) -> None:
+def test_the_repr_names_the_model_and_the_graph(film_graph: KnowledgeGraph) -> None:
     shown = repr(make(film_graph))
     assert shown.startswith("<Answerer by 'cone' of <KnowledgeGraph 'films': 8 entities")
     assert shown.endswith("with probabilities>")
 
 
-def test_asking_a_folder_that_is_no_run(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="nothing does not exist") as caught:
         ask(tmp_path / "nothing", "a1.won_by")
     assert "`conekg fit TRIPLES --out RUN` makes a run" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(("run", "given"), [(None, "None"), (3, "of type int")])
-def test_asking_what_is_no_path(run: Any, given: str) -> None:
+def test_a_run_that_is_not_a_path_is_refused(run: Any, given: str) -> None:
     for use in (ask, explain):
         with pytest.raises(ConfigError, match=f"the folder of the run is {given}; it must be a"):
             use(run, "a1.won_by")
 
 
-def test_asking_a_checkpoint_that_no_run_has(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
+def test_an_unknown_checkpoint_is_refused(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
     run = untrained_run(tmp_path / "run", film_graph)
     with pytest.raises(ConfigError, match="'first' is asked for; there are 'best' and 'last'"):
         Answerer.open(run, which="first")  # type: ignore[arg-type]
@@ -611,7 +611,7 @@ def test_a_calibration_is_of_one_checkpoint(tmp_path: Path, film_graph: Knowledg
     (run.folder / FILE_NAMES["last"]).write_text("{")
     assert Answerer.open(run.folder).calibration is not None, "whatever became of the other"
     (run.folder / FILE_NAMES["last"]).unlink()
-    # What older versions fitted does not say for which weights; it was for the best.
+    # Calibrations of older versions do not name their weights, which were the best ones.
     save_calibration(CALIBRATION, run.folder / FILE_NAMES["best"])
     assert Answerer.open(run.folder).calibration is not None
     assert Answerer.open(run.folder, which="last").calibration is None

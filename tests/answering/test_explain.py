@@ -47,7 +47,7 @@ def facts_of(graph: KnowledgeGraph, split: Split) -> set[tuple[int, int, int]]:
 def satisfies(
     query: Query, entity_id: int, edges: set[tuple[int, int, int]], oracle: Oracle
 ) -> bool:
-    """Whether the edges of a witness alone, and the facts for negations, make it an answer."""
+    """Whether the entity is an answer by the edges alone, and by all facts under negations."""
     match query:
         case Anchor(anchor_id):
             return anchor_id == entity_id
@@ -95,7 +95,7 @@ def test_witnesses_hold_on_the_graph(
             assert (edge.kind == "fact") == (triple in facts)
         entity_id = witness.answer.entity_id
         assert witness.answer.known == (entity_id in known)
-        # Known answers have a path of facts alone, and it is found; others have none.
+        # Known answers have a path of facts alone, and it must be found; others have none.
         assert witness.facts_only == witness.answer.known
         if not any(part.kind == "contradicted" for part in witness.parts):
             assert satisfies(normal, entity_id, edges, oracle)
@@ -138,7 +138,7 @@ def test_a_path_on_the_films(film_graph: KnowledgeGraph) -> None:
     ]
     assert affleck.assignment["x1"].name == "f1"
     assert affleck.facts_only
-    # One guess is enough for Scott: the award for Alien, or the direction of another winner.
+    # One guess is enough for Scott: that Alien won, or that Scott directed another winner.
     assert sorted(edge.kind for edge in scott.edges) == ["fact", "guess"]
     assert scott.weakest is not None
     assert scott.weakest.kind == "guess"
@@ -152,7 +152,7 @@ def test_a_path_on_the_films(film_graph: KnowledgeGraph) -> None:
     assert known.witnesses[0].facts_only
 
 
-def test_a_run_folder_and_text_will_do(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
+def test_a_run_folder_and_a_text_are_accepted(tmp_path: Path, film_graph: KnowledgeGraph) -> None:
     run = untrained_run(tmp_path / "run", film_graph)
     text = "a1.won_by.directed_by"
     expected = explain(Answerer.open(run), Question(text))
@@ -162,10 +162,10 @@ def test_a_run_folder_and_text_will_do(tmp_path: Path, film_graph: KnowledgeGrap
 
 
 @pytest.mark.parametrize("options", [{"only": "predicted"}, {"exclude": ("f1", "f3")}])
-def test_variables_list_whom_the_answers_must_not_be(
+def test_variables_ignore_filters_of_the_answers(
     film_graph: KnowledgeGraph, options: dict[str, Any]
 ) -> None:
-    """What is wanted of the answers is not wanted of those on the way to them."""
+    """`only` and `exclude` are about the answers, not about the variables on the way."""
     answerer, text = make(film_graph), "a1.won_by.directed_by"
     (usual,) = explain(answerer, Question(text), candidates=20).variables
     assert {"f1", "f3"} == {each.name for each in usual.candidates if each.known}
@@ -240,13 +240,13 @@ def test_queries_of_more_branches_than_usual(film_graph: KnowledgeGraph) -> None
     assert len(by_law.witnesses) == 2
 
 
-def test_negated_intersections_are_no_branches(film_graph: KnowledgeGraph) -> None:
+def test_negated_intersections_add_no_branches(film_graph: KnowledgeGraph) -> None:
     text = " & ".join(f"!({name}.won_by & a1.won_by)" for name in film_graph.vocabulary.entities)
     explained = explain(make(film_graph), Question(text, top_k=2))
     assert len(explained.witnesses) == 2
 
 
-def test_negated_intersections_under_projections_are_no_branches_either(
+def test_negated_intersections_under_projections_add_no_branches(
     film_graph: KnowledgeGraph,
 ) -> None:
     names = ["f1", "f2", "f3", "d1", "d2", "c1", "c2"]
@@ -257,7 +257,7 @@ def test_negated_intersections_under_projections_are_no_branches_either(
     assert [witness.answer for witness in explained.witnesses] == list(
         answerer.ask(text, top_k=2).answers
     )
-    # What leads there is ranked as it is when asked for itself.
+    # The variable is ranked as if it were asked for itself.
     (variable,) = explained.variables
     asked = answerer.ask(f"a1.won_by & {negated}", top_k=5)
     assert [one.entity_id for one in variable.candidates] == [
@@ -284,11 +284,11 @@ def test_every_part_is_put_into_words_once(
     explained = explain(make(film_graph), query)
     assert len(explained.witnesses) == 8
     assert len(explained.variables) == 39
-    # The question, and its parts for all variables and witnesses together.
+    # Once for the question, and once for the parts of all variables and witnesses together.
     assert len(hops) == 2 * 40
 
 
-def test_operators_that_say_nothing_are_not_needed(film_graph: KnowledgeGraph) -> None:
+def test_redundant_operators_need_no_support(film_graph: KnowledgeGraph) -> None:
     model = build_model(
         "gqe", film_graph.num_entities, film_graph.num_relations, GqeConfig(dim=6), 0
     )
@@ -327,7 +327,7 @@ def test_sector_cones(film_graph: KnowledgeGraph) -> None:
 def test_sector_cones_are_those_that_a_question_is_ranked_by(
     film_graph: KnowledgeGraph, union: UnionForm
 ) -> None:
-    number = {"dnf": 2, "demorgan": 7}[union]  # of factors, and of branches: 4 and 128
+    number = {"dnf": 2, "demorgan": 7}[union]  # of operands; by DNF 4 and 128 branches
     answerer = make(film_graph)
     query = And(tuple((Anchor(i + 1) | Anchor(0)).project(0) for i in range(number)))
     for answer in answerer.ask(query, union=union).answers:
@@ -336,10 +336,10 @@ def test_sector_cones_are_those_that_a_question_is_ranked_by(
         assert answer.member == (inside >= MAJORITY * 6)
 
 
-def test_a_branch_that_names_its_answer_shows_its_cones_to_no_other(
+def test_cones_of_a_branch_that_names_its_answer_are_shown_for_it_alone(
     film_graph: KnowledgeGraph,
 ) -> None:
-    """`(a.r & b) | c.s` is ranked by the cones of `a.r` for b alone, however near others are."""
+    """`(a.r & b) | c.s` is ranked by the cones of `a.r` for b only, even if others are nearer."""
     answerer = make(film_graph)
     first, second = Anchor(0).project(0), Anchor(1).project(2)
 
@@ -357,7 +357,7 @@ def test_a_branch_that_names_its_answer_shows_its_cones_to_no_other(
         assert axes(named, entity_id) == by_second
 
 
-def test_cones_that_are_not_there_are_refused(film_graph: KnowledgeGraph) -> None:
+def test_unknown_dimensions_and_ids_are_refused(film_graph: KnowledgeGraph) -> None:
     answerer, query = make(film_graph), Anchor(0).project(0)
     for dimension in (6, -1, 1.0, "0"):
         with pytest.raises(ConfigError, match=r"among the dimensions is none .* has 0 to 5"):

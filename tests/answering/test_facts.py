@@ -1,4 +1,4 @@
-"""Exact facts of many questions at once, against the oracle one by one."""
+"""What facts say about many questions at once, against the oracle one by one."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_each_question_gets_the_facts_of_its_own_graph(
         assert set(certain) <= set(facts.known.tolist())
 
 
-def test_of_known_answers_some_are_certain(film_graph: KnowledgeGraph) -> None:
-    """Films of the award, or such as the United States did not produce: facts may come of those."""
+def test_some_known_answers_are_certain(film_graph: KnowledgeGraph) -> None:
+    """Films of the award, or that the United States did not produce; only the first are certain."""
     awarded, produced = Anchor(0).project(0), Anchor(6).project(4)
     (facts,) = facts_of(film_graph, [(grounded(Or((awarded, Not(produced)))), "train")])
     assert facts.certain.tolist() == by_oracle(film_graph, "train", awarded) == [1, 3]
@@ -62,7 +62,7 @@ def test_of_known_answers_some_are_certain(film_graph: KnowledgeGraph) -> None:
 
 
 def test_more_facts_rule_more_out(film_graph: KnowledgeGraph) -> None:
-    """Films of the award that France did not produce: of one more that is known later."""
+    """Films of the award that France did not produce: a later fact rules one more out."""
     query = grounded(And((Anchor(0).project(0), Not(Anchor(7).project(4)))))
     found = facts_of(film_graph, [(query, split) for split in SPLITS])
     assert [facts.contradicted.tolist() for facts in found] == [[3], [3], [1, 3]]

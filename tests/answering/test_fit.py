@@ -1,4 +1,4 @@
-"""A fit as a whole: from a graph to a run that can be asked, and on from where it was stopped."""
+"""A fit as a whole: from a graph to a run that answers questions, also after an interruption."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -68,7 +68,7 @@ def test_a_fit_ends_in_a_run_that_can_be_asked(tmp_path):
 
 
 def report_of(model, **percent):
-    """A report with the MRR of each structure; None where there is none."""
+    """A report with the given MRR of each structure; None for one that was not measured."""
     structures = tuple(
         StructureResult(name, 7, 9, None, "no such operator")
         if mrr is None
@@ -78,7 +78,7 @@ def report_of(model, **percent):
     return Report(model, "test", "mean", "dnf", 1.0, structures)
 
 
-def test_a_model_below_the_baseline_is_told_with_numbers_and_a_remedy():
+def test_a_model_below_the_baseline_is_warned_of_with_a_remedy():
     baseline = report_of("frequency", **{"1p": 20.0, "2p": 5.04, "2i": 9.0, "2in": 4.0})
     model = report_of("cone", **{"1p": 12.3, "2p": 5.01, "2i": 8.76, "2in": None})
     assert below_baseline(model, baseline) == ["1p", "2i"], "2p is 5.0 in the table, as is theirs"
@@ -139,7 +139,7 @@ def test_an_interrupted_fit_keeps_its_model(tmp_path):
 
 
 def test_an_interrupted_fit_is_continued_by_the_same_call(tmp_path):
-    """Its recipe has lost the shapes that there are no queries of; the call still names them."""
+    """The run's recipe lacks the shapes without queries; that of the call still has them."""
     facts = tmp_path / "three.tsv"
     facts.write_text("a\tr\tb\nb\tr\tc\nc\tr\td\n")
     pools = {"mine": {"1p": 2.0, "3i": 1.0}, "none": {"3in": 1.0}}
@@ -155,7 +155,7 @@ def test_an_interrupted_fit_is_continued_by_the_same_call(tmp_path):
 
 
 def test_an_interrupted_fit_keeps_its_queries(tmp_path):
-    """The same protocol again is no mistake, and it is told that nothing is sampled by it."""
+    """The same protocol is accepted, with a message that no queries are sampled by it."""
     folder, heard = tmp_path / "run", Heard()
     fit(tiny_graph(), folder, settings=SETTINGS, protocol=FEW, max_minutes=0.0, device=CPU)
     for other in (
@@ -173,8 +173,8 @@ def test_an_interrupted_fit_keeps_its_queries(tmp_path):
     assert any(what == "the queries that the run has" for what, _ in heard.choices)
 
 
-def test_shapes_that_all_entities_answer_are_left_out_and_told(tmp_path):
-    """Of three that all know each other: two steps lead from anyone to everyone."""
+def test_shapes_that_all_entities_answer_are_left_out(tmp_path):
+    """Among three that all know each other, two hops lead from each to all."""
     facts = tmp_path / "friends.tsv"
     facts.write_text("".join(f"{a}\tknows\t{b}\n" for a in "xyz" for b in "xyz" if a != b))
     heard = Heard()
@@ -189,7 +189,7 @@ def test_shapes_that_all_entities_answer_are_left_out_and_told(tmp_path):
     assert load_checkpoint(result.run.checkpoint_folder("best")).step == 3
 
 
-def test_a_place_that_is_no_path_is_told():
+def test_an_output_that_is_not_a_path_is_refused():
     with pytest.raises(ConfigError, match="out is None; it must be a path"):
         fit(tiny_graph(), None, device=CPU)
 

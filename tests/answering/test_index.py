@@ -1,4 +1,4 @@
-"""The index returns the best entities, whichever way it takes to find them."""
+"""The index returns the best entities, whichever search it uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conekg.model.cone import Cone, ConeConfig
 from conekg.model.interface import QueryModel, Region
 
 NAMES = ("cone", "gqe", "box", "beta", "emql")
-NOBODY = np.empty(0, dtype=np.int32)
+NO_IDS = np.empty(0, dtype=np.int32)
 
 
 def one_hop(model: QueryModel, rows: int) -> Region:
@@ -27,7 +27,7 @@ def one_hop(model: QueryModel, rows: int) -> Region:
 
 
 def check(model: QueryModel, region: Region, counts: list[int], skip: list[np.ndarray]) -> None:
-    """Compare with scores of everything, sorted by falling score and rising id."""
+    """Compare with the scores of all entities, sorted by falling score and rising id."""
     with torch.inference_mode():
         logits = model.logits_of_all(region).double().numpy()
     rankings = EntityIndex(model).top(region, counts, skip)
@@ -44,13 +44,13 @@ def check(model: QueryModel, region: Region, counts: list[int], skip: list[np.nd
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_every_model_is_searched(name: str, dtype: torch.dtype) -> None:
     model = small_models.small_model(name).to(dtype)
-    skip = [NOBODY, np.array([0, 3], dtype=np.int32), np.arange(8, dtype=np.int32), NOBODY]
+    skip = [NO_IDS, np.array([0, 3], dtype=np.int32), np.arange(8, dtype=np.int32), NO_IDS]
     check(model, one_hop(model, 4), [1, 3, 5, 20], skip)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
-def test_weights_that_are_no_numbers_are_refused(name: str, value: float) -> None:
+def test_weights_that_are_not_finite_are_refused(name: str, value: float) -> None:
     model = small_models.small_model(name).float()
     model.entity[3, 0] = value
     with pytest.raises(ConeKGError, match="'entity' are not all finite"):
@@ -68,7 +68,7 @@ def test_a_derived_model_is_searched_by_its_own_distance(name: str, wanted: bool
 
     model.__class__ = type("Derived", (kind,), {"distance_to_points": opposite})
     assert EntityIndex(model, shortlist=wanted).recall == 1.0
-    check(model, one_hop(model, 3), [1, 3, 5], [NOBODY] * 3)
+    check(model, one_hop(model, 3), [1, 3, 5], [NO_IDS] * 3)
 
 
 @pytest.mark.gpu
@@ -93,29 +93,29 @@ def test_many_rows_are_taken_in_chunks() -> None:
     check(model, one_hop(model, 70), counts, skip)
 
 
-def test_a_negative_scale_turns_the_order_around() -> None:
+def test_a_negative_scale_reverses_the_order() -> None:
     model = build_model("cone", 30, 2, ConeConfig(dim=140, hidden=4), 0).eval()
     assert isinstance(model, Cone)
     with torch.no_grad():
         model.scale.fill_(-0.1)
-    check(model, one_hop(model, 2), [3, 3], [NOBODY] * 2)
+    check(model, one_hop(model, 2), [3, 3], [NO_IDS] * 2)
 
 
-def test_where_no_distance_counts_all_rank_by_id() -> None:
+def test_at_scale_zero_all_entities_rank_by_id() -> None:
     model = build_model("cone", 30, 2, ConeConfig(dim=140, hidden=4), 0).eval()
     assert isinstance(model, Cone)
     with torch.no_grad():
         model.scale.fill_(0.0)
-    skip = [NOBODY, np.array([1], dtype=np.int32)]
+    skip = [NO_IDS, np.array([1], dtype=np.int32)]
     found = EntityIndex(model).top(one_hop(model, 2), [3, 3], skip)
     assert [ranking.entity_ids.tolist() for ranking in found] == [[0, 1, 2], [0, 2, 3]]
     assert all(ranking.scores.tolist() == [model.gamma] * 3 for ranking in found)
 
 
-def test_a_large_table_is_searched_by_shortlist_and_its_recall_told(
+def test_a_large_table_is_searched_by_shortlist_with_measured_recall(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of sixteen links spread over entities and relations: which of their ten best it holds."""
+    """The recall is over the ten best of sixteen links spread over entities and relations."""
     model = build_model("cone", 60, 4, ConeConfig(dim=32, hidden=16), 0).eval()
     assert isinstance(model, Cone)
     monkeypatch.setattr(shortlist, "SHORTLIST_SIZE", 10)
@@ -139,7 +139,7 @@ def test_a_large_table_is_searched_by_shortlist_and_its_recall_told(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_shortlist_is_rescored_and_its_recall_told(
+def test_a_shortlist_is_rescored_and_its_recall_measured(
     dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = build_model("cone", 3000, 4, ConeConfig(dim=32, hidden=16), 0).to(dtype).eval()
@@ -149,7 +149,7 @@ def test_a_shortlist_is_rescored_and_its_recall_told(
     assert index.recall == measure_recall(model, HarmonicShortlist(model))
     region = one_hop(model, 4)
     full = EntityIndex(model, shortlist=False)
-    nearest = full.top(region, [3] * 4, [NOBODY] * 4)
+    nearest = full.top(region, [3] * 4, [NO_IDS] * 4)
     skip = [np.sort(ranking.entity_ids).astype(np.int32) for ranking in nearest]
     counts = [10, 2, 12, 10]
     exact = full.top(region, counts, skip)
@@ -159,7 +159,7 @@ def test_a_shortlist_is_rescored_and_its_recall_told(
         assert len(np.intersect1d(one.entity_ids, other.entity_ids)) >= count - 1
         assert len(np.intersect1d(one.entity_ids, skipped)) == 0
     assert EntityIndex(model).recall == 1.0
-    # One row that leaves few to choose from costs the others nothing, and is searched exactly.
+    # A row that leaves few entities is searched exactly, without changing the other rows.
     sizes: list[tuple[int, ...]] = []
     logits = model.logits
 
@@ -178,15 +178,15 @@ def test_a_shortlist_is_rescored_and_its_recall_told(
     assert found[1].entity_ids.tolist() == expected[1].entity_ids.tolist()
     assert found[1].scores == pytest.approx(expected[1].scores, abs=1e-4)
     assert len(found[3].entity_ids) == 0
-    # A long list is not cut off where the shortlist of a usual one ends.
-    (long,) = index.top(one_hop(model, 1), [2500], [NOBODY])
+    # A long list of answers gets a longer shortlist.
+    (long,) = index.top(one_hop(model, 1), [2500], [NO_IDS])
     assert len(set(long.entity_ids.tolist())) == 2500
-    # For each one asked for, twenty are looked at.
-    index.top(one_hop(model, 1), [140], [NOBODY])
+    # Twenty entities per answer wanted.
+    index.top(one_hop(model, 1), [140], [NO_IDS])
     assert sizes[-1] == (1, 2800)
 
 
-def test_all_scores_are_made_ready_once() -> None:
+def test_the_scoring_table_is_made_once() -> None:
     index = EntityIndex(small_models.small_model("cone"))
     assert index.table is index.table
 

@@ -1,4 +1,4 @@
-"""Entities that a question names: what is left to rank by, and who may come back."""
+"""Entities that a question names: the query that is left to rank by, and the limits."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from oracle import Oracle
         ("f1", "f1", [(["f1"], [])]),
         ("!f1 & !f2", "!f1", [(None, ["f1", "f2"])]),
         ("!d1 & f1", "f1", [(["f1"], ["d1"])]),
-        # What a path starts from is no answer.
+        # An entity that is named inside a path sets no limit.
         ("(a1.won_by & f1).directed_by", "(a1.won_by & f1).directed_by", []),
     ],
 )
-def test_names_are_taken_out(
+def test_named_entities_become_limits(
     film_graph: KnowledgeGraph,
     text: str,
     left: str,
@@ -52,7 +52,7 @@ def test_names_are_taken_out(
 
 
 @given(strategies.graphs_with_queries())
-def test_no_answer_is_kept_from_every_branch(
+def test_every_answer_is_allowed_by_some_branch(
     given_graph: tuple[KnowledgeGraph, Query],
 ) -> None:
     graph, query = given_graph

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conekg.answering.ranking import Ranking, best, merge_rankings, rank
 
-NOBODY = np.empty(0, dtype=np.int32)
+NO_IDS = np.empty(0, dtype=np.int32)
 
 
 @given(
@@ -50,7 +50,7 @@ def test_best_breaks_ties_by_id(scores: list[float], count: int, skip: set[int])
     more=st.integers(0, 2),
 )
 def test_a_union_ranks_by_the_best_branch(rows: list[list[float]], count: int, more: int) -> None:
-    parts = [best(torch.tensor(row), count + more, NOBODY) for row in rows]
+    parts = [best(torch.tensor(row), count + more, NO_IDS) for row in rows]
     merged, origin = merge_rankings(parts, count)
     scores = np.max(rows, axis=0)
     assert merged.entity_ids.tolist() == sorted(range(6), key=lambda i: (-scores[i], i))[:count]

@@ -100,7 +100,7 @@ def test_every_entity_is_named(vocabulary: Vocabulary, query: Query) -> None:
 
 
 @given(strategies.queries())
-def test_parts_are_read_as_each_alone(query: Query) -> None:
+def test_parts_read_like_whole_queries(query: Query) -> None:
     simple, vocabulary = simplify(push_negation(query)), strategies.plain_vocabulary()
     alone = [read_query(part, vocabulary) for part in subtrees(simple)]
     assert read_parts(simple, vocabulary) == alone

@@ -1,4 +1,4 @@
-"""Relation names of many graphs in words, forwards and backwards, of one entity and of many."""
+"""Relation names of many graphs in words: forwards and backwards, of one entity and of many."""
 
 from __future__ import annotations
 
@@ -115,6 +115,10 @@ def phrase(name: str, *, label: str | None = None, single: bool = True):  # type
         ("played_by", "things that X is played by", "that X is not played by"),
         ("diedIn", "things that X died in", "that X did not die in"),
         ("^diedIn", "things that died in X", "that did not die in X"),
+        ("die", "things reached by 'die' from X", "not reached by 'die' from X"),
+        ("^lives", "things with 'lives' leading to X", "without 'lives' leading to X"),
+        ("has died", "things reached by 'has died' from X", "not reached by 'has died' from X"),
+        ("resided_in", "things that X resided in", "that X did not reside in"),
         ("^happened_in", "things that happened in X", "that did not happen in X"),
         ("^occurred_at", "things that occurred at X", "that did not occur at X"),
         ("graduatedFrom", "things that X graduated from", "that X did not graduate from"),
@@ -212,7 +216,7 @@ def test_labels_are_read_where_there_are_some() -> None:
     assert phrase("speaks", label="has official language").noun == "official languages of X"
     located = phrase("^located_in", label="is located in subregion")
     assert located.noun == "things located in the subregion X"
-    # A label that repeats a path says no more than the path.
+    # A label that only repeats a path is not used.
     path = phrase("/film/film/genre", label="film film genre")
     assert path.noun == "genres of X"
 

@@ -1,4 +1,4 @@
-"""Which way a model is searched."""
+"""Which search is chosen for a model."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_derived_model_with_its_own_distance_takes_a_full_scan(name: str) -> N
 
 @pytest.mark.parametrize("scale", [0.0, -0.1])
 @pytest.mark.parametrize("shortlist", [None, True])
-def test_where_farther_is_no_worse_nobody_is_abandoned(
+def test_a_scale_that_is_not_positive_takes_a_full_scan(
     scale: float, shortlist: bool | None
 ) -> None:
     model = rough_model("cone")
@@ -62,7 +62,7 @@ def test_where_farther_is_no_worse_nobody_is_abandoned(
     assert chosen(model, shortlist) is FullSearch
 
 
-def test_cones_are_shortlisted_where_asked_for_or_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cones_are_shortlisted_on_request_or_if_many(monkeypatch: pytest.MonkeyPatch) -> None:
     model = rough_model("cone").eval()
     assert chosen(model, shortlist=True) is ShortlistSearch
     monkeypatch.setattr(search, "SHORTLIST_FROM", NUM_ENTITIES)

@@ -33,7 +33,7 @@ def test_harmonic_is_the_fourier_integral(half_aperture: float, center_weight: f
 def test_the_harmonic_of_any_aperture_is_that_of_the_distance(
     half_aperture: float, center_weight: float
 ) -> None:
-    """Of the distance as it is defined, also for apertures that a model of one's own may make."""
+    """The harmonic of `cone_distance` itself, also for apertures that only derived models have."""
     delta = torch.linspace(0, math.pi, 20_001, dtype=torch.float64)
     half = torch.tensor([half_aperture], dtype=torch.float64)
     distance = cone_distance(delta[:, None], torch.zeros(1).double(), half, center_weight)
@@ -63,7 +63,7 @@ def test_candidates_hold_the_nearest_entities() -> None:
 def test_candidates_are_those_of_the_least_first_harmonic(
     count: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Summed up over a fine grid of angles, while the table is gone through in several pieces."""
+    """By integrals over a fine grid of angles; the table is searched in several pieces."""
     monkeypatch.setattr(shortlist, "_CHUNK", 64)
     config = ConeConfig(dim=5, hidden=4, center_weight=0.5)
     model = build_model("cone", 150, 2, config, 3).to(dtype).eval()

@@ -1,4 +1,4 @@
-"""Each stage of a fit: what it chooses, what it tells, and what it leaves in the run."""
+"""Each stage of a fit: what it chooses, what it reports, and what it writes to the run."""
 
 import json
 from dataclasses import replace
@@ -42,7 +42,7 @@ class Heard(FitEvents):
         self.choices.append((what, why))
 
 
-def test_notes_on_the_facts_are_logged_where_nobody_listens(tmp_path, caplog):
+def test_notes_on_the_facts_are_logged_by_default(tmp_path, caplog):
     path = tmp_path / "facts.tsv"
     path.write_text("a\tr\tb\n" * 3)
     read_graph(path, FitEvents())
@@ -101,8 +101,8 @@ def test_a_graph_that_is_only_called_like_a_benchmark_has_no_recipe_of_its_own(
     assert not heard.choices
 
 
-def test_a_recipe_may_want_more_training_queries_and_that_is_told(monkeypatch):
-    monkeypatch.setitem(PRESETS, "small", FEW)  # which takes less patience
+def test_a_recipe_may_want_more_training_queries(monkeypatch):
+    monkeypatch.setitem(PRESETS, "small", FEW)  # faster
     heard = Heard()
     graph = tiny_graph()
     usual = sample_queries(graph, FEW, 0, heard)
@@ -145,7 +145,7 @@ def test_a_graph_that_is_only_called_like_a_benchmark_has_no_published_counts(mo
     )
 
 
-def test_shapes_that_a_pool_has_beside_the_usual_are_sampled(tmp_path, monkeypatch):
+def test_shapes_that_only_a_pool_has_are_sampled(tmp_path, monkeypatch):
     monkeypatch.setitem(PRESETS, "small", FEW)
     pool = {"1p": 1.0, "2i": 1.0, "(e.r & e.r).r": 1.0, "e.r.r.r.r": 2.0}
     config = {"training": {"cycle": ["mine"], "pools": {"mine": pool}}}
@@ -161,12 +161,12 @@ def test_shapes_that_a_pool_has_beside_the_usual_are_sampled(tmp_path, monkeypat
         for block in usual[split]:
             sampled = run.queries(split).block(block.shape.name)
             assert sampled.anchors.tolist() == block.anchors.tolist()
-    # A protocol that is given is taken as it is.
+    # A protocol that is given is used unchanged.
     given = fitting(tmp_path / "given", protocol=FEW).run
     assert given.recipe.training.trained_shapes() == ("1p", "2i")
 
 
-def test_shapes_without_queries_are_left_out_and_told(tmp_path):
+def test_shapes_without_queries_are_left_out(tmp_path):
     heard = Heard()
     links = tiny_queries()["train"]
     only = replace(links, blocks=tuple(b for b in links if b.shape.name in ("1p", "2i")))
@@ -204,7 +204,7 @@ def test_a_union_to_train_on_is_refused_before_there_is_a_run(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_cpu_ranks_some_test_queries_and_that_is_told(tmp_path, monkeypatch):
+def test_a_cpu_ranks_only_some_test_queries(tmp_path, monkeypatch):
     monkeypatch.setattr("conekg.answering.stages.REPORTED_QUERIES", 2)
     heard = Heard()
     options = {"protocol": FEW, "settings": SETTINGS, "device": CPU, "events": heard}
@@ -214,7 +214,7 @@ def test_a_cpu_ranks_some_test_queries_and_that_is_told(tmp_path, monkeypatch):
     assert any(what == "to rank at most 2 test queries per shape" for what, _ in heard.choices)
 
 
-def test_what_is_below_the_baseline_is_kept_with_the_run(tmp_path):
+def test_structures_below_the_baseline_are_written_to_the_run(tmp_path):
     options = {"settings": SETTINGS, "protocol": FEW, "device": CPU}
     result = fit(tiny_graph(), tmp_path / "run", **options)
     below = json.loads((tmp_path / "run" / "evaluation.json").read_text())["below_baseline"]
@@ -227,7 +227,7 @@ def test_what_is_below_the_baseline_is_kept_with_the_run(tmp_path):
 
 @pytest.mark.parametrize("moment", ["loaded", "calibrated"])
 def test_a_calibration_is_of_the_weights_it_was_fitted_for(tmp_path, monkeypatch, moment):
-    """Not of those that a training which goes on has put in their place meanwhile."""
+    """Also if a training process replaces the checkpoint meanwhile."""
     options = {"settings": SETTINGS, "protocol": FEW, "device": CPU}
     run = fit(tiny_graph(), tmp_path / "run", **options).run
     before, is_trained = run.weights_name(), []
@@ -262,9 +262,7 @@ def test_a_calibration_is_of_the_weights_it_was_fitted_for(tmp_path, monkeypatch
     assert (Answerer.open(run.folder, device="cpu").calibration is None) is not is_newest
 
 
-def test_a_folder_that_takes_no_calibration_is_refused_before_any_query(
-    tmp_path, monkeypatch, request
-):
+def test_a_read_only_folder_is_refused_before_calibrating(tmp_path, monkeypatch, request):
     run = start_run(tmp_path / "run", tiny_graph(), tiny_recipe(), tiny_queries(), Heard())
     train_run(run, device=CPU, max_minutes=0)
     request.getfixturevalue("read_only")

@@ -1,4 +1,4 @@
-"""Questions are understood as they are written, or refused before any work."""
+"""Questions are parsed as they are written, or refused before any work."""
 
 from __future__ import annotations
 
@@ -109,18 +109,20 @@ def test_bad_options_are_refused_by_name(
         (Anchor(0).project("won_by"), "'won_by' is no relation id"),  # type: ignore[arg-type]
     ],
 )
-def test_what_is_no_query_is_told(film_graph: KnowledgeGraph, query: Query, told: str) -> None:
+def test_values_that_are_not_queries_are_refused(
+    film_graph: KnowledgeGraph, query: Query, told: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         understood(film_graph, Question(query))
     assert told in caught.value.message
 
 
-def test_what_is_no_question_is_told(film_graph: KnowledgeGraph) -> None:
+def test_values_that_are_not_questions_are_refused(film_graph: KnowledgeGraph) -> None:
     with pytest.raises(ConfigError, match="'a1' is asked; it must be a Question"):
         understood(film_graph, "a1")  # type: ignore[arg-type]
 
 
-def test_an_id_to_exclude_is_whole(film_graph: KnowledgeGraph) -> None:
+def test_ids_to_exclude_are_whole_numbers(film_graph: KnowledgeGraph) -> None:
     with pytest.raises(ConfigError, match=r"1\.5 is no entity id"):
         understood(film_graph, Question("a1.won_by", exclude=(1.5,)))  # type: ignore[arg-type]
     found = understood(film_graph, Question("a1.won_by", exclude=(np.int64(1),)))  # type: ignore[arg-type]
@@ -131,7 +133,7 @@ def test_an_id_to_exclude_is_whole(film_graph: KnowledgeGraph) -> None:
     ("excluded", "told"),
     [("Nobody", "entity 'Nobody'"), (8, "entity id '8'"), (-1, "entity id '-1'")],
 )
-def test_what_is_excluded_must_be_there(
+def test_excluded_entities_must_exist(
     film_graph: KnowledgeGraph, excluded: str | int, told: str
 ) -> None:
     with pytest.raises(UnknownNameError, match=f"unknown {told}"):
@@ -145,7 +147,9 @@ def test_what_is_excluded_must_be_there(
         Question("a1.won_by | c1.produced", union="demorgan"),
     ],
 )
-def test_what_a_model_cannot_do_is_refused(film_graph: KnowledgeGraph, question: Question) -> None:
+def test_operators_that_a_model_lacks_are_refused(
+    film_graph: KnowledgeGraph, question: Question
+) -> None:
     understood(film_graph, question)
     with pytest.raises(UnsupportedOperatorError, match="model 'gqe' lacks negation"):
         understood(film_graph, question, "gqe")
@@ -175,13 +179,13 @@ def test_branches_are_those_of_the_settled_query(
     assert found.ranked_by == expected.ranked_by
 
 
-def test_branches_in_excess_are_counted_settled(film_graph: KnowledgeGraph) -> None:
+def test_too_many_branches_are_counted_after_settling(film_graph: KnowledgeGraph) -> None:
     text = "(a1 | f1).won_by & (a1 | f2).won_by & (a1 | f1).won_by"
     with pytest.raises(QueryTooLargeError, match="this query has 4 union-free branches"):
         understood(film_graph, Question(text))
 
 
-def test_operators_that_say_nothing_are_not_needed(film_graph: KnowledgeGraph) -> None:
+def test_redundant_operators_need_no_support(film_graph: KnowledgeGraph) -> None:
     for text in ("!!a1.won_by", "a1.won_by & (c1.produced | !c1.produced)", "a1.won_by & *"):
         found = understood(film_graph, Question(text), "gqe")
         assert found.ranked_by.grounded.shape.name == "1p"
@@ -190,7 +194,7 @@ def test_operators_that_say_nothing_are_not_needed(film_graph: KnowledgeGraph) -
 
 
 @given(given_graph=strategies.graphs_with_queries(), union=st.sampled_from(["dnf", "demorgan"]))
-def test_parts_are_understood_as_each_alone(
+def test_parts_are_understood_like_whole_queries(
     given_graph: tuple[KnowledgeGraph, Query], union: Literal["dnf", "demorgan"]
 ) -> None:
     graph, query = given_graph

@@ -1,4 +1,4 @@
-"""The witness search against trying every assignment."""
+"""The witness search against a brute-force search over all assignments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
 from oracle import Oracle
 
 TELLING = ConeConfig(dim=3, hidden=3, gamma=2.0, initial_scale=3.0)
-"""Of a model whose logits lie around zero, so that one guess costs visibly more than another."""
+"""Options of a model whose logits are around zero, so that guesses clearly differ in cost."""
 
 
 class BruteForce:
@@ -59,7 +59,7 @@ class BruteForce:
         return 100.0 + math.log1p(math.exp(-self.regions[query][entity_id]))
 
     def cost(self, query: Query, entity_id: int) -> float:
-        """At least a hundred where only a contradiction would do."""
+        """The cost of an entity as an answer; at least 100 if that needs a contradiction."""
         match query:
             case Universe():
                 return 0.0
@@ -92,7 +92,7 @@ def test_the_cheapest_assignment_is_found(given_graph: tuple[KnowledgeGraph, Que
             if not isinstance(query, Project):
                 assert cell.facts[entity_id] == (entity_id in brute.oracle.answer(query))
             if _has_universe_hop(query):
-                # Of "anything" only likely heads are tried, so the cheapest may be missed.
+                # For `*` only likely heads are tried, so the cheapest may be missed.
                 assert found >= best - 1e-9
             else:
                 np.testing.assert_allclose(found, best, rtol=1e-9, atol=1e-9)
@@ -102,7 +102,7 @@ def test_the_cheapest_assignment_is_found(given_graph: tuple[KnowledgeGraph, Que
 def test_edges_are_scored_a_bounded_number_at_once(
     random_graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    """As many as there are heads, each with every tail, would fill the memory."""
+    """All heads with all tails at once would fill the memory."""
     graph = random_graph
     model = build_model("cone", graph.num_entities, graph.num_relations, TELLING, 0).double().eval()
     query = Universe().project(2).project(1)
@@ -126,7 +126,7 @@ def test_edges_are_scored_a_bounded_number_at_once(
 
 
 def _has_universe_hop(query: Query) -> bool:
-    """Whether some projection starts from anything at all, directly or within operators."""
+    """Whether some projection's operand contains `*` outside negations."""
     match query:
         case Anchor() | Universe():
             return False
@@ -162,7 +162,7 @@ def test_steps_lead_from_the_anchor_to_the_answer(film_graph: KnowledgeGraph) ->
 
 
 def test_steps_come_in_the_order_of_operands(film_graph: KnowledgeGraph) -> None:
-    """Of a union those of the operand that is cheaper: Alien has not won, as far as is known."""
+    """For a union, the steps of the cheaper operand: that Alien won is not a known fact."""
     model = build_model("cone", 8, 6, ConeConfig(dim=4, hidden=4), 0).eval()
     won, produced = Anchor(0).project(0), Anchor(6).project(4)
     argo, alien, amour = 1, 2, 3
@@ -180,7 +180,7 @@ def test_steps_come_in_the_order_of_operands(film_graph: KnowledgeGraph) -> None
 
 
 def test_what_follows_from_facts_has_a_path_of_facts(random_graph: KnowledgeGraph) -> None:
-    """Whatever else is asked about, and however little the model thinks of the path."""
+    """Also if other entities are searched with it, and if the model scores the path badly."""
     model = build_model("cone", 60, random_graph.num_relations, TELLING, 0).double().eval()
     oracle = Oracle(random_graph.edges("train").tolist(), 60)
     index, several = EntityIndex(model), 0
@@ -200,12 +200,12 @@ def test_what_follows_from_facts_has_a_path_of_facts(random_graph: KnowledgeGrap
 
 
 GUESSED = Or((Anchor(1).project(2), Anchor(10).project(2)))
-"""A union of two links of which no fact is known; what is likely by one is not by the other."""
+"""A union of two links without known facts; their likely answers differ."""
 
 
 @cache
 def star_graph() -> tuple[Adjacency, BruteForce]:
-    """Entity 0, to which facts lead from thirty entities that are not the likeliest guesses."""
+    """A graph with facts from thirty entities to entity 0; none is among the likeliest guesses."""
     model = build_model("cone", 100, 4, TELLING, 0).double().eval()
     heads = by_score(model, GUESSED)[30:60]
     edges = [edge for head in heads for edge in ((head, 0, 0), (0, 1, head))]
@@ -226,7 +226,7 @@ def by_score(model: QueryModel, query: Query) -> list[int]:
     return best_first
 
 
-def test_of_many_origins_by_facts_the_likeliest_are_tried() -> None:
+def test_the_likeliest_of_many_factual_origins_are_tried() -> None:
     adjacency, brute = star_graph()
     query = GUESSED.project(0)
     cell = WitnessSearch(brute.model, EntityIndex(brute.model), adjacency, query).search([0])
@@ -237,8 +237,8 @@ def test_of_many_origins_by_facts_the_likeliest_are_tried() -> None:
 
 
 @pytest.mark.parametrize(("num_answers", "of_its_own"), [(1, 8), (16, 8), (32, 4), (100, 1)])
-def test_each_answer_has_so_many_origins_of_its_own(num_answers: int, of_its_own: int) -> None:
-    """The fewer, the more answers there are; all of them share sixteen."""
+def test_more_answers_have_fewer_origins_of_their_own(num_answers: int, of_its_own: int) -> None:
+    """All answers share sixteen origins besides."""
     adjacency, brute = star_graph()
     query = GUESSED.project(0)
     search = WitnessSearch(brute.model, EntityIndex(brute.model), adjacency, query)
@@ -249,8 +249,8 @@ def test_each_answer_has_so_many_origins_of_its_own(num_answers: int, of_its_own
 
 
 @pytest.mark.parametrize("operand", [GUESSED, Anchor(0).project(1)])
-def test_where_no_fact_leads_the_best_of_the_operand_are_tried(operand: Query) -> None:
-    """Sixteen of its known answers, and sixteen of all."""
+def test_without_facts_the_best_entities_of_the_operand_are_tried(operand: Query) -> None:
+    """Sixteen of its known answers, and sixteen of all entities."""
     adjacency, brute = star_graph()
     index, query = EntityIndex(brute.model), operand.project(2)
     known = brute.oracle.answer(operand)
@@ -263,7 +263,7 @@ def test_where_no_fact_leads_the_best_of_the_operand_are_tried(operand: Query) -
         assert cost == pytest.approx(expected, rel=1e-9)
 
 
-def test_of_anything_the_likeliest_head_is_tried() -> None:
+def test_for_a_universe_the_likeliest_head_is_tried() -> None:
     adjacency, brute = star_graph()
     query = Project(Universe(), 2)
     search = WitnessSearch(brute.model, EntityIndex(brute.model), adjacency, query)
@@ -273,14 +273,14 @@ def test_of_anything_the_likeliest_head_is_tried() -> None:
         assert step.origin_id == by_score(brute.model, Anchor(entity_id).project(3))[0]
 
 
-def test_of_equally_cheap_origins_the_model_chooses(random_graph: KnowledgeGraph) -> None:
+def test_ties_between_origins_are_broken_by_the_model(random_graph: KnowledgeGraph) -> None:
     config = ConeConfig(dim=6, hidden=5)
     model = build_model("cone", random_graph.num_entities, random_graph.num_relations, config, 0)
     adjacency = random_graph.adjacency("train")
     brute = BruteForce(model.eval(), random_graph)
     several = 0
     for relation in range(random_graph.num_relations):
-        # Whatever has such an edge: every head of a fact is as cheap an origin as another.
+        # With `*` as the operand, every head of a fact is an equally cheap origin.
         query = Project(Universe(), relation)
         search = WitnessSearch(model, EntityIndex(model), adjacency, query)
         entity_ids = sorted(brute.oracle.answer(query))

@@ -84,7 +84,9 @@ def test_what_several_runs_do_not_allow_is_left_out_with_its_reason(run, tmp_pat
         found["speed"]
         == "left out: speed takes one RUN: it times every model on that run's queries"
     )
-    assert found["seeds"] == "left out: two runs have the same seed: 0, 0"
+    assert (
+        found["seeds"] == "left out: two runs have the same seed: 0, 0; give one run of each seed"
+    )
     assert "seeds left out: two runs have the same seed" in done.stderr
     assert found["dimensions"].startswith("[tables]")
 

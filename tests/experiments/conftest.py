@@ -1,4 +1,4 @@
-"""Tiny trained runs that all experiments are tried on, and a few ways to look at results."""
+"""Tiny trained runs for the tests of all experiments, and fixtures to run experiments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory) -> dict[str, Run]:
-    """One run a model over the tiny graph, and a second ConE of another seed (`cone-10`)."""
+    """One run of each model on the tiny graph, and a second ConE of another seed (`cone-10`)."""
     root = tmp_path_factory.mktemp("runs")
     wanted = {name: (name, 0) for name in ("cone", "box", "beta", "gqe", "emql")}
     runs = {}
@@ -34,7 +34,7 @@ def trained(tmp_path_factory) -> dict[str, Run]:
 
 @pytest.fixture
 def named() -> Callable[[Run, str], Run]:
-    """Calls the graph of a run otherwise, which is how the paper's data sets are known."""
+    """Gives a run's graph another name, by which the paper's data sets are recognised."""
 
     def call(run: Run, name: str) -> Run:
         renamed = open_run(run.folder)

@@ -26,13 +26,13 @@ def tensors(arc):
 
 
 @given(arcs, arcs)
-def test_overlap_of_two_is_that_of_a_grid(first, second):
+def test_the_overlap_of_two_agrees_with_a_grid(first, second):
     counted = STEP * (on_grid(first) & on_grid(second)).sum()
     assert float(overlap(tensors(first), tensors(second))) == pytest.approx(counted, abs=ERROR)
 
 
 @given(arcs, arcs, arcs)
-def test_overlap_of_three_is_that_of_a_grid(first, second, third):
+def test_the_overlap_of_three_agrees_with_a_grid(first, second, third):
     counted = STEP * (on_grid(first) & on_grid(second) & on_grid(third)).sum()
     exact = overlap_of_three(tensors(first), tensors(second), tensors(third))
     assert float(exact) == pytest.approx(counted, abs=ERROR)

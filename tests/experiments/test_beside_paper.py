@@ -67,7 +67,7 @@ def test_a_run_remembers_the_release_it_was_trained_on(name, trained, named, opt
         assert not any("were sampled here" in note for note in table.notes)
 
 
-def test_whether_all_queries_or_some_are_of_another_release_is_told(random_graph):
+def test_the_note_says_whether_all_or_some_queries_are_of_another_release(random_graph):
     edges = {split: random_graph.edges(split) for split in SPLITS}
     nell = KnowledgeGraph("NELL", random_graph.vocabulary, edges)
     paper = published("table:epfo_results", data_set_of("NELL"))
@@ -80,14 +80,14 @@ def test_whether_all_queries_or_some_are_of_another_release_is_told(random_graph
     assert note.startswith("The paper has no numbers for the graph 'random' here, only for ")
 
 
-def test_where_queries_are_from_is_told_beside_the_papers_numbers_alone(trained, named, options):
+def test_the_origin_of_queries_is_noted_only_beside_the_papers_numbers(trained, named, options):
     for run, stands in ((named(trained["cone"], "NELL"), True), (trained["cone"], False)):
         (table,) = main_epfo([run], options)
         assert any(row.kind == "paper" for row in table.rows) is stands
         assert any("were sampled here" in note for note in table.notes) is stands
 
 
-def test_other_splits_than_the_papers_are_said_to_be(trained, named, options):
+def test_other_splits_than_the_papers_are_noted(trained, named, options):
     run = named(trained["cone"], "NELL")
     file = run.folder / "queries" / "valid.arrow"
     for chosen in ({"split": "valid"}, {"queries": file}):
@@ -116,12 +116,12 @@ def test_other_splits_than_the_papers_are_said_to_be(trained, named, options):
         "speed",
     ],
 )
-def test_beside_a_graph_of_the_same_name_the_papers_are_said_to_be_of_another(
+def test_another_graph_of_the_same_name_is_noted(
     name, trained, named, options, tmp_path, monkeypatch
 ):
     run = named(trained["cone"], "FB15k")
     few = replace(options, max_queries=2, pairs=20, steps=1)
-    if name == "emql":  # the paper's row is of that release
+    if name == "emql":  # the paper's row is for the Query2Box release
         positive = [b for b in tiny_queries()["test"] if b.shape.name in POSITIVE_STRUCTURES]
         write_query2box(tmp_path, QuerySet("test", tuple(positive)))
         few = replace(few, queries=tmp_path)
@@ -144,7 +144,7 @@ def test_beside_a_graph_of_the_same_name_the_papers_are_said_to_be_of_another(
     assert all(notes == [] for notes in told())
 
 
-def test_where_nothing_of_the_paper_stands_no_other_graph_is_told_of(trained, named, options):
+def test_another_graph_is_not_noted_without_the_papers_numbers(trained, named, options):
     (table,) = find_experiment("emql").measure([named(trained["cone"], "FB15k")], options)
     assert all(row.kind == "ours" for row in table.rows)
     assert not any("is called" in note for note in table.notes)

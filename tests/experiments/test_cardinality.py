@@ -99,7 +99,7 @@ def test_the_picture_has_a_curve_a_structure(trained, options):
     assert curve.y[0] == pytest.approx(sizes[few].mean(), rel=1e-4)
 
 
-def test_structures_without_queries_are_told(trained, options, monkeypatch):
+def test_structures_without_queries_are_noted(trained, options, monkeypatch):
     run = trained["cone"]
     kept = only_structures(run.queries("test"), ["1p", "2i"])
     monkeypatch.setattr(type(run), "queries", lambda self, split: kept)
@@ -109,7 +109,7 @@ def test_structures_without_queries_are_told(trained, options, monkeypatch):
     assert any(note.endswith(f"has no test queries of {absent}.") for note in by_rank.notes)
 
 
-def test_it_is_told_what_is_correlated(trained, options):
+def test_a_note_says_what_is_correlated(trained, options):
     measured = [trained[name] for name in ("cone", "cone-10", "box", "beta")]
     for table in cardinality(measured, options):
         assert table.notes[0] == (
@@ -127,7 +127,7 @@ def test_what_a_box_cannot_answer_is_one_note(trained, options):
     assert told == f"Query2Box (box) has no negation: not {', '.join(named)}."
 
 
-def test_queries_sampled_here_are_said_to_be_beside_the_papers(trained, options):
+def test_sampled_queries_are_noted_beside_the_papers_numbers(trained, options):
     run = open_run(trained["cone"].folder)
     run.graph.name = "NELL"
     for table in cardinality([run], options):
@@ -135,7 +135,7 @@ def test_queries_sampled_here_are_said_to_be_beside_the_papers(trained, options)
         assert note.endswith("the BetaE release, which `conekg train --queries` takes.")
 
 
-def test_runs_with_other_queries_are_told_apart(trained, options, monkeypatch):
+def test_runs_with_different_queries_are_noted(trained, options, monkeypatch):
     run, twin = trained["cone"], trained["cone-10"]
     by_rank, _ = cardinality([run, twin], options)
     assert not any("own test queries" in note for note in by_rank.notes)
@@ -181,7 +181,7 @@ def test_unions_are_left_out():
     )  # fmt: skip
 
 
-def test_a_point_has_no_size(trained, options):
+def test_models_without_sizes_are_refused(trained, options):
     with pytest.raises(UnsupportedOperatorError, match="gqe does not model the number"):
         cardinality([trained["gqe"]], options)
 

@@ -30,7 +30,7 @@ def counts(oracle, queries):
     ]
 
 
-def test_both_kinds_of_queries_are_what_they_are_said_to_be(oracle, random_graph):
+def test_queries_of_both_kinds_have_the_right_answers(oracle, random_graph):
     none = intersections_without_answers(tiny_graph().adjacency("test"), 30, seed=4)
     assert counts(oracle, none) == [0] * 30
     for anchors, relations in zip(*none, strict=True):
@@ -74,7 +74,7 @@ def test_apertures_and_area(model_name, trained, reproduce):
     (row,) = table["rows"]
     assert any("no numbers for the graph 'tiny' here, only for fb15k" in n for n in table["notes"])
     graph, model = tiny_graph(), trained[model_name].load_model("best")
-    # The tiny graph's intersections are small: those with any answer stand in, and that is told.
+    # The tiny graph's intersections are small: those with any answer are used, with a note.
     assert not len(intersections_with_answers(graph, 12, seed=0)[0])
     assert any("those with one answer or more stand in" in note for note in table["notes"])
     some = intersections_with_answers(graph, 12, seed=0, more_than=0)
@@ -106,7 +106,7 @@ def test_apertures_and_area(model_name, trained, reproduce):
 
 
 def test_the_title_has_as_many_queries_as_there_were(trained, options):
-    """The tiny graph has few intersections with answers, however many are wanted."""
+    """The tiny graph has few intersections with answers, fewer than are wanted."""
     (table,) = empty_intersection([trained["cone"]], replace(options, pairs=1000))
     found = len(intersections_with_answers(tiny_graph(), 1000, seed=0, more_than=0)[0])
     assert 0 < found < 1000

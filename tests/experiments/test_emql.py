@@ -27,7 +27,7 @@ def test_the_runs_own_queries(trained, reproduce):
     assert not any("to compare with them" in note for note in table["notes"]), "it would not help"
 
 
-def test_how_unions_of_emql_are_ranked_is_told_where_there_are_some(trained, reproduce):
+def test_a_note_says_how_unions_of_emql_are_ranked(trained, reproduce):
     told = "Its own union, the sum of the branches' centroids, is part of its training alone"
     (table,) = reproduce("emql", trained["emql"].folder, trained["cone"].folder)
     assert sum(told in note for note in table["notes"]) == 1
@@ -91,7 +91,7 @@ def test_the_papers_row_does_not_stand_beside_another_release(trained, options, 
     assert not any("in the form of" in note for note in table.notes), "none would be there"
 
 
-def test_a_file_that_names_no_release_is_said_to_name_none(trained, options, tmp_path):
+def test_a_file_that_names_no_release_is_noted(trained, options, tmp_path):
     run = open_run(trained["cone"].folder)
     run.graph.name = "FB15k"
     imported = replace(run.queries("test"), protocol=None)

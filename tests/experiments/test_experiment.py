@@ -33,7 +33,7 @@ def test_a_run_of_the_wrong_model_is_refused_before_others_are_measured(
     assert "cone" in error.value.hint
 
 
-def test_what_is_so_of_one_run_alone_is_told_of_that_run():
+def test_a_note_on_one_run_alone_names_it():
     assert notes_of_each({"a": ["x", "y"], "b": ["z", "x"]}) == ["x", "a: y", "b: z"]
     assert notes_of_each({"a": ["x", "y"]}) == ["x", "y"]
 
@@ -67,7 +67,7 @@ def test_runs_of_one_name_are_told_apart(trained, reproduce, options, tmp_path):
 
 @pytest.mark.parametrize("name", [n for n, e in EXPERIMENTS.items() if "checkpoint" in e.options])
 def test_the_checkpoint_that_is_asked_for_is_measured(trained, options, tmp_path, name):
-    """A run whose best weights are those of another run: each must be where it is asked for."""
+    """The run's best weights are those of another run, so that its two checkpoints differ."""
     folder = tmp_path / "cone"
     shutil.copytree(trained["cone"].folder, folder)
     best, other = (open_run(folder).checkpoint_folder("best"), trained["cone-10"])
@@ -87,7 +87,7 @@ def test_the_checkpoint_that_is_asked_for_is_measured(trained, options, tmp_path
         assert measured(open_run(folder), checkpoint) == values
 
 
-def test_weights_from_before_the_end_are_called_so(options, tmp_path):
+def test_weights_of_an_earlier_step_are_noted(options, tmp_path):
     run = tiny_run(tmp_path / "run", "cone")
     train(run, device=options.device, max_minutes=0.0)
     (table,) = main_epfo([open_run(run.folder)], options)
@@ -97,7 +97,7 @@ def test_weights_from_before_the_end_are_called_so(options, tmp_path):
 
 
 def test_settings_that_are_not_the_recipes_are_named(film_graph, tmp_path):
-    """But not those that the sentence has anyway, nor those that change nothing that is learnt."""
+    """But not those that the sentence gives anyway, or that do not affect what is learnt."""
 
     def described(name, *settings):
         recipe = change_recipe(find_recipe("small", "cone"), {}, settings)

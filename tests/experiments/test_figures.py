@@ -15,7 +15,7 @@ PNG = b"\x89PNG\r\n"
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """The figures that were saved, by file name, instead of files."""
+    """The figures by file name; they are kept instead of being written."""
     saved = {}
     for module in (experiment, sys.modules["conekg.experiments.structure_figure"]):
         monkeypatch.setattr(module, "save_figure", lambda f, path: saved.update({path.name: f}))
@@ -62,7 +62,7 @@ def test_operators_are_drawn_as_they_are(options, tmp_path, drawn):
     assert rest[1] == pytest.approx(math.pi - 0.6)
     assert sectors(intersection)[2][1] <= 0.6 + 1e-6, "no wider than the narrower of the two"
     assert len(sectors(projection)) == 2
-    # ConE, Section 4.3, for a point at 2.2: to the nearer border, and from there to the axis.
+    # ConE, Section 4.3, for a point at 2.2: to the nearer border, and from the border to the axis.
     outside, inside = math.sin((2.2 - 1.0) / 2), math.sin(0.6 / 2)
     assert distance.get_title() == f"distance: {outside:.2f} outside, {inside:.2f} inside"
 

@@ -33,7 +33,7 @@ def inside(model, first, second, entity):
 
 
 def counted(model, split, structures):
-    """By structure, of each query the dimensions inside by entity, and its answers as a set."""
+    """By structure, for each query the dimensions inside by entity, and its set of answers."""
     graph = tiny_graph()
     edges = np.concatenate([graph.edges(part) for part in GRAPHS[split]])
     oracle = Oracle(edges.tolist(), graph.num_entities)
@@ -59,7 +59,7 @@ def counted(model, split, structures):
 
 
 def expected(model, found, least):
-    """What the rule with `least` dimensions gives, with Python sets."""
+    """Precision and recall at a threshold of `least` dimensions, with Python sets."""
     by_structure, where_taken, pooled = [], [], np.zeros(3)
     for queries in found.values():
         each, of_takers = [], []
@@ -84,7 +84,7 @@ def expected(model, found, least):
 
 @pytest.fixture(scope="module")
 def wide_runs(trained):
-    """Runs whose models have regions so wide that some entities are inside, and not all."""
+    """Runs whose models have regions so wide that some entities are inside, but not all."""
     runs = {}
     for name in ("cone", "box"):
         run = open_run(trained[name].folder)
@@ -141,7 +141,7 @@ def test_pooled_counts_are_taken_as_they_are():
     assert Curve.of([tally, tally]).pooled_precision.tolist() == [0.25, 1.0]
 
 
-def test_of_equally_good_shares_the_most_is_demanded():
+def test_ties_between_thresholds_go_to_the_highest():
     precision, recall = np.array([0.2, 0.5, 0.8, 0.9]), np.array([1.0, 0.8, 0.5, 0.1])
     assert Curve(precision, recall, precision, precision, recall).fittest() == 2
 
@@ -220,8 +220,8 @@ def test_the_command_prints_both_tables(trained, reproduce):
     assert [table["paper"] for table in tables] == ["tab:answer_epfo", "tab:answer_neg"]
 
 
-def test_how_many_queries_and_which_structures_are_averaged_is_told(trained, options):
-    for table, structures in zip(  # a box, which has no row in the second, changes nothing there
+def test_notes_count_the_queries_of_each_structure(trained, options):
+    for table, structures in zip(  # Query2Box, without a row in the second, changes nothing there
         membership([trained["cone"], trained["box"]], replace(options, max_queries=3)),
         (POSITIVE_STRUCTURES, NEGATION_STRUCTURES),
         strict=True,
@@ -243,6 +243,6 @@ def test_a_table_without_rows_is_left_out(trained, options):
     assert table.paper == "tab:answer_epfo"
 
 
-def test_a_distribution_has_no_inside(trained, options):
+def test_models_without_an_inside_are_refused(trained, options):
     with pytest.raises(UnsupportedOperatorError, match="beta has no inside"):
         membership([trained["beta"]], options)

@@ -85,8 +85,8 @@ def test_given_queries_are_read_once(name, trained, options, monkeypatch):
     assert len(opened) == 1, "a benchmark's folder takes a while to read"
 
 
-def test_runs_with_other_queries_are_told_apart(trained, options, tmp_path):
-    """`conekg train` samples by the seed of the training: runs of two seeds differ in both."""
+def test_runs_with_different_queries_are_noted(trained, options, tmp_path):
+    """`conekg train` samples queries by the training seed, so runs of two seeds differ."""
     same, other = trained["cone-10"], tiny_run(tmp_path / "other", "cone", steps=1)
     block = other.queries("test").block("2p")
     fewer = replace(other.queries("test"), blocks=(block.take(np.arange(len(block) - 1)),))

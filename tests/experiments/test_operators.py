@@ -25,7 +25,7 @@ DIM = 6
 
 
 def covered(region):
-    """[rows, dim, grid] which directions each cone holds."""
+    """[rows, dim, grid] whether each cone contains each direction."""
     axis, half = (part.detach().double().numpy()[..., None] for part in region)
     return np.abs((GRID - axis + math.pi) % (2 * math.pi) - math.pi) <= half
 
@@ -158,7 +158,7 @@ def test_projections_are_of_a_cone_inside_another(trained, options, monkeypatch)
     def keep(self, region, relation_ids):
         asked.append(relation_ids)
         axis, half = region
-        # But for entities, which have no inside: their links get cones of one width.
+        # Entities have no inside, so their links get cones of a fixed width instead.
         return (axis, half) if half.any() else (axis, torch.ones_like(half))
 
     model = trained["cone"].load_model("best")
@@ -167,7 +167,7 @@ def test_projections_are_of_a_cone_inside_another(trained, options, monkeypatch)
     assert len(kept.rows) == 6
     for row in kept.rows:
         assert row.values["projection"] == pytest.approx(1.0, abs=1e-5)
-    # One relation for both of a pair, every one of them drawn, inverses too.
+    # Both cones of a pair get the same relation; all relations are drawn, inverses too.
     first, second = asked[:2]
     assert first.tolist() == second.tolist()
     assert set(first.tolist()) == set(range(model.num_relations))
@@ -192,7 +192,7 @@ def test_cones_of_links_are_the_models(structure, column, measure, trained, opti
         ]
         # As many pairs as queries: each query once, so that the order does not matter.
         expected = both(measure(model, links[0], links[1]))
-    # A few at a time are the same pairs.
+    # Drawn in smaller batches, the pairs are the same.
     monkeypatch.setattr(experiment, "_CONES_AT_ONCE", 3 * model.dim)
     (by_three,) = operators([run], replace(options, pairs=len(block)))
     for found in (table, by_three):
@@ -219,12 +219,12 @@ def test_the_papers_ratios_stand_beside(trained, options):
     assert table.rows[-1].values == {"projection": 0.8113, "intersection": 0.6134, "union": 0.4618}
 
 
-def test_only_cones_have_these_operators(trained, options):
+def test_models_other_than_cone_are_refused(trained, options):
     with pytest.raises(UnsupportedOperatorError, match="box has no cones"):
         operators([trained["box"]], options)
 
 
-def test_of_which_split_the_links_are_is_said(trained, options):
+def test_the_split_of_the_links_is_noted(trained, options):
     for split in ("test", "valid"):
         (table,) = operators([trained["cone"]], replace(options, pairs=2, split=split))
         assert f"The links are those of {split} queries." in table.notes
@@ -232,7 +232,7 @@ def test_of_which_split_the_links_are_is_said(trained, options):
         assert not any("with repetition" in note for note in table.notes)
 
 
-def test_links_drawn_more_than_once_are_said_to_be(trained, options):
+def test_repeatedly_drawn_links_are_noted(trained, options):
     counts = {name: len(tiny_queries()["test"].block(name)) for name in ("1p", "2i", "2u")}
     (table,) = operators([trained["cone"]], replace(options, pairs=max(counts.values()) + 1))
     told = ", ".join(f"{count} of {name}" for name, count in counts.items())

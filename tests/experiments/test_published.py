@@ -7,7 +7,7 @@ from conekg.experiments.published import ANY, FIGURE_PLACES, labels, place_of, p
 from conekg.training.recipes import DATA_SETS
 
 MISPRINTED = {("table:epfo_results", "fb15k", "box")}
-"""Rows whose average the paper prints otherwise than their numbers say: 40.1, and not 41.0."""
+"""Rows whose printed average is not that of their numbers, which is 40.1, not 41.0."""
 
 SUMS = {
     "table:epfo_results": (120, 3366.3),
@@ -29,13 +29,13 @@ SUMS = {
     "tab:answer_neg": (12, 6.975),
     "tab:running_time": (4, 81.0),
 }
-"""How many numbers each table of the paper's source has, and their sum, read off that source."""
+"""The count and the sum of the numbers in each table of the paper's source."""
 
 MRR_TABLES = [label for label in labels() if published(label, None).unit.startswith("MRR")]
 
 
 def test_every_table_has_the_numbers_of_the_papers_source():
-    """Also those that have no average to check a digit by: correlations, precision and recall."""
+    """Also tables without averages to check digits by: correlations, precision and recall."""
     for label in labels():
         values = [
             value
@@ -52,7 +52,7 @@ def test_every_table_has_the_numbers_of_the_papers_source():
 @pytest.mark.parametrize("label", MRR_TABLES)
 @pytest.mark.parametrize("data_set", DATA_SETS)
 def test_averages_are_those_of_their_rows(label, data_set):
-    """A digit wrongly copied shows: the printed average is that of the printed numbers."""
+    """The printed averages are those of the printed numbers, so a wrongly copied digit shows."""
     for name, row in published(label, data_set).rows.items():
         if name == "deviation" or "AVG" not in row or len(row) == 1:
             continue

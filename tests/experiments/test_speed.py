@@ -19,7 +19,7 @@ def test_every_model_is_timed_at_equal_size(trained, reproduce, monkeypatch):
     assert [row["label"] for row in ours] == [
         "GQE, d = 32", "Query2Box, d = 32", "BetaE, d = 16", "EmQL, d = 32", "ConE, d = 32",
     ]  # fmt: skip
-    # The clock moves a quarter of a second between two looks, over two steps.
+    # The clock advances by a quarter of a second from one reading to the next, over two steps.
     assert [row["values"]["seconds"] for row in ours] == [12.5] * 5
     assert {row["values"]["entity parameters"] for row in ours} == {31 * 32}
     assert all(row["values"]["all parameters"] > 31 * 32 for row in ours)
@@ -31,9 +31,9 @@ def test_every_model_is_timed_at_equal_size(trained, reproduce, monkeypatch):
     ) in table["notes"]
 
 
-def test_the_means_are_those_that_training_picks(trained, options, monkeypatch):
+def test_the_updaters_are_those_that_training_picks(trained, options, monkeypatch):
     class FusedUpdater(EagerUpdater):
-        """Stands in for the one of the GPU."""
+        """Stands in for the GPU's updater."""
 
     def pick(model, data, recipe, device):
         kind = FusedUpdater if model.name in ("cone", "box", "gqe") else EagerUpdater
@@ -75,7 +75,7 @@ def test_a_batch_holds_every_shape_of_a_pool(trained, options, monkeypatch):
     assert f"with batches of {shapes} queries, as the run's of 4 cannot hold" in table.notes[0]
 
 
-def test_an_odd_width_is_not_claimed_of_pairs(trained, options, monkeypatch):
+def test_an_odd_width_is_noted(trained, options, monkeypatch):
     run = open_run(trained["cone"].folder)
     recipe = replace(run.recipe, config=replace(run.recipe.config, dim=7))
     monkeypatch.setitem(run.__dict__, "recipe", recipe)  # cached there

@@ -27,7 +27,7 @@ def test_correlations_are_scipys(points):
 
 
 @given(st.lists(numbers, min_size=1, max_size=15), st.lists(numbers, min_size=1, max_size=15))
-def test_the_area_is_how_often_a_positive_wins(positive, negative):
+def test_the_area_is_the_share_of_pairs_in_order(positive, negative):
     won = [(p > n) + 0.5 * (p == n) for p in positive for n in negative]
     assert roc_auc(positive, negative) == pytest.approx(sum(won) / len(won))
 
@@ -49,8 +49,8 @@ def test_a_long_curve_is_thinned_and_still_whole():
     assert area == pytest.approx(roc_auc(values[0] + 1, values[1]), abs=2e-3)
 
 
-def test_what_is_no_number_has_no_statistic():
-    """NaN has no rank, and a correlation with it would look like any other."""
+def test_nan_has_no_statistic():
+    """NaN has no rank, but sorting would give it one, and so a plausible correlation."""
     nan, infinite = float("nan"), float("inf")
     for points in ([1.0, 2.0, nan], [nan, nan, nan]):
         assert pearson(points, [1.0, 2.0, 3.0]) is None
@@ -72,6 +72,6 @@ def test_correlations_do_not_depend_on_the_unit(scale):
     assert pearson(x, -scale * y) == pytest.approx(-expected)
 
 
-def test_there_is_no_statistic_of_nothing():
+def test_empty_input_has_no_statistic():
     assert roc_auc([], [1.0]) is None
     assert pearson([1.0], [2.0]) is None

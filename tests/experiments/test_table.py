@@ -36,7 +36,7 @@ def test_markdown_has_every_cell_and_note():
     assert tables_markdown("page", [TABLE, TABLE]).count("## Numbers") == 2
 
 
-def test_what_all_tables_note_is_told_once_below_them():
+def test_shared_notes_are_shown_once():
     first = replace(TABLE, notes=("Shared.", "Of the first.", "Also shared."))
     second = replace(TABLE, title="Others", notes=("Shared.", "Also shared.", "Of the second."))
     assert common_notes([first, second]) == ("Shared.", "Also shared.")
@@ -96,7 +96,7 @@ def test_a_row_is_found_by_its_label():
 
 
 def test_names_are_shown_as_they_are():
-    """A folder may be called anything: no markup of a terminal, no column of Markdown."""
+    """A folder's name is no terminal markup, and no column of a Markdown table."""
     table = replace(TABLE, title="of run[b]", rows=(Row("ConE (a[red]|b)", {"1p": 1.0}),))
     shown = StringIO()
     Console(width=80, file=shown).print(table.to_rich())

@@ -67,7 +67,7 @@ def test_correlations_of_apertures_and_spread(trained, reproduce):
 
 
 def test_a_single_answer_has_no_spread_at_all(trained, monkeypatch):
-    """Rounding would give it one, and a rank among the others like it."""
+    """Rounding would give each such query a small δ, and so a random rank."""
     model, block = trained["cone"].load_model("best"), tiny_queries()["test"].block("1p")
     sizes, spreads = apertures_and_spreads(model, tiny_graph(), "test", block)
     graph = tiny_graph()
@@ -113,6 +113,6 @@ def test_the_papers_correlations_stand_beside(trained, options):
         assert apart == pytest.approx(ours - theirs)
 
 
-def test_only_cones_have_apertures(trained, options):
+def test_models_other_than_cone_are_refused(trained, options):
     with pytest.raises(UnsupportedOperatorError, match="beta has no cones"):
         variability([trained["beta"]], options)

@@ -1,1 +1,1 @@
-"""From a question to ranked, explained answers."""
+"""From a graph to a trained run, and from a question to ranked, explained answers."""

@@ -1,13 +1,13 @@
-"""The k nearest entities of a region by a scan that abandons candidates early, on a CPU.
+"""The k nearest entities of each region on a CPU, by a scan that abandons candidates early.
 
-Every dimension adds a non-negative term to a distance, so a candidate whose partial
-sum exceeds the k-th smallest distance seen so far is out: the answers are those of the
-full scan, bit by bit, ties included. Eight entities at a time pass by all regions of a
-batch, dimensions in which entities differ most first; a region leaves a tile as soon as
-none of the eight can be among its nearest. Where nobody can be abandoned this is the full
-scan, and what remains of the looking is one comparison in some two thousand operations.
-Of cones, where the processor can, most entities are not even begun: `bound` says that they
-cannot be among the nearest, and the few that may be are scanned.
+Every dimension adds a non-negative term to a distance, so an entity whose partial sum
+exceeds the k-th smallest distance found so far cannot be among the k nearest. The result
+equals that of the full scan bit by bit, ties included. The loops, in `abandon_loops`, compare a
+tile of eight entities with all regions of a batch, starting with the dimensions in which
+entities differ most, and drop a region from the tile once none of the eight can be among its
+nearest. If no entity can be dropped, the checks cost about one comparison per two thousand
+operations. For cones, on processors with wide table lookups, `bound` first rules out most
+entities by lower bounds of their distances; only the others are scanned.
 """
 
 from __future__ import annotations
@@ -33,23 +33,28 @@ from conekg.model.kernels.tile import CONE
 from conekg.model.measure import Measure, scale_of
 
 LOOKS = 4
-"""How often a tile is looked at on its way through the dimensions, about."""
+"""About how often a tile's partial sums are checked on the way through all dimensions."""
 _LEAST_BLOCK, _MOST_BLOCK = 64, 208
-"""Dimensions between two looks: fewer would cost more than they save."""
+"""The fewest and the most dimensions between two checks; more frequent ones cost more than they
+save."""
 _ROWS = 40
-"""Regions whose coordinates stay in the second-level cache while entities pass by."""
+"""Regions scanned in one pass: few enough for their coordinates to stay in the second-level
+cache."""
 _FEW = 0.25
-"""The share of entities that may come back below which those alone are scanned."""
+"""If at most this share of the entities is not skipped, only those are scanned."""
 _BOUNDED_FROM = 1_024
-"""Entities from which on a table is worth bounds: below, their tables cost more than they save."""
+"""Entities from which lower bounds pay off; for fewer, building the lookup tables costs more than
+is saved."""
 _WANTED_FEW = 32
-"""Bounds leave few to look at where no more than one entity of so many is wanted."""
+"""Lower bounds are used if at most one entity in this many is wanted; for larger results they
+rule out too few."""
 
 
 class ScanSearch:
-    """A search by the scan, of a model in float32 on a CPU; see `search.Search`.
+    """A search by `ScanTable`, for models in float32 on a CPU; see `search.Search`.
 
-    `points` [num_entities, dim] are the model's, and `measure` says how far they are from regions.
+    `points` [num_entities, dim] are the model's entities; `measure` defines their distance from
+    a region.
     """
 
     recall = 1.0
@@ -81,16 +86,16 @@ class Nearest:
     entity_ids: LongArray
     distances: FloatArray
     looked_at: float
-    """The share of all terms of all entities' distances that had to be computed."""
+    """The share of the distance terms (num_entities × dim) that had to be computed."""
 
 
 class ScanTable:
-    """The entity table, its dimensions in the order of the scan, and the scan itself.
+    """A copy of the entity table, its dimensions in scanning order, and the search over it.
 
     `points` [num_entities, dim] are the model's points: angles in radians for cones,
-    coordinates otherwise. A snapshot: later changes of the model do not reach it. `bounded`
-    asks for lower bounds, of cones only, or forbids them; by default the processor decides,
-    and the number of entities.
+    coordinates otherwise. Later changes of the model have no effect. `bounded` turns lower
+    bounds on or off, for cones only; by default they are used if the processor has wide table
+    lookups and there are enough entities.
     """
 
     def __init__(
@@ -109,7 +114,7 @@ class ScanTable:
         self._order = np.argsort(-spread(points, geometry), kind="stable")
         ordered = np.ascontiguousarray(points[:, self._order])
         self._table = on_cache_lines(cone_table(ordered) if is_cone else ordered)
-        self._everybody = np.arange(self.num_entities)
+        self._all_ids = np.arange(self.num_entities)
         if bounded is None:
             bounded = self.num_entities >= _BOUNDED_FROM and has_wide_lookup()
         self._cells = CellTable(ordered) if bounded and is_cone else None
@@ -128,13 +133,13 @@ class ScanTable:
         """For each row its `counts[row]` nearest entities that are not in `skip[row]`, sorted ids.
 
         `first` and `second` [rows, dim] are the regions: axis and half aperture, or centre
-        and offset (a point ignores its second part). Fewer come back where not so many are
-        left. `abandon=False` is the full scan.
+        and offset (for points `second` is ignored). Fewer entities are returned if fewer are
+        left. `abandon=False` computes every distance in full.
         """
         code, order = int(self.geometry), self._order
         region, weight = pack_regions(code, first[:, order], second[:, order], self.center_weight)
-        asked = _Asked(region, counts, skip)
-        how = _Scan(code, self._table, weight, abandon, threads)
+        requests = _Requests(region, counts, skip)
+        scanner = _Scanner(code, self._table, weight, abandon, threads)
         found: dict[int, Nearest] = {}
         scanned: list[int] = []
         bounded: list[int] = []
@@ -144,49 +149,48 @@ class ScanTable:
                 nothing = np.empty(0, dtype=np.float32)
                 found[row] = Nearest(np.empty(0, dtype=np.int64), nothing, 0.0)
             elif left <= _FEW * self.num_entities:
-                # Where nearly all entities are skipped the others alone are gone through.
-                allowed = np.delete(self._everybody, ids)
-                (found[row],) = how.run(allowed, asked.of([row]))
+                allowed = np.delete(self._all_ids, ids)
+                (found[row],) = scanner.run(allowed, requests.of([row]))
             elif abandon and counts[row] <= self._most_bounded:
                 bounded.append(row)
             else:
                 scanned.append(row)
         for part in _even_parts(scanned, _ROWS):
-            nearest = how.run(self._everybody, asked.of(part))
+            nearest = scanner.run(self._all_ids, requests.of(part))
             found.update(zip(part, nearest, strict=True))
         if self._cells is not None and bounded:
             bounds = self._cells.lower_bounds(region[bounded], weight, threads)
-            nearest = how.run_bounded(bounds, asked.of(bounded))
+            nearest = scanner.run_bounded(bounds, requests.of(bounded))
             found.update(zip(bounded, nearest, strict=True))
         return [found[row] for row in range(len(counts))]
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """Regions, packed, and what is wanted of each."""
+class _Requests:
+    """Packed regions, with how many entities are wanted of each and which are skipped."""
 
     region: FloatArray
     counts: Sequence[int]
     skip: Sequence[IntArray]
 
-    def of(self, rows: Sequence[int]) -> _Asked:
-        """Some of them."""
-        return _Asked(
+    def of(self, rows: Sequence[int]) -> _Requests:
+        """The requests of the given rows alone."""
+        return _Requests(
             self.region[rows],
             [self.counts[row] for row in rows],
             [self.skip[row] for row in rows],
         )
 
     def arrays(self, most: int) -> tuple[FloatArray, LongArray, LongArray, LongArray]:
-        """Regions, counts of at most `most`, where each row's skipped ids begin, and those ids."""
+        """Regions, counts capped at `most`, offsets of each row's skipped ids, and those ids."""
         counts = np.minimum(np.array(self.counts, dtype=np.int64), most)
         starts = offsets_of([len(ids) for ids in self.skip])
         return self.region, counts, starts, np.concatenate(self.skip).astype(np.int64)
 
 
 @dataclass(frozen=True)
-class _Scan:
-    """How a table is scanned."""
+class _Scanner:
+    """An entity table with the settings of a scan over it."""
 
     code: int
     table: FloatArray
@@ -194,31 +198,36 @@ class _Scan:
     abandon: bool
     threads: int
 
-    def run(self, ids: LongArray, asked: _Asked) -> list[Nearest]:
+    def run(self, ids: LongArray, requests: _Requests) -> list[Nearest]:
         """The nearest of each region among the entities `ids`, in one pass over them."""
-        region, *wanted = asked.arrays(len(ids))
+        region, *wanted = requests.arrays(len(ids))
         if self.code == CONE and len(region) == 1:
             region = pack_one_cone(region)
-        how = (self.table, np.float32(self.weight), self.abandon, block_of(self.table.shape[1]))
-        arguments = (self.code, *how, ids, on_cache_lines(region), *wanted)
+        settings = (
+            self.table,
+            np.float32(self.weight),
+            self.abandon,
+            block_of(self.table.shape[1]),
+        )
+        arguments = (self.code, *settings, ids, on_cache_lines(region), *wanted)
         parts = in_ranges(scan, len(ids), self.threads, *arguments)
-        return self._rankings(parts, asked.counts)
+        return self._rankings(parts, requests.counts)
 
-    def run_bounded(self, bounds: LowerBounds, asked: _Asked) -> list[Nearest]:
-        """The nearest of each cone among all entities, of which bounds leave few to look at."""
-        rows, most = len(asked.counts), max(asked.counts)
+    def run_bounded(self, bounds: LowerBounds, requests: _Requests) -> list[Nearest]:
+        """The nearest entities of each cone; distances are computed where bounds allow them."""
+        rows, most = len(requests.counts), max(requests.counts)
         distances = np.empty((rows, most), dtype=np.float32)
         ids = np.empty((rows, most), dtype=np.int64)
         sizes, looked_at = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
         out = (distances, ids, sizes, looked_at)
-        region, *wanted = asked.arrays(len(self.table))
-        how = (self.table, np.float32(self.weight), block_of(self.table.shape[1]))
-        arguments = (*how, bounds.sums, bounds.steps, pack_one_cone(region), *wanted, *out)
+        region, *wanted = requests.arrays(len(self.table))
+        settings = (self.table, np.float32(self.weight), block_of(self.table.shape[1]))
+        arguments = (*settings, bounds.sums, bounds.steps, pack_one_cone(region), *wanted, *out)
         in_ranges(scan_by_bound, rows, self.threads, *arguments, step=1)
-        return self._rankings([out], asked.counts)
+        return self._rankings([out], requests.counts)
 
     def _rankings(self, parts: Sequence[Heaps], counts: Sequence[int]) -> list[Nearest]:
-        """The nearest of each row, in order, from heaps of several ranges of entities."""
+        """The nearest of each row, in order, merged from the heaps of several entity ranges."""
         rankings = []
         for row, count in enumerate(counts):
             distances = np.concatenate([part[0][row, : part[2][row]] for part in parts])
@@ -230,7 +239,7 @@ class _Scan:
 
 
 def spread(points: FloatArray, geometry: Geometry) -> FloatArray:
-    """[dim] how much entities differ in each dimension, and so how much it can tell apart."""
+    """[dim] how much entities differ in each dimension: how well it separates them."""
     if geometry is Geometry.CONE:
         # One minus the squared length of the mean direction: the mean of 1 − cos(v − v').
         differing = 1 - np.cos(points).mean(axis=0) ** 2 - np.sin(points).mean(axis=0) ** 2
@@ -240,7 +249,7 @@ def spread(points: FloatArray, geometry: Geometry) -> FloatArray:
 
 
 def block_of(dim: int) -> int:
-    """How many dimensions lie between two looks: a multiple of the vectors' width.
+    """How many dimensions are added between two checks: a multiple of a cache line's floats.
 
     >>> block_of(800), block_of(400), block_of(128)
     (208, 112, 64)
@@ -250,6 +259,6 @@ def block_of(dim: int) -> int:
 
 
 def _even_parts(items: list[int], most: int) -> list[list[int]]:
-    """The items in as few parts of at most `most` as will do, of about equal size."""
+    """The items split into the fewest parts of at most `most` items, of about equal size."""
     number = -(-len(items) // most)
     return [items[i * len(items) // number : (i + 1) * len(items) // number] for i in range(number)]

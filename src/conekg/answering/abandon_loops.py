@@ -1,7 +1,7 @@
-"""The compiled loops of the abandoning scan, and the heaps that they keep the nearest in.
+"""The compiled loops of the abandoning scan, and the heaps that hold the nearest entities.
 
-`abandon` calls them with tables and regions packed; what the scan is and why it finds the
-full scan's answers is told there.
+`abandon` calls them with packed tables and regions, and explains the scan and why its result
+equals that of a full scan.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from conekg.model.kernels.processor import FloatArray, compiled, inlined, prefer
 from conekg.model.kernels.tile import CONE, TILE, add_tile, load_tile, make_buffer
 
 Heaps: TypeAlias = tuple[FloatArray, LongArray, LongArray, LongArray]
-"""Distances and ids [rows, most], the farthest on top, their sizes, and terms computed [rows]."""
+"""Max-heaps of distances and of ids, each [rows, most], the heaps' sizes [rows], and how many
+distance terms were computed [rows]."""
 
 _FAR = np.float32(3e38)
-"""Farther than anything; infinity is not for code compiled with fast arithmetic."""
+"""Larger than any distance. Not infinity, which fast-math compilation does not allow."""
 
 
 @compiled
@@ -39,9 +40,9 @@ def scan(
     start: int,
     stop: int,
 ) -> Heaps:
-    """The nearest of each region among a range of candidates, which are in rising order.
+    """The nearest of each region among `candidates[start:stop]`, ids in rising order.
 
-    A single cone is packed by `pack_one_cone`.
+    A single cone must be packed by `pack_one_cone`.
     """
     prefer_wide_vectors()
     rows, dim = region.shape[0], table.shape[1]
@@ -73,7 +74,7 @@ def scan(
             for index in range(left):
                 row = alive[index]
                 looked_at[row] += width * (high - low)
-                # Above the limit is out for good: what is yet to come only adds.
+                # Sums only grow, so a sum above the limit stays above it.
                 if not abandon or _smallest(sums[row]) <= limits[row]:
                     alive[kept] = row
                     kept += 1
@@ -84,7 +85,7 @@ def scan(
             row = alive[index]
             for i in range(width):
                 distance = sums[row, i]
-                # Ids rise, so of two at the limit the one that is there already stays.
+                # Ids rise and ties go to the smaller id, so at equal distance the earlier stays.
                 if distance > limits[row] or (
                     sizes[row] == counts[row] and distance == limits[row]
                 ):
@@ -119,19 +120,19 @@ def scan_by_bound(
     start: int,
     stop: int,
 ) -> None:
-    """Fill a range of rows of the heaps with the nearest of all entities.
+    """Fill rows `start` to `stop` of the heaps with the nearest of all entities.
 
-    As many as are wanted are looked at first, those of the smallest bounds. The nearest are
-    no farther than the farthest of these, so who has a larger bound need not be looked at.
-    Cones are packed by `pack_one_cone`, whatever their number: each looks at other entities,
-    and what it finds does not depend on who was asked with it.
+    The distances of the `count` entities with the smallest bounds are computed first. The nearest
+    `count` are no farther than the farthest of these, so entities with a larger bound are left
+    out. All cones are packed by `pack_one_cone`: each is scanned alone, over candidates of its
+    own, so a result does not depend on which cones are searched together.
     """
-    nobody, nowhere = np.empty(0, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    no_skip, no_skip_starts = np.empty(0, dtype=np.int64), np.zeros(2, dtype=np.int64)
     candidates = np.empty(table.shape[0], dtype=np.int64)
     cone, count = np.empty_like(region[:1]), np.empty(1, dtype=np.int64)
     for row in range(start, stop):
-        # Copies rather than slices, which would be another type, compiled otherwise; one by one,
-        # as what numba needs to assign whole arrays takes it seconds to compile.
+        # A slice would be of another array type, for which numba compiles `scan` again. Element by
+        # element, because numba takes seconds to compile the assignment of whole arrays.
         for part in range(region.shape[1]):
             for place in range(region.shape[2]):
                 cone[0, part, place] = region[row, part, place]
@@ -141,18 +142,18 @@ def scan_by_bound(
         seeds = _smallest_sums(sums, table.shape[0], count[0], skipped)
         found = scan(
             CONE, table, weight, True, block,
-            seeds, cone, count, nowhere, nobody, 0, len(seeds),
+            seeds, cone, count, no_skip_starts, no_skip, 0, len(seeds),
         )  # fmt: skip
         looked_at[row] = found[3][0]
         most = largest_sum(found[0][0, 0], step, table.shape[1])
-        number = len(nobody)  # a plain 0 would have the scan compiled for that very number first
+        number = len(no_skip)  # a literal 0 would make numba compile `scan` for that literal too
         for entity in range(table.shape[0]):
             if sums[entity] <= most and not _is_among(skipped, entity):
                 candidates[number] = entity
                 number += 1
         found = scan(
             CONE, table, weight, True, block,
-            candidates, cone, count, nowhere, nobody, 0, number,
+            candidates, cone, count, no_skip_starts, no_skip, 0, number,
         )  # fmt: skip
         looked_at[row] += found[3][0]
         sizes[row] = found[2][0]
@@ -163,9 +164,9 @@ def scan_by_bound(
 
 @compiled
 def _smallest_sums(sums: SumArray, number: int, count: int, skipped: LongArray) -> LongArray:
-    """The entities of the `count` smallest of `number` sums that are not skipped, in rising order.
+    """The ids, in rising order, of the `count` smallest of the first `number` sums.
 
-    There must be as many.
+    Entities in `skipped` are left out; at least `count` others must remain.
     """
     nearest = np.empty(count, dtype=np.float32)
     ids = np.empty(count, dtype=np.int64)
@@ -187,7 +188,7 @@ def _smallest_sums(sums: SumArray, number: int, count: int, skipped: LongArray) 
 
 @inlined
 def _smallest(sums: FloatArray) -> np.float32:
-    """The smallest of eight."""
+    """The smallest of eight sums."""
     low = min(min(sums[0], sums[1]), min(sums[2], sums[3]))
     high = min(min(sums[4], sums[5]), min(sums[6], sums[7]))
     return min(low, high)
@@ -195,9 +196,9 @@ def _smallest(sums: FloatArray) -> np.float32:
 
 @compiled
 def _push(distances: FloatArray, ids: LongArray, size: int, distance: float, entity: int) -> None:
-    """Put an entity of a higher id than all in a heap into its last, `size`-th place, and up.
+    """Insert an entity at place `size - 1` of a heap and sift it up; its id exceeds all others.
 
-    The top is the farthest, among equals the one of the highest id.
+    The top of the heap is the farthest entity, among equally far ones that of the highest id.
     """
     place = size - 1
     while place > 0:
@@ -213,7 +214,7 @@ def _push(distances: FloatArray, ids: LongArray, size: int, distance: float, ent
 def _replace_top(
     distances: FloatArray, ids: LongArray, size: int, distance: float, entity: int
 ) -> None:
-    """Put an entity of a higher id than all in a heap in the place of its top, and down."""
+    """Replace the top of a heap by an entity and sift it down; its id exceeds all others."""
     place = 0
     while True:
         child = 2 * place + 1

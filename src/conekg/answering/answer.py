@@ -1,7 +1,7 @@
-"""What is asked and what comes back: a question with its options, and its ranked answers.
+"""Questions with their options, and their ranked answers, as plain values.
 
-Plain frozen values without tensors, so that they can be printed, sent as JSON and
-compared; `engine` makes them, the command line and the server show them.
+They are frozen and hold no tensors, so they can be printed, compared and sent as JSON. `engine`
+makes them; the command line and the server show them.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ Standing = Literal["known", "predicted", "contradicted"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query, as a tree or as text, and how its answers are wanted."""
+    """A query, as a tree or as text, with options for its answers."""
 
     query: Query | str
     top_k: int = 10
     """How many answers at most; 1 or more."""
     only: Only | None = None
-    """Keep only answers that the graph already holds, or only those it does not."""
+    """Return only known answers, or only predicted ones; by default both."""
     exclude: Sequence[str | int] = ()
-    """Entities that must not be answered, by name, label or id."""
+    """Entities that are left out of the answers, by name, label or id."""
     known_graph: Split = "train"
-    """Which nested graph counts as known; `train` is what the model has seen."""
+    """Which nested graph's facts count as known; `train` is what the model has learnt from."""
     union: UnionForm = "dnf"
-    """How unions are embedded: best of the union-free branches, or by De Morgan's law."""
+    """How unions are embedded: as the best of the union-free branches, or by De Morgan's law."""
     keep_contradicted: bool = False
-    """Also rank entities that known facts rule out, as negations do; left out otherwise."""
+    """Also rank entities that known facts rule out, as under a negation; by default left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +50,20 @@ class RankedAnswer:
     score: float
     """The model's logit: margin minus scaled distance; larger is better."""
     probability: float | None
-    """How likely the entity is an answer, fitted on validation queries, all of which had an
-    answer missing: too high where none is. 0 where facts rule it out, 1 where it is known and no
-    further fact can undo that, None if not fitted."""
+    """The probability that the entity is an answer; None without a calibration. 0 if facts rule it
+    out, 1 if it is known and no further fact can undo that. Fitted on validation queries, each of
+    which lacked an answer, so it is too high for queries whose answers are all known."""
     known: bool
     """Whether the answer follows from the facts of the known graph alone."""
     contradicted: bool
-    """Whether those facts rule it out; such an entity is listed only where that was asked for."""
+    """Whether those facts rule it out; listed only if `keep_contradicted` was set."""
     member: bool | None
-    """Whether at least 5/8 of its dimensions lie inside the query's region (ConE, Appendix E);
+    """Whether at least 5/8 of its dimensions are inside the query's region (ConE, Appendix E);
     None for models whose regions have no inside."""
 
     @property
     def standing(self) -> Standing:
-        """What the facts say of it, in one word."""
+        """What the facts say about it, in one word."""
         if self.contradicted:
             return "contradicted"
         return "known" if self.known else "predicted"
@@ -71,7 +71,7 @@ class RankedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The ranked answers of one question and what they are worth."""
+    """The ranked answers of one question, with their number and how reliable they are."""
 
     query: str
     """The query in canonical text."""
@@ -79,34 +79,37 @@ class Answer:
     """The query in plain words."""
     answers: tuple[RankedAnswer, ...]
     num_known: int
-    """How many answers the known graph holds, listed here or not."""
+    """How many answers the known graph gives, listed here or not."""
     num_contradicted: int
-    """How many entities its facts rule out."""
+    """How many entities the known facts rule out."""
     estimated_count: float | None
-    """How many answers there are likely to be: those known (a share of those that rest on a
-    negation) and those missing from the facts, by the size of the query's region; no more than
-    are not ruled out. None if the model has no size or was not calibrated."""
+    """The estimated number of answers: the known ones (of those that a negation can make false,
+    the share that usually stays true) plus the missing ones, estimated from the size of the query's
+    region; at most the number of entities that are not ruled out. None if the model has no size or
+    was not calibrated."""
     estimated_count_factor: float | None
-    """Half of such estimates are within this factor, by unseen validation queries: those of the
-    same shape where it has a curve of its own. All of those had an answer missing."""
+    """Half of such estimates are within this factor of the truth, measured on unseen validation
+    queries, each of which lacked an answer: on those of the same shape if it has a curve of its
+    own, else on all."""
     calibration_error: float | None
-    """Expected calibration error of the probabilities on unseen validation queries: those of the
-    same shape, or the mean over shapes where it has no curve of its own."""
+    """Expected calibration error of the probabilities on unseen validation queries: on those of the
+    same shape if it has a curve of its own, else the mean over all shapes."""
     known_graph: Split
     recall: float
-    """The share of the true best answers that the search finds: 1 where all entities are scored,
-    measured where a shortlist is taken first (millions of entities)."""
+    """The share of the true best answers that the search finds: 1 for exact searches, measured for
+    a shortlist (ConE models of a million entities and more)."""
     model: str
+    """The name of the model, such as `cone`."""
     seconds: float
-    """Wall time of the batch this question was answered in."""
+    """Wall time from the start of the batch until this question was answered."""
 
     def __str__(self) -> str:
         return text_table(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The HTML that a notebook shows."""
         return html_table(self)
 
     def to_json(self) -> dict[str, object]:
-        """The same as plain dictionaries, tuples, strings and numbers, for `json.dumps`."""
+        """The answer as plain dictionaries, tuples, strings and numbers, for `json.dumps`."""
         return asdict(self)

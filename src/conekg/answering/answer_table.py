@@ -1,7 +1,7 @@
-"""An answer as a table to look at: of text for `print`, of HTML for notebooks.
+"""Tables of answers to look at: as text for `print`, as HTML for notebooks.
 
-Numbers are rounded here and nowhere else: the command line, whose tables fit the terminal,
-takes its rows from here.
+Numbers are rounded here and nowhere else. The command line, which fits its tables to the
+terminal, takes their rows from here.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 HEADINGS = ("rank", "name", "score", "probability", "known or predicted", "inside")
 _NUMBERS = ("rank", "score", "probability")
-"""Columns that are aligned to the right."""
+"""The columns that are aligned to the right."""
 
 
 def text_table(answer: Answer) -> str:
-    """The question in plain words, and below it a line an answer."""
+    """The question in plain words, and below it one line per answer."""
     rows = [HEADINGS, *answer_rows(answer, _titles(answer))]
     widths = [max(map(columns, cells)) for cells in zip(*rows, strict=True)]
     lines = [one_line(answer.reading)]
@@ -37,7 +37,7 @@ def text_table(answer: Answer) -> str:
 
 
 def html_table(answer: Answer) -> str:
-    """The same as an HTML table, with the question as its caption."""
+    """The answers as an HTML table, with the question in plain words as its caption."""
     head = "".join(f"<th>{heading}</th>" for heading in HEADINGS)
     body = "".join(
         f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
@@ -50,7 +50,7 @@ def html_table(answer: Answer) -> str:
 
 
 def answer_rows(answer: Answer, title: Callable[[RankedAnswer], str]) -> list[tuple[str, ...]]:
-    """The cells below `HEADINGS`, a row an answer, each entity called by its `title`."""
+    """The table's cells below `HEADINGS`, one row per answer; `title` gives its name."""
     return [
         (
             str(ranked.rank),
@@ -65,8 +65,8 @@ def answer_rows(answer: Answer, title: Callable[[RankedAnswer], str]) -> list[tu
 
 
 def _titles(answer: Answer) -> Callable[[RankedAnswer], str]:
-    """The label of an answer, with its name where another answer has that label too."""
-    times = Counter(ranked.label for ranked in answer.answers)
+    """The title of each answer: its label, with its name if another answer has that label too."""
+    counts = Counter(ranked.label for ranked in answer.answers)
     return lambda ranked: one_line(
-        f"{ranked.label} ({ranked.name})" if times[ranked.label] > 1 else ranked.label
+        f"{ranked.label} ({ranked.name})" if counts[ranked.label] > 1 else ranked.label
     )

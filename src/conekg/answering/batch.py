@@ -1,7 +1,7 @@
-"""Any list of queries as one embedded batch, whatever their shapes.
+"""Embeds queries of any shapes as one batch.
 
-Queries of one shape become one group of a plan; the answer says which rows of the
-region belong to which query, so that callers can keep their own order.
+Queries of the same shape form one group of a plan. The result says which rows of the region
+belong to which query, so that callers keep their own order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class EmbeddedQueries:
     """For each query, in the order given, the rows of its branches."""
 
     def some(self, start: int, stop: int) -> EmbeddedQueries:
-        """The queries from place `start` up to `stop` alone."""
+        """The queries from place `start` up to `stop`, their rows in the order of the queries."""
         chosen = [row for rows in self.rows[start:stop] for row in rows]
         ends = list(accumulate((len(rows) for rows in self.rows[start:stop]), initial=0))
         return EmbeddedQueries(
@@ -45,7 +45,7 @@ def embed_queries(
     union: UnionForm = "dnf",
     cap: int = DEFAULT_BRANCH_CAP,
 ) -> EmbeddedQueries:
-    """The regions of the queries, one at least, on the model's device and without gradients."""
+    """The regions of one query or more, on the model's device and without gradients."""
     return embed_grounded(model, [grounded(query) for query in queries], union, cap)
 
 
@@ -55,7 +55,7 @@ def embed_grounded(
     union: UnionForm = "dnf",
     cap: int = DEFAULT_BRANCH_CAP,
 ) -> EmbeddedQueries:
-    """The same as `embed_queries`, for queries whose shapes and ids are known."""
+    """The same as `embed_queries`, for queries given as shapes and ids."""
     places_of = group_by_shape(queries)
     plan = plan_shapes([(shape, len(places)) for shape, places in places_of.items()], union, cap)
     anchors, relations = [], []

@@ -1,12 +1,12 @@
-"""A lower bound of every entity's distance from a cone, from six bits a dimension.
+"""A lower bound of every entity's distance from a cone, from six bits per dimension.
 
 The circle of each dimension is cut into 64 cells that hold about equally many entities.
 A dimension's part of the distance, d_out + λ d_in (ConE, Section 4.3), rises with the angle
 between entity and axis, so its least value over a cell is at the cell's end nearer to the
-axis, or zero where the axis lies inside. Those 64 values, counted in steps of 1/255 of the
-largest possible and rounded down, are a table of bytes; the sum of what an entity's cells
-select is below its distance. Whoever holds k distances need look no further at an entity
-whose bound exceeds the largest of them: the k nearest are found as if all had been computed.
+axis, or zero if the axis lies inside the cell. These 64 values, in steps of 1/255 of the
+largest possible value and rounded down, form a table of bytes. Adding up, over all dimensions,
+the table entries of an entity's cells gives a lower bound of its distance. A search that has k
+distances can leave out every entity whose bound exceeds the largest of them.
 """
 
 from __future__ import annotations
@@ -35,29 +35,30 @@ from conekg.model.kernels.processor import (
 from conekg.model.kernels.scoring import in_ranges
 
 _SAMPLE = 2_048
-"""Entities that say where the cells of a dimension end."""
+"""Entities from which the cell edges of a dimension are chosen."""
 _LEAST_STEP = 1e-30
+"""Keeps the step above zero, so that sums can be divided by it."""
 _ZERO = np.float32(0)
 _RELATIVE_ERROR = 1e-5
 _ERROR_PER_DIMENSION = 2e-6
-"""How far single precision may take a distance, and its bound, from the truth; generously."""
+"""Generous limits for the rounding error of single-precision distances and bounds."""
 
 
 @dataclass(frozen=True)
 class LowerBounds:
-    """Sums of steps that no distance is below, but for rounding."""
+    """Lower bounds of distances as whole numbers of steps, exact up to rounding."""
 
     sums: SumArray
     """[rows, num_entities or more]"""
     steps: FloatArray
-    """[rows] what one step is worth."""
+    """[rows] the distance that one step stands for."""
 
 
 class CellTable:
-    """The cell, one of 64, that every entity's angle lies in, dimension by dimension.
+    """For every entity and dimension, which of the 64 cells its angle lies in.
 
-    `angles` [num_entities, dim] are in [-π, π]. `wide=False` asks for the plain loop, which
-    gives the same sums on any processor.
+    `angles` [num_entities, dim] are in [-π, π]. `wide=False` uses the plain loop, which gives
+    the same sums on any processor.
     """
 
     def __init__(self, angles: FloatArray, *, wide: bool | None = None) -> None:
@@ -73,7 +74,7 @@ class CellTable:
         _write_cells(angles, edges, places, self._codes)
 
     def lower_bounds(self, region: FloatArray, weight: float, threads: int = 1) -> LowerBounds:
-        """The bounds of all entities from cones packed by `scoring.pack_cones`."""
+        """The bounds of all entities' distances from cones packed by `scoring.pack_cones`."""
         rows, groups, dim = len(region), *self._codes.shape[:2]
         tables: ByteArray = empty_on_cache_lines((rows, dim, CELLS), np.uint8)
         # The largest part of a distance is that of an opposite angle: |cos h/2| + λ |sin h/2|.
@@ -87,7 +88,7 @@ class CellTable:
 
 
 def cell_edges(angles: FloatArray) -> FloatArray:
-    """[dim, 65] where the cells of each dimension begin and end: about as many entities in each."""
+    """[dim, 65] the edges of each dimension's cells, which hold about equally many entities."""
     sample = angles[:: -(-len(angles) // _SAMPLE)]
     ordered = np.sort(np.ascontiguousarray(sample.T), axis=1)
     places = np.linspace(0, len(sample) - 1, CELLS + 1).round().astype(np.int64)
@@ -98,7 +99,7 @@ def cell_edges(angles: FloatArray) -> FloatArray:
 
 @compiled
 def largest_sum(distance: float, step: float, dim: int) -> float:
-    """The largest sum of steps that an entity of no larger distance may have, rounding included."""
+    """The largest sum of steps possible at a distance of at most `distance`, rounding included."""
     return (distance * (1 + _RELATIVE_ERROR) + dim * _ERROR_PER_DIMENSION) / step
 
 
@@ -106,7 +107,7 @@ def largest_sum(distance: float, step: float, dim: int) -> float:
 def _write_cells(
     angles: FloatArray, edges: FloatArray, places: NDArray[np.int64], codes: ByteArray
 ) -> None:
-    """Fill `codes` [groups, dim, 512] with the cells that angles lie in."""
+    """Fill `codes` [groups, dim, 512] with the cell of each angle, found by binary search."""
     for entity in range(angles.shape[0]):
         group, place = entity // GROUP, places[entity % GROUP]
         for j in range(angles.shape[1]):
@@ -127,27 +128,27 @@ def _fill_tables(
     steps: FloatArray,
     tables: ByteArray,
 ) -> None:
-    """Fill `tables` [rows, dim, 64] with the least steps of every cell."""
+    """Fill `tables` [rows, dim, 64] with the least distance over each cell, in whole steps."""
     prefer_wide_vectors()
-    aside = np.empty(CELLS + 1, dtype=np.float32)
+    offset_sines = np.empty(CELLS + 1, dtype=np.float32)  # sin((edge − axis) / 2)
     parts = np.empty(CELLS + 1, dtype=np.float32)
     for row in range(region.shape[0]):
         per_step = np.float32(1) / steps[row]
         for j in range(region.shape[2]):
             sine, cosine = region[row, 5, j], region[row, 4, j] * weight
             axis_sine, axis_cosine = region[row, 0, j], region[row, 1, j]
-            if axis_cosine < _ZERO:  # an axis beyond a half-turn is that of a full turn less
+            if axis_cosine < _ZERO:  # shift an axis outside [-π, π] by a full turn
                 axis_sine, axis_cosine = -axis_sine, -axis_cosine
             sines, cosines = edge_sines[j], edge_cosines[j]
             for edge in range(CELLS + 1):
-                aside[edge] = sines[edge] * axis_cosine - cosines[edge] * axis_sine
-                x = abs(aside[edge])
+                offset_sines[edge] = sines[edge] * axis_cosine - cosines[edge] * axis_sine
+                x = abs(offset_sines[edge])
                 y = abs(cosines[edge] * axis_cosine + sines[edge] * axis_sine)
                 parts[edge] = max(_ZERO, x * cosine - y * sine) + weight * min(x, sine)
             table = tables[row, j]
             for cell in range(CELLS):
                 least = min(parts[cell], parts[cell + 1]) * per_step
-                # Ends on both sides of the axis: it lies between them.
-                if aside[cell] <= _ZERO and aside[cell + 1] >= _ZERO:
+                # If the cell's ends lie on both sides of the axis, the axis is inside.
+                if offset_sines[cell] <= _ZERO and offset_sines[cell + 1] >= _ZERO:
                     least = _ZERO
                 table[cell] = np.uint8(min(least, np.float32(255)))

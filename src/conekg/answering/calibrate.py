@@ -1,8 +1,8 @@
-"""Calibrating a model: its curves fitted on validation queries.
+"""Fits a model's calibration on validation queries.
 
-A shape has curves of its own where these clearly do better than those of all shapes; others
-have the curves of all. What does better, and how far off it is, is measured on the half of the
-queries that the measured curve has not seen, each half in its turn.
+A shape gets curves of its own if these clearly predict better than the curves fitted on all
+shapes; otherwise it uses the latter. Curves are compared, and their errors measured, by two-fold
+cross-validation: each half of the queries is predicted by the curve of the other half.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.symbolic.engine import answer_batch
 
 _BATCH = 64
+"""Queries that are embedded and searched together."""
 
 
 def fit_calibration(
@@ -64,9 +65,10 @@ def fit_calibration(
 ) -> Calibration:
     """The calibration of a model by queries of a held-out split.
 
-    From every query come its `depth` best entities that the smaller graph neither gives nor
-    rules out, each true or false on the larger one; at most `max_queries` of a shape are used.
-    `progress` hears how many of these queries are done, of how many, first that none is.
+    Each query contributes its `depth` best entities that the smaller graph neither gives nor
+    rules out; an entity counts as true if it is an answer on the split's graph. At most
+    `max_queries` queries of each shape are used. `progress` is called with the number of queries
+    done and the total, first with 0 done.
     """
     if smaller_split(queries.split) is None:
         raise ConfigError(
@@ -112,25 +114,27 @@ def fit_calibration(
 
 @dataclass(frozen=True)
 class _Sample:
-    """What the queries of one shape tell."""
+    """What the queries of one shape contribute to the curves."""
 
     regions: tuple[str, ...]
-    """The outlines of what the queries are ranked by."""
+    """The outlines of the regions that the queries are ranked by."""
     num_queries: int
     scores: FloatArray
+    """[entities] of the best entities of all queries, one query after the other."""
     backgrounds: FloatArray
-    """What an arbitrary entity scores in the region that each score comes from."""
+    """[entities] the mean score of arbitrary entities in the region that each score is from."""
     hits: FloatArray
+    """[entities] 1 if the entity is an answer on the split's graph, else 0."""
     owners: NDArray[np.int64]
-    """Which of the queries each score belongs to."""
+    """[entities] the place of the query that each score belongs to."""
     known: int
-    """Answers of the smaller graph that a negation can make false; none without one."""
+    """Answers on the smaller graph that a negation can make false; 0 without a negation."""
     kept: int
-    """Those of them that are true on the larger graph."""
+    """How many of those are still answers on the split's graph."""
     sizes: FloatArray
-    """Of each query with a single branch; empty where the model has no size."""
+    """[queries] the size of each region; empty for unions and for models without a size."""
     missing: FloatArray
-    """How many answers the smaller graph does not give to those queries."""
+    """[queries] how many answers the smaller graph lacks; empty if `sizes` is."""
 
 
 def _examine(
@@ -141,6 +145,7 @@ def _examine(
     block: QueryBlock,
     depth: int,
 ) -> _Sample:
+    """The sample of one block of queries: its best entities, and the counts of its answers."""
     truth = answer_batch(graph.adjacency(split), block.shape, block.anchors, block.relations)
     not_predicted = _not_predicted(graph, split, block)
     scores: list[FloatArray] = []
@@ -150,14 +155,15 @@ def _examine(
     for start in range(0, len(block), _BATCH):
         places = range(start, min(len(block), start + _BATCH))
         queries = [block.query(place) for place in places]
-        embedded = embed_queries(model, queries).some(0, len(queries))  # query by query
+        # `some` puts the rows in the order of the queries, as `sizes` needs.
+        embedded = embed_queries(model, queries).some(0, len(queries))
         pairs = list(zip(places, embedded.rows, strict=True))
         skip = [not_predicted[place] for place, rows in pairs for _ in rows]
         rankings = index.top(embedded.region, [depth] * len(skip), skip)
-        usual = index.background(embedded.region)
+        row_backgrounds = index.background(embedded.region)
         for place, rows in pairs:
             ranking, origin = merge_rankings([rankings[row] for row in rows], depth)
-            backgrounds.append(usual[np.array(rows)[origin]])
+            backgrounds.append(row_backgrounds[np.array(rows)[origin]])
             scores.append(ranking.scores)
             hits.append(np.isin(ranking.entity_ids, truth[place]).astype(float))
         if all(len(rows) == 1 for rows in embedded.rows):
@@ -181,7 +187,7 @@ def _examine(
 
 
 def _not_predicted(graph: KnowledgeGraph, split: Split, block: QueryBlock) -> list[IntArray]:
-    """For each query what the smaller graph gives, and what it rules out: neither is a guess."""
+    """For each query the sorted entities that the smaller graph gives or rules out."""
     easy = [block.easy[place] for place in range(len(block))]
     if not has_negation(block.shape.template):
         return easy
@@ -195,6 +201,7 @@ def _not_predicted(graph: KnowledgeGraph, split: Split, block: QueryBlock) -> li
 
 
 def _some(block: QueryBlock, most: int, generator: np.random.Generator) -> QueryBlock:
+    """At most `most` queries of the block, drawn at random, in their order."""
     if len(block) <= most:
         return block
     return block.take(np.sort(generator.choice(len(block), size=most, replace=False)))
@@ -203,7 +210,10 @@ def _some(block: QueryBlock, most: int, generator: np.random.Generator) -> Query
 def _fit_scores(
     samples: Sequence[_Sample], generator: np.random.Generator
 ) -> tuple[ScoreCurve, dict[str, ScoreCurve], float]:
-    """The curve of all shapes, the curves that shapes have of their own, and their mean error."""
+    """The curve of all shapes, the curves of single shapes, and the mean error over the shapes.
+
+    A shape's error is that of the curve which its probabilities are read from.
+    """
     cases = _Cases.of(samples, generator)
     relative = cases.predict_better_above_background()
     by_all = foreseen(cases.scores(relative), cases.hits, cases.half)
@@ -213,40 +223,46 @@ def _fit_scores(
         of_key = cases.keys == key
         some = _Cases(*(column[of_key] for column in cases))
         general_errors.append(expected_calibration_error(by_all[of_key], some.hits))
+        errors.append(general_errors[-1])
+        if not _is_split(some.half):  # of a single query: there is no other to judge its curve on
+            continue
         own_relative = some.predict_better_above_background()
         by_own = foreseen(some.scores(own_relative), some.hits, some.half)
         if is_clearly_less(surprise(by_own, some.hits), surprise(by_all[of_key], some.hits)):
             curve = fit_curve(some.scores(own_relative), some.hits)
-            error = expected_calibration_error(by_own, some.hits)
-            own[key] = ScoreCurve(curve, own_relative, error)
-        errors.append(own[key].error if key in own else general_errors[-1])
+            errors[-1] = expected_calibration_error(by_own, some.hits)
+            own[key] = ScoreCurve(curve, own_relative, errors[-1])
     curve = fit_curve(cases.scores(relative), cases.hits)
     return ScoreCurve(curve, relative, mean_error(general_errors)), own, mean_error(errors)
 
 
 class _Cases(NamedTuple):
-    """Ranked entities with their scores, true or false, in two halves by their queries."""
+    """Ranked entities with their scores and outcomes, in two halves; each array is [cases]."""
 
     keys: NDArray[np.str_]
-    """The outlines of the regions they are ranked by."""
+    """The joined outlines of the regions that each entity is ranked by."""
     absolute: FloatArray
+    """The scores."""
     above: FloatArray
-    """The same scores above what an arbitrary entity scores."""
+    """The scores minus the mean score of arbitrary entities in the same region."""
     hits: FloatArray
+    """1 if the entity is an answer on the split's graph, else 0."""
     half: NDArray[np.bool_]
+    """Which half each entity is in; those of one query are in the same half."""
 
     @classmethod
     def of(cls, samples: Sequence[_Sample], generator: np.random.Generator) -> _Cases:
-        """All cases of the samples."""
+        """The cases of all samples, each sample's queries split into halves at random."""
+        halves = _halves([sample.num_queries for sample in samples], generator)
         parts = [
             cls(
                 np.repeat(joined(sample.regions), len(sample.scores)),
                 sample.scores,
                 sample.scores - sample.backgrounds,
                 sample.hits,
-                _coins(sample.num_queries, generator)[sample.owners],
+                half[sample.owners],
             )
-            for sample in samples
+            for sample, half in zip(samples, halves, strict=True)
         ]
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
@@ -255,7 +271,7 @@ class _Cases(NamedTuple):
         return self.above if relative else self.absolute
 
     def predict_better_above_background(self) -> bool:
-        """Whether scores above the background predict better; scores as they are win ties."""
+        """Whether scores above the background predict better than plain scores; not on ties."""
         above, absolute = (
             surprise(foreseen(scores, self.hits, self.half), self.hits).sum()
             for scores in (self.above, self.absolute)
@@ -266,11 +282,11 @@ class _Cases(NamedTuple):
 def _fit_counts(
     samples: Sequence[_Sample], generator: np.random.Generator
 ) -> tuple[CountCurve | None, dict[str, CountCurve]]:
-    """The curve of all regions, None where sizes tell nothing, and the curves of their own."""
+    """The curve of all regions, None if sizes predict nothing, and the curves of single shapes."""
     keys = np.repeat([joined(s.regions) for s in samples], [len(s.sizes) for s in samples])
     sizes = np.concatenate([sample.sizes for sample in samples])
     logs = np.log1p(np.concatenate([sample.missing for sample in samples]))
-    half = np.concatenate([_coins(len(sample.sizes), generator) for sample in samples])
+    half = np.concatenate(_halves([len(sample.sizes) for sample in samples], generator))
     general = fit_count(sizes, logs, half)
     gaps = np.abs(foreseen(sizes, logs, half) - logs)
     own: dict[str, CountCurve] = {}
@@ -285,7 +301,10 @@ def _fit_counts(
 
 
 def fit_count(sizes: FloatArray, logs: FloatArray, half: NDArray[np.bool_]) -> CountCurve | None:
-    """From the sizes of regions to how many answers are missing; None where they tell nothing."""
+    """The curve from region sizes to log1p of missing answers; None if sizes predict nothing.
+
+    `half` splits the regions for cross-validation: a curve must do better than a constant.
+    """
     if not _is_split(half):
         return None
     by_size, constant = _count_gaps(sizes, logs, half)
@@ -297,7 +316,7 @@ def fit_count(sizes: FloatArray, logs: FloatArray, half: NDArray[np.bool_]) -> C
 def _count_of_shape(
     sizes: FloatArray, logs: FloatArray, half: NDArray[np.bool_]
 ) -> tuple[Curve, FloatArray]:
-    """A curve by size, or a constant where sizes tell no more, and what it is off by."""
+    """A curve by size, or a constant if that does as well, and [n] its absolute errors."""
     by_size, constant = _count_gaps(sizes, logs, half)
     if np.median(by_size) < np.median(constant):
         return fit_curve(sizes, logs), by_size
@@ -307,16 +326,16 @@ def _count_of_shape(
 def _count_gaps(
     sizes: FloatArray, logs: FloatArray, half: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
-    """[n] twice: what each half's curve, and its median alone, is off by on the other half.
+    """[n] the absolute errors of each half's curve on the other half, and those of its median.
 
-    Sizes need not mean anything: what always says the same must not be as good a guess.
+    The median is the baseline: sizes are informative only if the curve does better.
     """
     constant = np.where(half, np.median(logs[~half]), np.median(logs[half]))
     return np.abs(foreseen(sizes, logs, half) - logs), np.abs(constant - logs)
 
 
 def _by_regions(samples: Sequence[_Sample]) -> dict[str, list[_Sample]]:
-    """The samples that tell of known answers to be lost, by the outlines of their regions."""
+    """The samples with answers that a negation can make false, by the outlines of their regions."""
     found: dict[str, list[_Sample]] = {}
     for sample in samples:
         if sample.known:
@@ -325,16 +344,22 @@ def _by_regions(samples: Sequence[_Sample]) -> dict[str, list[_Sample]]:
 
 
 def _share_kept(samples: Sequence[_Sample]) -> float:
-    """The share of the known answers of some samples that stay true; 1 where there are none."""
+    """The share of known answers that stay answers, with one added to both counts; 1 if none."""
     return (sum(s.kept for s in samples) + 1) / (sum(s.known for s in samples) + 1)
 
 
 def _is_split(half: NDArray[np.bool_]) -> bool:
-    """Whether both halves have something in them, so that each can be judged by the other."""
+    """Whether neither half is empty, so that each can be predicted by the other."""
     return bool(half.any() and not half.all())
 
 
-def _coins(number: int, generator: np.random.Generator) -> NDArray[np.bool_]:
-    """[number] whether each is in the first of two halves, at random."""
-    heads: NDArray[np.bool_] = generator.permutation(number) % 2 == 0
-    return heads
+def _halves(numbers: Sequence[int], generator: np.random.Generator) -> list[NDArray[np.bool_]]:
+    """For each number of items, [number] whether each item is in the first of two random halves.
+
+    The first half of an odd number is larger by one. Single items alternate between the halves, as
+    otherwise the second half of all could be empty.
+    """
+    halves = [generator.permutation(number) % 2 == 0 for number in numbers]
+    for place, single in enumerate(half for half in halves if len(half) == 1):
+        single[:] = place % 2 == 0
+    return halves

@@ -1,9 +1,10 @@
-"""What a model's scores and the sizes of its regions mean: a run's calibration, and its file.
+"""A run's calibration, which turns scores into probabilities and region sizes into counts.
 
-A higher score never means a lower probability, a larger region never fewer answers. Answers
-that the facts give are counted, so sizes only have to tell how many are missing from them.
-The same score means one thing at the end of a link and another at the end of a long path, so
-shapes can have curves of their own. `calibrate.py` fits them.
+All curves rise: a higher score never means a lower probability, a larger region never fewer
+answers. The answers that the facts give can be counted, so sizes are used only to estimate how many
+are missing. The same score means different things for a single link and for a long path, so shapes
+can have curves of their own. This file also reads and writes calibrations; `calibrate.py` fits
+them.
 """
 
 from __future__ import annotations
@@ -27,74 +28,77 @@ from conekg.query.shape import Shape, outline, shape_of
 from conekg.training.run import Run, Which
 
 FILE_NAMES: dict[Which, str] = {"best": "calibration.json", "last": "calibration-last.json"}
-"""What the calibration of a checkpoint is called in the folder of its run."""
+"""The name of the calibration file of each checkpoint, in the run's folder."""
 FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True)
 class ScoreCurve:
-    """How likely an entity that the known graph does not give is an answer, by its score."""
+    """The probability that an entity which the known graph does not give is an answer."""
 
     curve: Curve
+    """From the score to the probability."""
     relative: bool
-    """Whether the score is taken above what an arbitrary entity scores for the same query;
+    """Whether the score is taken minus the mean score of arbitrary entities for the same query;
     fitting chooses what predicts better."""
     error: float
     """Expected calibration error on unseen queries of a shape, 15 bins of equal width."""
 
     def probability(self, score: float, background: float) -> float:
-        """How likely an entity is an answer, where an arbitrary one scores `background`."""
+        """The probability at a score; `background` is the mean score of arbitrary entities."""
         return float(self.curve([score - background if self.relative else score])[0])
 
 
 @dataclass(frozen=True)
 class CountCurve:
-    """How many answers a region of a given size has besides those that the facts give."""
+    """The number of answers that the facts lack, by the size of a region."""
 
     log_missing: Curve
-    """From `model.size` to the natural logarithm of one plus their number."""
+    """From `model.size` to the natural logarithm of one plus the number of missing answers."""
     factor: float
-    """Of unseen queries, half had one plus that number estimated within this factor."""
+    """The median error on unseen queries: for half of them the estimate of one plus the number of
+    missing answers was within this factor of the truth."""
 
     def missing(self, size: float) -> float:
-        """How many answers of a region the facts do not give."""
+        """The estimated number of missing answers of a region."""
         return float(np.expm1(self.log_missing([size]))[0])
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What validation queries say about the scores of one model."""
+    """The meaning of one model's scores and region sizes, fitted on validation queries."""
 
     predicted: ScoreCurve
-    """Of queries of any shape."""
+    """For shapes without a curve of their own, fitted on queries of all shapes."""
     count: CountCurve | None
-    """Of regions of any shape; None where sizes tell nothing."""
+    """For regions without a curve of their own; None if sizes predict nothing."""
     error: float
-    """The mean over the shapes of validation queries of what their curves are off by."""
+    """The mean over the validation queries' shapes of the calibration error of their curve."""
     known_kept: float
-    """The share of known answers that rest on a negation and that more facts left true."""
+    """Of known answers that a negation can make false, the share that more facts left true."""
     num_queries: int
+    """How many validation queries the curves were fitted on."""
     predicted_of: Mapping[str, ScoreCurve] = field(default_factory=dict)
-    """The curves of shapes that have one of their own, by the outlines of their regions."""
+    """The score curves of single shapes, by the joined outlines of their regions."""
     count_of: Mapping[str, CountCurve] = field(default_factory=dict)
-    """The curves of regions that have one of their own, by their outlines."""
+    """The count curves of single regions, by their outlines."""
     kept_of: Mapping[str, float] = field(default_factory=dict)
-    """The same share as `known_kept` for each shape with a negation."""
+    """`known_kept` of each shape with a negation, by the joined outlines of its regions."""
     weights: str | None = None
-    """The weights it was fitted for, by name; None: not recorded."""
+    """The name of the weights that it was fitted for; None if not recorded."""
 
     def scores(self, regions: tuple[str, ...]) -> ScoreCurve:
-        """What the scores of queries that are ranked by such regions mean."""
+        """The score curve for queries ranked by regions of these outlines."""
         return self.predicted_of.get(joined(regions), self.predicted)
 
     def sizes(self, region: str) -> CountCurve | None:
-        """What the sizes of such regions mean."""
+        """The count curve for a region of this outline; None if its size predicts nothing."""
         return self.count_of.get(region, self.count)
 
     def kept(self, regions: tuple[str, ...]) -> float:
-        """How likely a known answer of such queries stays one.
+        """The probability that a known answer stays one, if more facts can undo it at all.
 
-        Those are meant that more facts can undo, as they can undo a negation.
+        `regions` are the outlines of the regions that the query is ranked by.
         """
         return self.kept_of.get(joined(regions), self.known_kept)
 
@@ -103,14 +107,14 @@ class Calibration:
 def outlines(shape: Shape, union: UnionForm, cap: int) -> tuple[str, ...]:
     """The outline of each region that queries of a shape are ranked by, in order.
 
-    An outline says what a region is made of; the order of operands, which changes no score, is left
-    out.
+    An outline is the structure of a union-free branch; branches that differ only in the order of
+    operands, which changes no score, have the same outline.
     """
     return tuple(outline(shape_of(branch)) for branch in branches_of(shape, union, cap))
 
 
 def region_sizes(model: QueryModel, region: Region) -> FloatArray:
-    """[rows] the model's measure of how many entities each region holds; empty if it has none."""
+    """[rows] the model's size of each region; empty for a model without sizes."""
     try:
         return model.size(region).double().cpu().numpy()
     except UnsupportedOperatorError:
@@ -118,7 +122,7 @@ def region_sizes(model: QueryModel, region: Region) -> FloatArray:
 
 
 def joined(regions: tuple[str, ...]) -> str:
-    """One key for all queries that are ranked by such regions, in whatever order."""
+    """The outlines as one key, the same in whatever order they come."""
     return " | ".join(sorted(regions))
 
 
@@ -151,16 +155,17 @@ def load_calibration(path: Path) -> Calibration:
 
 
 def calibration_of(run: Run, which: Which = "best") -> Calibration | None:
-    """The calibration that a run's checkpoint has; None where there is none, or of other weights.
+    """The calibration of a run's checkpoint; None if there is none for its weights.
 
-    What does not say which weights it is of was fitted at the end of `fit`, for the best.
+    A file that does not name its weights was written by `fit`, for the best ones.
     """
     wanted, best = run.weights_name(which), run.weights_name("best")
     for checkpoint in sorted(FILE_NAMES, key=lambda checkpoint: checkpoint != which):
         path = run.folder / FILE_NAMES[checkpoint]
         if not path.exists():
             continue
-        # The last weights may be the best as well, and older versions had one file for both.
+        # The last weights may also be the best, and older versions had one file for both: so the
+        # other checkpoint's file may fit as well. If that one is damaged, it is not used.
         with nullcontext() if checkpoint == which else suppress(StoreError):
             calibration = load_calibration(path)
             if (calibration.weights or best) == wanted:
@@ -169,19 +174,19 @@ def calibration_of(run: Run, which: Which = "best") -> Calibration | None:
 
 
 def _as_second_format(content: dict[str, Any]) -> dict[str, Any]:
-    """A file of the first format, with one curve for the scores of all shapes, in the second."""
+    """The content of a file of format 1, which has one score curve for all shapes, as format 2."""
     predicted = {
         "curve": value_of(content, "predicted", dict),
         "relative": value_of(content, "relative", bool),
         "error": value_of(content, "error", float),
     }
-    # Its counts were of all answers, not of the missing ones.
+    # Format 1 counted all answers, not the missing ones, so its counts cannot be used.
     absent: dict[str, Any] = {"predicted_of": {}, "count": None, "count_of": {}, "kept_of": {}}
     return content | {"predicted": predicted} | absent
 
 
 def _parsed(content: dict[str, Any]) -> Calibration:
-    """The calibration; `ValueError`, `TypeError` or `OverflowError` where it is not one."""
+    """The calibration; `ValueError`, `TypeError` or `OverflowError` if the content is not one."""
     has_count = content.get("count", "missing") is not None
     predicted_of = value_of(content, "predicted_of", dict)
     count_of = value_of(content, "count_of", dict)

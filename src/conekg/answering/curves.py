@@ -1,7 +1,6 @@
-"""Rising curves through points, and how well they tell of points that they have not seen.
+"""Isotonic regression, and the measures by which calibration compares and chooses curves.
 
-Isotonic regression on NumPy arrays, and the measures by which calibration chooses curves;
-nothing here knows of queries or models.
+Works on NumPy arrays alone; queries and models are left to `calibrate`.
 """
 
 from __future__ import annotations
@@ -16,11 +15,12 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 
 _BINS = 15
+"""Bins of the expected calibration error."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A rising function, linear between its knots and constant beyond them."""
+    """A function that never falls, linear between its knots and constant beyond them."""
 
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -31,14 +31,14 @@ class Curve:
 
 
 def fit_curve(x: FloatArray, y: FloatArray) -> Curve:
-    """The rising curve nearest to the points in least squares; points in no order."""
+    """The least-squares rising curve through points in any order; 0 everywhere without points."""
     if len(x) == 0:
         return Curve((0.0,), (0.0,))
-    # A curve has one value at each place: points that share one count as their mean.
+    # A curve has one value at each x: points of equal x become their mean, with their number.
     _, owners, counts = np.unique(x, return_inverse=True, return_counts=True)
     means, sizes = pool_adjacent_violators(np.bincount(owners, y) / counts, counts)
     centers = np.add.reduceat(np.sort(x), np.cumsum(sizes) - sizes) / sizes
-    # Rounding must not put centers that are next to each other out of order.
+    # Rounding may put neighbouring centers out of order.
     knots = np.maximum.accumulate(centers)
     return Curve(tuple(knots.tolist()), tuple(means.tolist()))
 
@@ -64,7 +64,7 @@ def pool_adjacent_violators(
 
 
 def foreseen(x: FloatArray, y: FloatArray, half: NDArray[np.bool_]) -> FloatArray:
-    """[n] what the curve of each half says of the other."""
+    """[n] two-fold cross-validation: the value at each x of the curve fitted on the other half."""
     found = np.empty(len(x))
     for seen in (half, ~half):
         found[~seen] = fit_curve(x[seen], y[seen])(x[~seen])
@@ -72,7 +72,10 @@ def foreseen(x: FloatArray, y: FloatArray, half: NDArray[np.bool_]) -> FloatArra
 
 
 def expected_calibration_error(probabilities: FloatArray, hits: FloatArray) -> float:
-    """The mean gap between probability and frequency over 15 bins, weighted by their sizes."""
+    """The mean gap between probability and frequency over 15 bins, weighted by the bins' counts.
+
+    NaN without any probabilities.
+    """
     if len(hits) == 0:
         return math.nan
     bins = np.minimum((probabilities * _BINS).astype(np.int64), _BINS - 1)
@@ -81,20 +84,27 @@ def expected_calibration_error(probabilities: FloatArray, hits: FloatArray) -> f
 
 
 def surprise(probabilities: FloatArray, hits: FloatArray) -> FloatArray:
-    """[n] the surprise, in nats, at what was found to be true or false."""
+    """[n] the negative log-likelihood, in nats, of each outcome under its probability.
+
+    Probabilities are clipped to [0.0001, 0.9999], so that one wrong certainty is not infinite.
+    """
     likely = np.clip(probabilities, 1e-4, 1 - 1e-4)
     return -np.where(hits > 0, np.log(likely), np.log1p(-likely))
 
 
 def is_clearly_less(values: FloatArray, others: FloatArray) -> bool:
-    """Whether values are less than others in the mean, by more than the standard error of that."""
+    """Whether `values` are smaller than `others` on average, by more than one standard error.
+
+    The standard error is that of the mean of their pairwise differences; False for fewer than
+    two pairs.
+    """
     if len(values) < 2:
         return False
-    less = others - values
-    return bool(less.mean() > less.std(ddof=1) / math.sqrt(len(less)))
+    gains = others - values
+    return bool(gains.mean() > gains.std(ddof=1) / math.sqrt(len(gains)))
 
 
 def mean_error(errors: Sequence[float]) -> float:
-    """The mean of the errors that are known; not a number where none is."""
+    """The mean of the errors that are not NaN; NaN if all are."""
     known = [error for error in errors if not math.isnan(error)]
     return sum(known) / len(known) if known else math.nan

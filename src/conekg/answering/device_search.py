@@ -1,9 +1,9 @@
 """The nearest entities of many regions on a GPU, abandoning far ones early.
 
-The first dimensions alone pick as many seeds as answers are wanted; no answer is farther
-than the farthest seed. A kernel then adds dimension after dimension and gives up a tile
-of entities once all of it is beyond that. A small table is scanned whole, which a GPU has
-done before the seeds are found.
+The first dimensions alone select as many seeds as answers are wanted; no answer is farther
+than the farthest seed. A kernel then adds up the dimensions and abandons a tile of entities
+once all of them are beyond that distance. Small tables are scored in full, which takes a GPU
+less time than finding the seeds.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from conekg.model.interface import QueryModel, Region
 from conekg.model.scoring import DeviceTable
 
 _SEED_DIMS = 64
-"""Dimensions that choose the seeds: enough to tell near from far, a twelfth of 800."""
+"""Dimensions that select the seeds: enough to tell near from far, a twelfth of 800."""
 ABANDON_FROM = 100_000
-"""Entities from which on candidates are abandoned. At 14,505 the full scan is 1.1 to 3 times as
-fast, for 1 and for 32 regions at once (`benchmarks/bench_topk.py --device cuda`)."""
+"""The number of entities from which candidates are abandoned. At 14,505 the full scan is 1.1 to 3
+times as fast, for 1 and for 32 regions at once (`benchmarks/bench_topk.py --device cuda`)."""
 _SLACK = 1e-5
-"""Sums in another order differ in the last bits; so much farther is still near enough."""
+"""Relative tolerance of the bound: sums in another order differ in the last bits."""
 
 
 class DeviceSearch:
@@ -53,8 +53,8 @@ def nearest_on_device(
 ) -> list[Ranking]:
     """For each row its best `counts[row]` entities not in `skip[row]`, by their logits.
 
-    Best first, equal logits by id; the same as a full scan by `table` gives. `abandon` asks
-    for giving up far entities early or forbids it; by default their number decides.
+    Best first, equal logits by id; the same as a full scan by `table` gives. `abandon` turns
+    early abandoning on or off; by default the number of entities decides.
     """
     rows = torch.as_tensor(
         np.repeat(np.arange(len(skip)), [len(ids) for ids in skip]), device=region[0].device
@@ -73,7 +73,7 @@ def nearest_on_device(
     else:
         logits = table.logits(region)
     logits[skipped] = -torch.inf
-    # One more than wanted shows whether a tie goes on beyond the last.
+    # One more than wanted shows whether the last one is tied with an entity that is left out.
     scores, ids = logits.topk(min(most + 1, table.num_entities), dim=1)
     on_host = zip(wanted, ids.cpu().numpy(), scores.double().cpu().numpy(), strict=True)
     found = []
@@ -95,7 +95,7 @@ def _bounds(
     count: int,
     skipped: tuple[Tensor, Tensor],
 ) -> Tensor:
-    """[rows] a distance that `count` entities do not exceed; infinite where there are too few."""
+    """[rows] a distance that at least `count` entities are within; infinite if there are fewer."""
     lower = table.distances(region, dims=_SEED_DIMS)
     lower[skipped] = torch.inf
     near, seeds = lower.topk(count, dim=1, largest=False)

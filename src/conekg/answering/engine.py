@@ -1,8 +1,8 @@
-"""Asking: a query in, ranked answers out, each known or predicted, with its probability.
+"""Asking: from a query to ranked answers, each known or predicted, with its probability.
 
-`Answerer` joins the two readings of a query: `symbolic` says what the facts already
-hold, the model ranks all entities. Questions are answered in batches, mixed shapes
-together; one question is a batch of one.
+`Answerer` combines exact search, which finds what the known facts say about the answers, with
+the model, which ranks all entities. Questions are answered in batches of mixed shapes; a single
+question is a batch of one.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from conekg.training.run import Run, Which, open_run
 class Answerer:
     """Answers questions over one graph with one model.
 
-    It works on a copy of the model, so that training that further does not change its answers;
-    without `copy` on the model itself, which is to stay as it is. `max_branches` caps the
+    It works on a copy of the model, so that further training does not change its answers. With
+    `copy=False` it uses the model itself, which must then not be changed. `max_branches` caps the
     union-free branches of a query.
     """
 
@@ -77,21 +77,21 @@ class Answerer:
     ) -> Answerer:
         """The answerer of a run folder, with its checkpoint `best` or `last`.
 
-        `auto` takes a GPU where there is one. A checkpoint that was not calibrated answers
-        without probabilities.
+        `auto` uses a GPU if there is one. Without a calibration of the checkpoint, answers have no
+        probabilities.
         """
         run = folder if isinstance(folder, Run) else open_run(folder)
         place = pick_device(device)
         model = run.load_model(which, place)
         lay_out_for_few_rows(model)
         calibration = calibration_of(run, which)
-        # Nobody else has the model.
+        # The model was loaded for this answerer alone, so no copy is needed.
         return cls(run.graph, model, calibration, max_branches=max_branches, copy=False)
 
     def understand(self, question: Question) -> Understood:
-        """The question with its query parsed and everything checked that can be wrong with it.
+        """The question with its query parsed and all its options checked.
 
-        Cheap and safe to call from any thread.
+        Cheap, and safe to call from any thread.
         """
         return understand(question, self.graph, self.model, self.max_branches)
 
@@ -121,8 +121,8 @@ class Answerer:
     def ask_batch(self, questions: Iterable[Question | Understood]) -> list[Answer]:
         """The answers of many questions, embedded and scored together, in the order asked.
 
-        Raises the first error found; hand in `Understood` questions to keep a bad one
-        from failing the others.
+        Raises the first error found. To keep one bad question from failing the others, call
+        `understand` for each and pass the results.
         """
         if isinstance(questions, str | Query | Question) or not isinstance(questions, Iterable):
             raise ConfigError(
@@ -130,15 +130,15 @@ class Answerer:
                 "one",
                 key="questions",
             )
-        every = list(questions)
-        return next(self.ask_in_parts(every, max(1, len(every))), [])
+        all_questions = list(questions)
+        return next(self.ask_in_parts(all_questions, max(1, len(all_questions))), [])
 
     def ask_in_parts(
         self, questions: Sequence[Question | Understood], most: int
     ) -> Iterator[list[Answer]]:
-        """The same answers, at most so many at a time, each part as soon as it is there.
+        """The answers of `ask_batch` in parts of at most `most`, each as soon as it is ready.
 
-        All questions are embedded together, and then searched part by part.
+        All questions are embedded together, then searched part by part.
         """
         check_count("most", most)
         started = time.perf_counter()
@@ -148,20 +148,23 @@ class Answerer:
         facts = self._facts(understood)
         embedded = self._embed(understood)
         for start in range(0, len(understood), most):
-            some = slice(start, start + most)
-            drafts = self._rank(understood[some], facts[some], embedded.some(start, start + most))
+            part = slice(start, start + most)
+            drafts = self._rank(understood[part], facts[part], embedded.some(start, start + most))
             seconds = time.perf_counter() - started
             yield [
-                self._write(item, draft, given, seconds)
-                for item, draft, given in zip(understood[some], drafts, facts[some], strict=True)
+                self._write(item, draft, own_facts, seconds)
+                for item, draft, own_facts in zip(
+                    understood[part], drafts, facts[part], strict=True
+                )
             ]
 
     def judge(
         self, question: Question | Understood, entity_ids: Sequence[int]
     ) -> tuple[RankedAnswer, ...]:
-        """The given entities as answers, in their order, each with its rank among all.
+        """The given entities as answers, in the order given, each with its rank among all entities.
 
-        The question's `top_k`, `only` and `exclude` play no part.
+        Entities that facts rule out count in these ranks. The question's `top_k`, `only` and
+        `exclude` are ignored.
         """
         item = question if isinstance(question, Understood) else self.understand(question)
         for entity_id in entity_ids:
@@ -185,24 +188,24 @@ class Answerer:
         if members is not None:
             pairs = zip(branches.tolist(), ids.tolist(), strict=True)
             inside = [members[branch][entity_id] for branch, entity_id in pairs]
-        usual = self._backgrounds([item], embedded)[branches]
-        draft = _Draft(Ranking(ids, scores[ids]), inside, usual, None)
-        everything = np.arange(len(scores))
+        backgrounds = self._backgrounds([item], embedded)[branches]
+        draft = _Draft(Ranking(ids, scores[ids]), inside, backgrounds, None)
+        all_ids = np.arange(len(scores))
         ranks = [
-            1 + int(((scores > scores[i]) | ((scores == scores[i]) & (everything < i))).sum())
+            1 + int(((scores > scores[i]) | ((scores == scores[i]) & (all_ids < i))).sum())
             for i in ids
         ]
         judged = self._ranked_answers(item, draft, self._facts([item])[0])
-        return tuple(replace(one, rank=rank) for one, rank in zip(judged, ranks, strict=True))
+        return tuple(replace(answer, rank=rank) for answer, rank in zip(judged, ranks, strict=True))
 
     def _facts(self, questions: Sequence[Understood]) -> list[Facts]:
-        """What each question's known graph says of its answers."""
+        """What each question's known graph says about its answers."""
         return facts_of(
             self.graph, [(item.grounded, item.question.known_graph) for item in questions]
         )
 
     def _embed(self, questions: Sequence[Understood]) -> EmbeddedQueries:
-        """The regions of the questions, those of one form of union together."""
+        """The regions of the questions, embedded together per form of union."""
         rows: list[tuple[int, ...]] = [()] * len(questions)
         regions: list[Region] = []
         start = 0
@@ -221,11 +224,11 @@ class Answerer:
     def _rank(
         self, questions: Sequence[Understood], facts: Sequence[Facts], embedded: EmbeddedQueries
     ) -> list[_Draft]:
-        """The best entities of each question, with what the regions say about them."""
+        """The best entities of each question, with what its regions say about them."""
         counts = [0] * len(embedded.region[0])
         skip: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(counts)
-        for item, given, rows in zip(questions, facts, embedded.rows, strict=True):
-            unwanted = self._unwanted(item, given)
+        for item, own_facts, rows in zip(questions, facts, embedded.rows, strict=True):
+            unwanted = self._unwanted(item, own_facts)
             barred = self._barred(item)
             for place, row in enumerate(rows):
                 counts[row] = min(item.question.top_k, self.graph.num_entities)
@@ -243,21 +246,20 @@ class Answerer:
                     members[rows[branch]][int(entity_id)]
                     for branch, entity_id in zip(origin, ranking.entity_ids, strict=True)
                 ]
-            usual = backgrounds[np.array(rows)[origin]]
             missing = self._missing(item, sizes[list(rows)] if len(sizes) else sizes)
-            drafts.append(_Draft(ranking, inside, usual, missing))
+            drafts.append(_Draft(ranking, inside, backgrounds[np.array(rows)[origin]], missing))
         return drafts
 
     def _barred(self, item: Understood) -> list[IntArray]:
-        """For each branch of a question that names entities, the sorted ids it must not give."""
-        everything = np.arange(self.graph.num_entities, dtype=np.int32)
-        allowed = item.ranked_by.allowed(everything)
-        return [] if allowed is None else [everything[~row] for row in allowed]
+        """For each branch the sorted ids that it must not return; empty if no branch names any."""
+        all_ids = np.arange(self.graph.num_entities, dtype=np.int32)
+        allowed = item.ranked_by.allowed(all_ids)
+        return [] if allowed is None else [all_ids[~row] for row in allowed]
 
     def _backgrounds(
         self, questions: Sequence[Understood], embedded: EmbeddedQueries
     ) -> NDArray[np.float64]:
-        """[rows] what an arbitrary entity scores, where probabilities depend on it."""
+        """[rows] the mean score of arbitrary entities; zeros if no probability depends on it."""
         calibration = self.calibration
         if calibration is None or not any(
             calibration.scores(self._outlines(item)).relative for item in questions
@@ -270,9 +272,10 @@ class Answerer:
         return outlines(item.ranked_by.grounded.shape, item.question.union, self.max_branches)
 
     def _missing(self, item: Understood, sizes: NDArray[np.float64]) -> _Estimate | None:
-        """How many answers the facts lack, by the sizes of a question's branches.
+        """How many answers the facts lack, estimated from the sizes of the branches' regions.
 
-        Branches may overlap, so their sum is an upper estimate.
+        The sum over the branches, an upper estimate, since branches may overlap. None without a
+        calibration, for models without sizes, and if a branch has no curve.
         """
         if self.calibration is None or len(sizes) == 0:
             return None
@@ -290,7 +293,7 @@ class Answerer:
         return _Estimate(sum(counts), max(curve.factor for curve in known))
 
     def _unwanted(self, item: Understood, facts: Facts) -> IntArray:
-        """Sorted ids that must not come back."""
+        """The sorted ids that no branch of the question may return."""
         unwanted = item.exclude
         if len(facts.contradicted) and not item.question.keep_contradicted:
             unwanted = np.union1d(unwanted, facts.contradicted).astype(np.int32)
@@ -300,18 +303,21 @@ class Answerer:
             case "predicted":
                 return np.union1d(unwanted, facts.known).astype(np.int32)
             case "known":
-                everything = np.arange(self.graph.num_entities, dtype=np.int32)
-                others = np.setdiff1d(everything, facts.known, assume_unique=True)
+                all_ids = np.arange(self.graph.num_entities, dtype=np.int32)
+                others = np.setdiff1d(all_ids, facts.known, assume_unique=True)
                 return np.union1d(unwanted, others).astype(np.int32)
 
     def _members(
         self, embedded: EmbeddedQueries, rankings: Sequence[Ranking]
     ) -> list[dict[int, bool]] | None:
-        """For each row, whether its ranked entities are inside by majority of dimensions."""
+        """For each row, whether its ranked entities are inside, by majority of dimensions.
+
+        None for models whose regions have no inside.
+        """
         if not self.model.has_extent:
             return None
         width = max(len(ranking.entity_ids) for ranking in rankings)
-        ids = np.zeros((len(rankings), width), dtype=np.int64)  # empty places: any entity will do
+        ids = np.zeros((len(rankings), width), dtype=np.int64)  # padded by entity 0, cut off below
         for row, ranking in enumerate(rankings):
             ids[row, : len(ranking.entity_ids)] = ranking.entity_ids
         with torch.inference_mode():
@@ -326,6 +332,7 @@ class Answerer:
         ]
 
     def _write(self, item: Understood, draft: _Draft, facts: Facts, seconds: float) -> Answer:
+        """The answer of a question as it is returned."""
         calibration, expected = self.calibration, self._expected(item, draft, facts)
         return Answer(
             query=item.text,
@@ -345,9 +352,9 @@ class Answerer:
         )
 
     def _expected(self, item: Understood, draft: _Draft, facts: Facts) -> _Estimate | None:
-        """How many answers there are in all: those known that are not lost, and those missing.
+        """How many answers there are in all: the known ones that stay true, and the missing ones.
 
-        At most as many as no fact rules out.
+        At most the number of entities that no fact rules out.
         """
         if self.calibration is None or draft.missing is None:
             return None
@@ -356,12 +363,14 @@ class Answerer:
         known = certain + (len(facts.known) - certain) * kept
         possible = self.graph.num_entities - len(facts.contradicted)
         count = min(known + missing.count, possible)
-        more = min(known + (1 + missing.count) * missing.factor - 1, possible)
-        return _Estimate(float(count), more / count if count else missing.factor)
+        # The factor is that of one plus the missing answers; known ones are not in doubt.
+        upper = min(known + (1 + missing.count) * missing.factor - 1, possible)
+        return _Estimate(float(count), upper / count if count else missing.factor)
 
     def _ranked_answers(
         self, item: Understood, draft: _Draft, facts: Facts
     ) -> tuple[RankedAnswer, ...]:
+        """The entities of a draft with their names, what the facts say, and probabilities."""
         entities = self.graph.vocabulary.entities
         answers = []
         is_known = contains(facts.known, draft.ranking.entity_ids).tolist()
@@ -379,7 +388,7 @@ class Answerer:
                 elif is_known[place]:
                     probability = 1.0 if is_certain[place] else calibration.kept(regions)
                 else:
-                    probability = curve.probability(score, draft.usual[place])
+                    probability = curve.probability(score, draft.backgrounds[place])
             answers.append(
                 RankedAnswer(
                     rank=place + 1,
@@ -407,9 +416,9 @@ def ask(
     union: UnionForm = "dnf",
     keep_contradicted: bool = False,
 ) -> Answer:
-    """The ranked answers of one query to a run, or to an `Answerer` already open.
+    """The ranked answers of one query, by a run or by an open `Answerer`.
 
-    Opening a run loads its graph and model: to ask more than once, open it once.
+    Opening a run loads its graph and model: to ask more than one question, pass an `Answerer`.
     """
     answerer = run if isinstance(run, Answerer) else Answerer.open(run)
     return answerer.ask(
@@ -437,19 +446,20 @@ def _check_fits(model: QueryModel, graph: KnowledgeGraph) -> None:
 
 @dataclass(frozen=True)
 class _Draft:
-    """The best entities of a question before they have names."""
+    """The best entities of a question by their ids, with what its regions say about them."""
 
     ranking: Ranking
     inside: list[bool] | None
-    usual: NDArray[np.float64]
-    """For each entity, what an arbitrary one scores in the region that its score is from."""
+    """Whether each entity is inside its region; None for models whose regions have no inside."""
+    backgrounds: NDArray[np.float64]
+    """[k] the mean score of arbitrary entities in the region that each score is from."""
     missing: _Estimate | None
-    """How many answers the facts do not give."""
+    """How many answers the facts lack; None if that cannot be estimated."""
 
 
 @dataclass(frozen=True)
 class _Estimate:
-    """How many answers there may be."""
+    """An estimated number of answers."""
 
     count: float
     factor: float

@@ -1,8 +1,8 @@
-"""Explaining: what each variable of a query stood for, and why an entity is an answer.
+"""Explains answers: the best entities of each variable of a query, and a witness for each answer.
 
-Explanations are given for the query with its negations pushed inward, which has the
-same answers and needs no witness for what is denied. `witness` does the searching;
-this file puts names to what it finds.
+The query is explained with its negations pushed inward: it has the same answers, and only single
+projections and entities are negated, for which no witness is needed. `witness` searches; this file
+puts names to what it finds.
 """
 
 from __future__ import annotations
@@ -62,9 +62,8 @@ def explain(
 ) -> Explanation:
     """The variables of a question's query and a witness for each of its top answers.
 
-    Asked of a run, or of an `Answerer` already open. `entities` explains these
-    instead of the top answers, by name, label or id; `candidates` is how many entities each
-    variable lists.
+    `run` is a run or an open `Answerer`. With `entities`, given by name, label or id, those are
+    explained instead of the top answers. `candidates` is how many entities each variable lists.
     """
     check_count("candidates", candidates)
     if entities is not None:
@@ -89,18 +88,21 @@ def explain(
 
 
 _PartWords: TypeAlias = dict[int, Words]
-"""The words of the nodes of a query, by identity: to compare nodes is to walk them."""
+"""The words of the nodes of a query, by `id`, since comparing nodes compares whole subtrees."""
 
 
 def _words_of_parts(query: Query, vocabulary: Vocabulary) -> _PartWords:
-    """The words of every part, by one walk: parts hold others, and many witnesses share them."""
+    """The words of every part of the query, found by one walk."""
     texts, readings = render_parts(query, vocabulary), read_parts(query, vocabulary)
     parts = zip(subtrees(query), texts, readings, strict=True)
     return {id(node): Words(text, reading) for node, text, reading in parts}
 
 
 def _explained(query: Query, model: QueryModel) -> Query:
-    """The query with negations pushed inward; settled where the model has not all its operators."""
+    """The query with negations pushed inward, also settled if the model lacks one of its operators.
+
+    Settling may remove that operator.
+    """
     pushed = simplify(push_negation(query))
     kinds = set(map(type, subtrees(pushed)))
     lacks_negation = Not in kinds and not model.can_negate
@@ -116,10 +118,10 @@ def sector_cones(
     dimensions: Sequence[int],
     union: UnionForm = "dnf",
 ) -> tuple[SectorCone, ...]:
-    """The query's cones with the entity's angles in them; empty for models without cones.
+    """The query's cones with the entity's angles in the given dimensions; empty unless ConE.
 
-    They are those that a question of that form of `union` is ranked by: of several branches,
-    the one that fits the entity best.
+    They are the cones that the query's answers are ranked by with that form of `union`; of several
+    branches, those of the branch in which the entity scores best.
     """
     check_ids(grounded(query), answerer.graph)
     check_entity_id(entity_id, answerer.graph)
@@ -156,10 +158,10 @@ def sector_cones(
 
 
 def variables_of(query: Query) -> tuple[Query, ...]:
-    """The sub-queries that stand for variables, anchors first: `x1`, `x2`, ...
+    """The sub-queries that are variables `x1`, `x2`, ..., in order from the anchors to the answer.
 
-    A variable is what a projection starts from, unless that is a named entity. Equal
-    sub-queries in two places are two variables, which may be filled differently.
+    A variable is the operand of a projection, unless that is a named entity. Equal
+    sub-queries in two places are two variables, which may stand for different entities.
     """
     found: list[Query] = []
 
@@ -209,7 +211,7 @@ def _witnesses(
 
 
 class _Writer:
-    """Puts names to the steps of the witnesses in one cell."""
+    """Turns the witnesses found by a search into `Witness` values, with names and words."""
 
     def __init__(self, answerer: Answerer, cell: Cell, words: _PartWords) -> None:
         self._vocabulary = answerer.graph.vocabulary
@@ -272,10 +274,13 @@ class _Writer:
 
 
 def _variable_of_cells(root: Cell) -> dict[int, str | None]:
-    """The variable that each cell is about, by the cell's identity; None for named entities."""
+    """The variable that each cell's entities stand for, by the cell's `id`.
+
+    "answer" for the root; None for named entities.
+    """
     found: dict[int, str | None] = {}
     counts = _numbers_of_variables(root.query)
-    # With each cell its variable, and how many variables come earlier in the query.
+    # Each cell with its variable, and with the number of variables before it in the query.
     pending: list[tuple[Cell, str | None, int]] = [(root, "answer", 0)]
     while pending:
         cell, variable, before = pending.pop()
@@ -290,7 +295,7 @@ def _variable_of_cells(root: Cell) -> dict[int, str | None]:
 
 
 def _numbers_of_variables(query: Query) -> dict[int, int]:
-    """How many variables `variables_of` finds in each node, by the node's identity."""
+    """How many variables `variables_of` finds in each node, by the node's `id`."""
 
     def count(node: Query, below: tuple[int, ...]) -> int:
         starts = isinstance(node, Project) and not isinstance(node.operand, Anchor)
@@ -301,6 +306,6 @@ def _numbers_of_variables(query: Query) -> dict[int, int]:
 
 
 def _strength(part: Part) -> tuple[int, float]:
-    """Contradictions are weakest, then guesses, each by score."""
+    """The sort key of a witness's parts, weakest first: contradictions, then guesses, by score."""
     order = {"contradicted": 0, "guess": 1}
     return order.get(part.kind, 2), part.score

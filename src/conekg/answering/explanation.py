@@ -1,6 +1,6 @@
-"""Explanations as plain values: variables, witness paths, and the weakest link.
+"""Explanations as plain, frozen values: variables, witness paths, and the weakest part.
 
-`explain` makes them; everything here is frozen and turns into JSON as it is.
+`explain` makes them; they can be turned into JSON directly.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class EntityName:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """An inner node of the query, what it stands for in words, and its best entities."""
+    """An inner node of the query, in words, with its best entities."""
 
     name: str
     """`x1`, `x2`, ... from the anchors towards the answer."""
@@ -39,28 +39,29 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One step of a witness path, in the direction in which the query walks."""
+    """One hop of a witness path, in the direction of the query."""
 
     head: EntityName
     relation: str
-    """The relation's name, `^name` when it is walked backwards."""
+    """The relation's name; `^name` if the query follows it backwards."""
     relation_label: str
     tail: EntityName
     kind: EdgeKind
     score: float
-    """The model's logit for this single hop, for facts as well."""
+    """The model's logit for this single hop, also if it is a fact."""
     head_variable: str | None
-    """The variable that `head` stands for; None where it is a named entity of the query."""
+    """The variable that `head` stands for; None if it is a named entity of the query."""
     tail_variable: str
     """The variable that `tail` stands for; `answer` at the end of the path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One hop or one negated condition of the query and how the witness meets it.
+    """One hop or one negated condition of the query, and whether the known facts support it.
 
-    A hop is a `fact` or a `guess`. A negated condition is `absent` when the known graph
-    gives no reason against it, and `contradicted` when it does.
+    A hop is a `fact` or a `guess`. A negated condition is `absent` if no known fact contradicts
+    it, else `contradicted`. A named entity is a `fact` if the witness has that entity in its
+    place, else `contradicted`.
     """
 
     query: str
@@ -82,15 +83,15 @@ class Witness:
     """The entity chosen for each variable on the way."""
     parts: tuple[Part, ...]
     weakest: Part | None
-    """The part satisfied worst: a contradiction, else the lowest scoring guess, else the
-    lowest scoring part; None where the query asks nothing of its answer."""
+    """The least supported part: a contradiction, else the lowest scoring guess, else the
+    lowest scoring part; None if the query has no parts, as `*`."""
     facts_only: bool
     """Whether every edge is a fact and nothing is contradicted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What the variables of a query stood for, and a witness for each answer."""
+    """The best entities of a query's variables, and a witness for each answer."""
 
     query: str
     reading: str
@@ -107,14 +108,14 @@ class Explanation:
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, object]:
-        """The same as plain dictionaries, tuples, strings and numbers, for `json.dumps`."""
+        """The explanation as plain dictionaries, tuples, strings and numbers, for `json.dumps`."""
         return asdict(self)
 
 
 def witness_lines(
     witness: Witness, title: Callable[[EntityName], str], relation_title: Callable[[Edge], str]
 ) -> list[str]:
-    """A line an edge and a line a negated condition, entities and relations by their titles."""
+    """One line per edge and per negated condition, with entities and relations by their titles."""
     lines = []
     for edge in witness.edges:
         link = f"{title(edge.head)} –{relation_title(edge)}→ {title(edge.tail)}"
@@ -128,7 +129,7 @@ def witness_lines(
 
 @dataclass(frozen=True, slots=True)
 class SectorCone:
-    """One dimension of a query's region with one entity in it; angles in radians."""
+    """One dimension of a query's cone and of an entity; angles in radians."""
 
     dimension: int
     axis: float

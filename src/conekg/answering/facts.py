@@ -1,7 +1,7 @@
-"""What the facts alone say of a question's answers: given, ruled out, or neither.
+"""What the known facts say about a question's answers: which they give and which they rule out.
 
-Exact search over one of the nested graphs, many questions together. Ranking and
-probabilities are the model's business, in `engine`.
+Queries are answered exactly on one of the nested graphs, many together. Ranking and
+probabilities are left to `engine`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from conekg.symbolic.engine import answer_batch
 
 @dataclass(frozen=True)
 class Facts:
-    """What a known graph says of a query's answers; sorted ids."""
+    """What a known graph says about a query's answers; each field holds sorted ids."""
 
     known: IntArray
-    """Entities that follow from the facts, nothing else being true."""
+    """The answers if the known facts were all facts there are."""
     contradicted: IntArray
-    """Entities that the facts rule out, whatever else is true."""
+    """Entities that are no answers, whatever facts are added."""
     certain: IntArray
-    """Known entities that no further fact can undo: all of them where nothing is negated."""
+    """Known answers that stay answers, whatever facts are added; all of them without negation."""
 
 
 Asked: TypeAlias = tuple[Grounded, Split]
@@ -39,7 +39,7 @@ Asked: TypeAlias = tuple[Grounded, Split]
 
 
 def facts_of(graph: KnowledgeGraph, asked: Sequence[Asked]) -> list[Facts]:
-    """What each query's nested graph says of its answers."""
+    """The facts about each query's answers, on the nested graph that it is asked of."""
     known = exact_answers(graph, asked)
     ruled_out: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(asked)
     certain = list(known)
@@ -64,7 +64,7 @@ def facts_of(graph: KnowledgeGraph, asked: Sequence[Asked]) -> list[Facts]:
 
 
 def _filled(bound: Grounded, query: Grounded) -> Grounded:
-    """A bound of the query's shape, whose ids are slots, with the ids of the query."""
+    """A bound with the ids of the query in place of its slots; see `_bounds_of_shape`."""
     return Grounded(
         bound.shape,
         [query.entity_ids[slot] for slot in bound.entity_ids],
@@ -95,10 +95,10 @@ def exact_answers(graph: KnowledgeGraph, asked: Sequence[Asked]) -> list[IntArra
 
 @lru_cache(maxsize=1024)
 def _bounds_of_shape(shape: Shape) -> tuple[Grounded | None, Grounded | None] | None:
-    """What rules answers to queries of a shape out, and what makes them certain.
+    """The queries whose exact answers are contradicted and certain, for queries of a shape.
 
-    Ids are slots of the shape. None where no fact rules anything out and all that is known
-    is certain.
+    Their ids are slots of the shape. A bound is None if no entity can be contradicted or certain.
+    The result is None if nothing can be contradicted and all known answers are certain.
     """
     found = tuple(
         None if bound is None else grounded(bound)

@@ -1,7 +1,7 @@
-"""From a graph to a model that can be asked, in one call: sample, train, evaluate, calibrate.
+"""From a graph to a model that answers questions in one call: sample, train, evaluate, calibrate.
 
-The result is one run folder. `stages` has each stage alone; here is what a whole fit comes to,
-and what may be said to one that is continued.
+The result is one run folder. The stages themselves are in `stages`; this file puts them together
+and checks that a fit which is continued is asked for the same settings.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from conekg.training.recipe_file import change_recipe
 from conekg.training.run import Run, check_vacant, is_run, open_run
 
 LARGER_RECIPE = {"small": "medium", "medium": "fast"}
-"""What to try next where a recipe was not enough."""
+"""For each recipe, the next larger one to try."""
 
 
 @dataclass(frozen=True)
 class FitResult:
-    """A finished fit; when training was interrupted, only the run and the outcome are there."""
+    """The result of a fit; if training was interrupted, only the run and the outcome are set."""
 
     run: Run
     outcome: Outcome
@@ -51,7 +51,7 @@ class FitResult:
     baseline: Report | None = None
     """The frequency baseline on the same queries."""
     calibration: Calibration | None = None
-    """None also where no validation query says anything about the model."""
+    """None also if the model supports none of the validation queries."""
 
     def __repr__(self) -> str:
         scores = ""
@@ -64,7 +64,7 @@ class FitResult:
 
     @property
     def warning(self) -> str | None:
-        """Where the model ranks worse than the baseline and what to do; None where nowhere."""
+        """On which structures the model is below the baseline, and a remedy; None if on none."""
         if self.report is None or self.baseline is None:
             return None
         below = below_baseline(self.report, self.baseline)
@@ -75,11 +75,11 @@ class FitResult:
         return (
             f"the model ranks worse than frequency alone on {len(below)} of "
             f"{len(self.report.measured)} structures, by MRR: {', '.join(numbers)}; "
-            f"{_train_more(self.run.recipe)}"
+            f"{_remedy(self.run.recipe)}"
         )
 
 
-def _train_more(recipe: Recipe) -> str:
+def _remedy(recipe: Recipe) -> str:
     """What to do about a model that has learnt too little."""
     longer = (
         f"start a new run with more training, `--set training.steps={2 * recipe.training.steps}`"
@@ -102,12 +102,12 @@ def fit(
     resume: bool = False,
     events: FitEvents | None = None,
 ) -> FitResult:
-    """A run in the folder `out` that knows the graph, can be evaluated, asked and served.
+    """A trained, evaluated and calibrated run in the folder `out`.
 
     `source` is a graph or anything `open_graph` takes. `config` and `settings` change the
-    recipe: `settings=["training.steps=1000"]`. The model is ConE where none is named. With
-    `resume`, a run that is already in `out` is continued as it was started: its own graph is
-    taken, and another model, recipe or sampling protocol is refused.
+    recipe: `settings=["training.steps=1000"]`. The default model is ConE. With `resume`, a run
+    that is already in `out` is continued with its own graph, and another model, recipe or sampling
+    protocol is refused.
     """
     for key, value, kind in (
         ("model", model, str),
@@ -164,7 +164,7 @@ def fit(
 
 
 def _check_kind(key: str, value: object, kind: type) -> None:
-    """Refuse an argument of another kind before the work, which would end in a traceback."""
+    """Refuse an argument of another type before any work is done."""
     if value is not None and not isinstance(value, kind):
         raise ConfigError(f"{key} is {value!r}; it must be a {kind.__name__}, or left out", key=key)
 
@@ -176,7 +176,7 @@ def _refuse_another_recipe(
     config: Mapping[str, Any],
     settings: Sequence[str],
 ) -> None:
-    """A run keeps the recipe it was started with; asking for the same again is no mistake."""
+    """Raise `ConfigError` if a run is to be continued with another recipe than its own."""
     if model not in (None, run.recipe.model):
         raise ConfigError(
             f"{run.folder} was started with the model {run.recipe.model!r} and cannot continue "
@@ -190,7 +190,7 @@ def _refuse_another_recipe(
             key="recipe",
         )
     changed = change_recipe(run.recipe, config, settings)
-    if changed != run.recipe:  # the run's own has only the shapes that there are queries of
+    if changed != run.recipe:  # `start_run` has restricted the run's own to its queries' shapes
         present = usable_shapes(run.queries("train"), run.graph.num_entities)
         changed = replace(changed, training=changed.training.restricted_to(present))
     if changed != run.recipe:
@@ -201,7 +201,7 @@ def _refuse_another_recipe(
 
 
 def _refuse_another_protocol(run: Run, protocol: SamplingProtocol) -> None:
-    """A run keeps its queries; a protocol that cannot have led to them is a mistake."""
+    """Raise `ConfigError` if a run's queries cannot have been sampled by the given protocol."""
     wanted = protocol.for_graph(run.graph)
     for split in SPLITS:
         if not run.has_queries(split) or not _may_come_from(run.queries(split), wanted):
@@ -213,7 +213,7 @@ def _refuse_another_protocol(run: Run, protocol: SamplingProtocol) -> None:
 
 
 def _may_come_from(queries: QuerySet, protocol: SamplingProtocol) -> bool:
-    """Whether a protocol, its counts resolved, can make these queries: fewer may be found."""
+    """Whether these queries can be from a protocol with resolved counts, which may find fewer."""
     split, shapes = queries.split, tuple(block.shape for block in queries)
     if (queries.protocol, shapes) != (protocol.name, protocol.shapes(split)):
         return False

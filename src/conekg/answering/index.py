@@ -1,7 +1,7 @@
-"""The best entities of a region among all, exactly; approximately beyond a million.
+"""The top-k entities of regions: exact, except for ConE models of a million entities and more.
 
-Equal scores rank by entity id. How the entities are gone through is `search`'s to choose;
-of an approximate search the recall is measured.
+Equal scores rank by entity id. `search` chooses the algorithm; this file adds what all of them
+share: memory-bounded chunks, the table of all scores, and the mean score of arbitrary entities.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from conekg.model.interface import QueryModel, Region
 from conekg.model.scoring import ScoringTable, check_weights_finite, scoring_table
 
 _BACKGROUND = 32
-"""Entities that stand for all when a region's usual score is wanted."""
+"""About how many entities are sampled for a region's mean score."""
 _CHUNK_ROWS = 64
-"""Regions handled at once, which bounds the memory of partial sums and logits."""
+"""Regions searched at once, which bounds the memory of partial sums and logits."""
 
 
 class EntityIndex:
-    """The entity table of a model, ready to be searched; its weights must stay as they are.
+    """The entity table of a model, prepared for searching; the model's weights must not change.
 
-    `shortlist` asks for the approximate search or forbids it; by default the number of
-    entities decides. Safe to use from several threads at once. Weights that are not all
-    finite are refused: searches pass such entities by, and would find others in their place.
+    `shortlist` turns the approximate search on or off; by default it is used for ConE models of a
+    million entities and more. Safe to use from several threads at once. Weights that are not
+    finite are refused: comparisons with NaN are false, so searches would silently drop entities.
     """
 
     def __init__(self, model: QueryModel, *, shortlist: bool | None = None) -> None:
@@ -42,12 +42,12 @@ class EntityIndex:
 
     @property
     def recall(self) -> float:
-        """The share of true top-10 entities that a search finds; below 1 only by shortlist."""
+        """The share of the true top-10 entities that are found; 1 unless a shortlist is used."""
         return self._search.recall
 
     @property
     def table(self) -> ScoringTable:
-        """The scores of all entities, for who needs more than the best; made on first use."""
+        """The table that scores all entities, for callers that need every score; made once."""
         with self._table_lock:
             if self._table is None:
                 self._table = scoring_table(self._model)
@@ -56,7 +56,7 @@ class EntityIndex:
     def top(self, region: Region, counts: Sequence[int], skip: Sequence[IntArray]) -> list[Ranking]:
         """For each row its best `counts[row]` entities that are not in `skip[row]`, sorted ids.
 
-        Fewer come back where not so many are left.
+        Fewer entities are returned if fewer are left.
         """
         rankings: list[Ranking] = []
         with torch.inference_mode():
@@ -67,7 +67,7 @@ class EntityIndex:
         return rankings
 
     def background(self, region: Region) -> NDArray[np.float64]:
-        """[rows] the mean score of a fixed sample of entities: what an arbitrary one scores."""
+        """[rows] the mean score of a fixed, evenly spaced sample of the entities."""
         stride = max(1, self._model.num_entities // _BACKGROUND)
         ids = torch.arange(0, self._model.num_entities, stride, device=region[0].device)
         with torch.inference_mode():

@@ -1,8 +1,8 @@
-"""Entities that a question names as its answers: filters, and nothing for the model to rank by.
+"""Entities that a question names as its answers, which are treated as filters.
 
-`France.borders & Japan` asks whether Japan borders France. A model that intersects the cone
-of Japan with the other one answers whether Japan is Japan. So a branch is ranked by what is
-left of it without such names, and gives back no others than it names.
+`France.borders & Japan` asks whether Japan borders France. Intersecting the cone of Japan with the
+other cone would make every score depend on the distance to Japan. So a branch is ranked by its
+other parts alone, and only the entities that it names can be its answers.
 """
 
 from __future__ import annotations
@@ -21,35 +21,36 @@ from conekg.query.tree import Anchor, And, Not, Query, all_of, any_of
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Which entities a branch may give back."""
+    """Which entities can be answers of a branch."""
 
     among: frozenset[int] | None = None
-    """None: all of them."""
+    """Only these; None for all entities."""
     but: frozenset[int] = frozenset()
+    """Never these."""
 
     @property
     def is_none(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether all entities are allowed."""
         return self.among is None and not self.but
 
     def allowed(self, ids: IntArray | LongArray) -> NDArray[np.bool_]:
-        """[n] whether each of the ids may come back."""
+        """[n] whether each of the ids can be an answer."""
         found = ~np.isin(ids, list(self.but))
         return found if self.among is None else found & np.isin(ids, list(self.among))
 
 
 @dataclass(frozen=True, slots=True)
 class RankedBy:
-    """What a model ranks a question's entities by."""
+    """The query that a model ranks a question's entities by, and the filters of its branches."""
 
     grounded: Grounded
     limits: tuple[Limit, ...]
-    """One for each of its branches; empty where none of them leaves anything out."""
+    """One for each union-free branch; empty if every branch allows all entities."""
 
     def allowed(self, ids: IntArray | LongArray) -> NDArray[np.bool_] | None:
-        """[branches, n] who may come back from which branch; None where all may from each.
+        """[branches, n] whether each id can be an answer of each branch; None if always.
 
-        Whoever may come back from none, and so is no answer, counts as if from each.
+        An id that no branch allows is no answer, but still gets a score: as if all allowed it.
         """
         if not self.limits:
             return None
@@ -58,7 +59,9 @@ class RankedBy:
 
 
 def ranked_by(query: Query, union: UnionForm, cap: int) -> RankedBy:
-    """A query of `cap` branches at most without the entities that its branches name.
+    """The query without the entities that its branches name, which become the branches' limits.
+
+    The query has `cap` branches at most.
 
     >>> form = ranked_by(Anchor(3).project(0) & Anchor(7), "dnf", 1)
     >>> form.grounded == grounded(Anchor(3).project(0)), form.limits[0].among
@@ -73,7 +76,10 @@ def ranked_by(query: Query, union: UnionForm, cap: int) -> RankedBy:
 
 
 def _without_names(branch: Query) -> tuple[Query, Limit]:
-    """What is left of a union-free tree, and whom it names; one of the names if nothing is left."""
+    """A branch without the entities that it names, and the limit that they set.
+
+    A branch of names alone keeps one of them, for there must be something to rank by.
+    """
     flat = flatten(branch)
     operands = flat.operands if isinstance(flat, And) else (flat,)
     rest = [operand for operand in operands if not _is_name(operand)]
@@ -81,7 +87,7 @@ def _without_names(branch: Query) -> tuple[Query, Limit]:
         return branch, Limit()
     named = _ids(operands)
     but = _ids([operand.operand for operand in operands if isinstance(operand, Not)])
-    # Nothing is two entities at once.
+    # An entity is no other entity: an intersection of two names is empty.
     among = None if not named else named - but if len(named) == 1 else frozenset[int]()
     if not rest:
         rest = sorted(operands, key=lambda operand: isinstance(operand, Not))[:1]
@@ -89,8 +95,10 @@ def _without_names(branch: Query) -> tuple[Query, Limit]:
 
 
 def _ids(queries: Sequence[Query]) -> frozenset[int]:
+    """The entities among the queries; other queries are ignored."""
     return frozenset(query.entity_id for query in queries if isinstance(query, Anchor))
 
 
 def _is_name(query: Query) -> bool:
+    """Whether a query is an entity or a negated entity."""
     return isinstance(query.operand if isinstance(query, Not) else query, Anchor)

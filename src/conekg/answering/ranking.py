@@ -1,4 +1,4 @@
-"""Entities of a region in the order of their scores; equal scores rank by entity id."""
+"""Rankings: entities in the order of their scores; equal scores rank by entity id."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Ranking:
 
 
 def rank(ids: Tensor, scores: Tensor, count: int) -> Ranking:
-    """The `count` best of some entities from their scores, each [candidates] on any device."""
+    """The `count` best of the entities `ids`, by `scores`; both [candidates], on any device."""
     return rank_arrays(ids.cpu().numpy(), scores.double().cpu().numpy(), count)
 
 
 def rank_arrays(ids: LongArray, scores: NDArray[np.float64], count: int) -> Ranking:
-    """The same from arrays."""
+    """The same as `rank`, for NumPy arrays."""
     order = np.lexsort((ids, -scores))[:count]
     return Ranking(ids[order], scores[order])
 
@@ -47,12 +47,12 @@ def best(scores: Tensor, count: int, skip: IntArray) -> Ranking:
 
 
 def merge_rankings(rankings: Sequence[Ranking], count: int) -> tuple[Ranking, LongArray]:
-    """The ranking of a union of regions, and from which of them each entity has its score.
+    """The `count` best entities of a union of regions, and the place of each one's region.
 
-    An entity scores as in its best region. Whatever is among the best `count` of the union
-    is among the best `count` of the region it has its score from.
+    An entity's score is that of its best region. If it is among the best `count` of the union, it
+    is among the best `count` of that region, so rankings of `count` entities are enough.
     """
-    if len(rankings) == 1:  # as most queries have it: nothing to put in order
+    if len(rankings) == 1:  # most queries have one region, already in order
         (only,) = rankings
         best_ids, best_scores = only.entity_ids[:count], only.scores[:count]
         return Ranking(best_ids, best_scores), np.zeros(len(best_ids), dtype=np.int64)

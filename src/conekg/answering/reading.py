@@ -1,8 +1,8 @@
-"""The reading of a query in plain words, for people who do not know the notation.
+"""Puts queries of any shape into plain words, for people who do not know the notation.
 
-Works on any tree: every node has words as a noun phrase and as a clause that
-narrows another phrase, so that an intersection reads "films that won X, but that
-are not produced by Y". What the words lose in precision the canonical text keeps.
+Every node is worded both as a noun phrase and as a clause that narrows another phrase, so that
+an intersection reads "films that won X, but that are not produced by Y". The words of relations
+are left to `relation_phrase`; precise notations are in `query.render`.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ def read_query(query: Query, vocabulary: Vocabulary) -> str:
 
 
 def read_parts(query: Query, vocabulary: Vocabulary) -> list[str]:
-    """The words that `read_query` has for every node, in the order of `subtrees`, by one walk.
+    """The plain words of every node, in the order of `subtrees`, found by one walk.
 
-    For queries that are simple and have their negations pushed inward, as `explain` takes them.
+    The query must be simplified, with its negations pushed inward, as `explain` has it.
     """
     return [phrase.noun for phrase in fold_each(query, _reader(vocabulary))]
 
 
 def _reader(vocabulary: Vocabulary) -> Callable[[Query, tuple[Phrase, ...]], Phrase]:
-    """Puts a node into words over operands that are."""
+    """The visitor that puts a node into words, given the words of its operands."""
 
     def read(node: Query, parts: tuple[Phrase, ...]) -> Phrase:
         match node:
@@ -71,18 +71,18 @@ def _reader(vocabulary: Vocabulary) -> Callable[[Query, tuple[Phrase, ...]], Phr
 
 
 def _as_read(query: Query) -> Query:
-    """The query with negations pushed inward: "neither a nor b" is easier than "not (a or b)"."""
+    """The query simplified, with negations pushed inward: "not a and not b", not "not (a or b)"."""
     entity_ids, _ = slots_of(query)
-    if _is_read_as_it_is(shape_of(query)) and len(set(entity_ids)) == len(entity_ids):
+    if _is_simplest(shape_of(query)) and len(set(entity_ids)) == len(entity_ids):
         return query
     return simplify(push_negation(query))
 
 
 @lru_cache(maxsize=1024)
-def _is_read_as_it_is(shape: Shape) -> bool:
-    """Whether queries of a shape are as simple as can be, unless an entity occurs in them twice."""
+def _is_simplest(shape: Shape) -> bool:
+    """Whether `_as_read` leaves queries of a shape unchanged, if they name no entity twice."""
     template = shape.template
-    # Two sets that begin with everything may be equal without an entity that occurs twice.
+    # Parts made of `*` may be equal although no entity is named twice.
     return Universe() not in subtrees(template) and simplify(push_negation(template)) == template
 
 
@@ -107,7 +107,7 @@ def _intersection(operands: Sequence[Query], parts: Sequence[Phrase]) -> Phrase:
     pairs = list(zip(operands, parts, strict=True))
     wanted = [(node, part) for node, part in pairs if not isinstance(node, Not)]
     unwanted = [part for node, part in pairs if isinstance(node, Not)]
-    # Stable: what has a noun of its own leads, then what needs no brackets; unions come last.
+    # Parts with a noun of their own come first, then those that need no brackets, unions last.
     wanted.sort(
         key=lambda pair: (isinstance(pair[0], Or), not pair[1].named, not _is_simple(*pair))
     )
@@ -115,7 +115,7 @@ def _intersection(operands: Sequence[Query], parts: Sequence[Phrase]) -> Phrase:
         first, leader = wanted[0]
         noun = leader.noun if _is_simple(first, leader) else f"({leader.noun})"
         if narrowing := " and ".join(part.clause for _, part in wanted[1:]):
-            # "things that France borders and that ...": the leader ends in a clause already.
+            # "things that France borders and that ...": a leader that ends in a clause needs "and".
             is_open = leader.named and not leader.noun.endswith(leader.clause)
             noun += f" {narrowing}" if is_open else f" and {narrowing}"
         if unwanted:
@@ -126,10 +126,10 @@ def _intersection(operands: Sequence[Query], parts: Sequence[Phrase]) -> Phrase:
 
 
 def _is_simple(node: Query, words: Phrase) -> bool:
-    """Whether a clause put after the node's words cannot be taken for a part of them."""
+    """Whether a clause after the node's words is unambiguous, so that they need no brackets."""
     if isinstance(node, Anchor | Universe):
         return True
-    # "things bordered by (France or Spain)": what could be meant is in brackets already.
+    # "things bordered by (France or Spain)": the ambiguous part is in brackets already.
     return isinstance(node, Project) and (
         isinstance(node.operand, Anchor) or words.noun.endswith(")")
     )

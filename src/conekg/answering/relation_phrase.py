@@ -1,8 +1,8 @@
-"""Relations in plain words: from a name such as `^uses_currency` to noun and clause.
+"""Puts relations into plain words: from a name such as `^uses_currency` to a noun and a clause.
 
-Names follow no grammar, so this is a best guess by pattern: a verb ("borders"), a
-state ("is located in"), either perhaps with the kind of thing it leads to ("uses
-currency"), or a noun ("capital"). What fits no pattern is quoted rather than bent.
+Relation names follow no grammar, so words are guessed by patterns: a verb ("borders"), a state
+("is located in"), either with or without the kind of thing it leads to ("uses currency"), or a noun
+("capital"). A name that fits no pattern is quoted.
 """
 
 from __future__ import annotations
@@ -60,28 +60,27 @@ _IRREGULAR_VERBS = {
     "win": ("won", "won"),
     "write": ("wrote", "written"),
 }
-"""Past and participle, also of those that double their last letter."""
+"""Past and participle of irregular verbs, and of regular ones that double their last letter."""
 
 _OFTENER_NOUNS = frozenset(
     {"associate", "attack", "coach", "cover", "deal", "design", "graduate", "influence", "neighbor"}
     | {"play", "present", "purchase", "report", "result", "sponsor", "star", "study", "supply"}
     | {"work"}
 )
-"""Verbs whose base form, as a relation's name, is a noun: the stars of a film."""
+"""Verbs whose base form is usually a noun in a relation's name, such as `star`."""
 _OFTENER_PLURALS = frozenset({"deals", "reports", "results"})
-"""Forms that are verbs only before a preposition: somebody reports to somebody, of a firm's
-reports there are many."""
+"""Forms that are verbs only before a preposition ("reports to"), and otherwise plural nouns."""
 
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _COPULAS = frozenset({"is", "are", "was"})
 _PREDICATES = _ARTICLES | _COPULAS | {"than"}
-"""Words that say nothing alone."""
+"""Words that are no relation on their own."""
 _UNREAD = frozenset(
     {"also", "cannot", "never", "no", "not", "without"}
     | {"can", "could", "may", "might", "must", "shall", "should", "will", "would"}
 )
-"""Words that no pattern here expects: many turn a relation into its opposite, or doubt it."""
+"""Negations and modal verbs, which no pattern here can read: names with them are quoted."""
 
 
 def _with_s(word: str) -> str:
@@ -101,34 +100,30 @@ def _with_ed(verb: str) -> str:
 
 
 _VERBS = {verb: (_with_ed(verb),) * 2 for verb in _REGULAR_VERBS.split()} | _IRREGULAR_VERBS
-"""Past and participle of verbs that relation names are often made of, by their base form."""
+"""Past and participle of the verbs that relation names are often made of, by base form."""
 _FORMS = {
     form: (base, form == past)
     for base, (past, _) in _VERBS.items()
     for form in {base, _with_s(base), past} - _OFTENER_NOUNS
 }
-"""Base form, and whether it is past, of each form in which a relation is likely to be named."""
+"""Of each verb form that may be in a relation's name: its base form, and whether it is past."""
 _PARTICIPLES = frozenset(participle for _, participle in _VERBS.values()) | {
     "based",
     "born",
     "found",
 }
-_DEEDS = frozenset(
-    {"acted", "appeared", "belonged", "collaborated", "competed", "depended", "died", "flowed"}
-    | {
-        "graduated",
-        "happened",
-        "interacted",
-        "invested",
-        "led",
-        "lived",
-        "occurred",
-        "participated",
-        "played",
-    }
-    | {"starred", "studied", "taught", "worked"}
+_INTRANSITIVE_VERBS = frozenset(
+    {"act", "appear", "belong", "collaborate", "compete", "consist", "depend", "die", "flow"}
+    | {"happen", "interact", "lie", "live", "occur", "participate", "reside", "result", "sit"}
+    | {"work"}
 )
-"""Past forms that no "is" is missing from: somebody acted in a film, but is located in a town."""
+"""Verbs without a direct object: they link two entities only with a preposition ("died in")."""
+_ACTIVE_PASTS = frozenset(
+    {_VERBS[verb][0] for verb in _INTRANSITIVE_VERBS}
+    | {"graduated", "invested", "led", "played", "starred", "studied", "taught"}
+)
+"""Past forms that are active before a preposition: somebody *acted in* a film. Other past forms
+are passive there: somebody *is located in* a town."""
 _PARTS = re.compile(r"[^\W_]+")
 _IRREGULAR_PLURALS = {
     "alumni": "alumni",
@@ -143,29 +138,30 @@ _LATIN_END = re.compile("[A-Za-z\u00df-\u024f]$")
 """The last letter of a word that an English plural fits."""
 _PREFIX = re.compile(r"^[\w-]+:(?=[A-Za-z])")
 _JOINT = re.compile(r"[/:&|]")
-"""A sign between names that are several in one."""
+"""A sign that joins several names into one."""
 _PAST_END = re.compile(r"[^e]ed$")
-"""The end of a verb's past form, of which there is no plural."""
+"""The end of a past form, which has no plural."""
 _CODE = re.compile(r"(?!.*[a-z]{3})(?=.*(?:[0-9]|[a-z>][A-Z]))[A-Z][A-Za-z0-9<>]{0,8}[A-Z0-9]")
-"""A sign for a relation that is no word: Hetionet's `CtD`, Wikidata's `P57`."""
+"""A code instead of a word, such as Hetionet's `CtD` or Wikidata's `P57`."""
 _LONGEST_WORD = 14
-"""Longer single words are several words run together, such as `athleteplaysforteam`."""
+"""The most letters of a single word; longer ones are several run together, such as
+`athleteplaysforteam`."""
 
 
 _LONGEST_ACRONYM = 3
-"""Letters of a name all in capitals that is taken for an acronym, as long ones are words."""
+"""The most letters of a name in capitals that is taken for an acronym; longer ones are words."""
 _CAPITALS = re.compile("[A-Z]{2}")
 _EXPECTED = _PREPOSITIONS | _PREDICATES | _UNREAD | {"has", "have", "isa", *_FORMS}
-"""Words that patterns here look for."""
+"""Words that the patterns here look for; they are never acronyms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A set of entities in words, as a noun phrase and as clauses that narrow another one.
+    """A set of entities in words: as a noun phrase, and as clauses that narrow another phrase.
 
     `noun` is "things that France borders"; `clause` is "that France borders" and
-    `negated` "that France does not border". `named` tells a noun phrase with a noun of
-    its own ("capitals of Spain") from one that starts with "things".
+    `negated` "that France does not border". `named` is True if the noun phrase has a noun of
+    its own ("capitals of Spain") rather than starting with "things".
     """
 
     noun: str
@@ -180,18 +176,19 @@ class _Relation:
 
     kind: Literal["verb", "state", "role", "noun", "quoted"]
     words: str
-    """The verb as named, the state ("located"), the role ("member"), the noun, or all words."""
+    """The verb in the form of the name, the state ("located"), the role ("member"), the noun, or
+    all words to be quoted."""
     preposition: str = ""
     target: str = ""
-    """What kind of thing a verb, a state or a role leads to: "currency"."""
+    """The kind of thing that a verb, a state or a role leads to, such as "currency"."""
     reversed: bool = False
-    """A noun that the name turns around: `capital_of`."""
+    """Whether the head is the noun of the tail, as in `capital_of`, rather than the reverse."""
 
 
 def one_hop(vocabulary: Vocabulary, relation_id: int, operand: str, *, single: bool) -> Phrase:
-    """The entities one relation away from `operand`, the words for an entity or for a set.
+    """The words for the entities that one relation leads to from `operand`, a noun phrase.
 
-    `single` says that the operand is one entity, of which a verb takes the singular.
+    `single` says that the operand is one entity, so that verbs are in the singular.
     """
     name = vocabulary.relations.name(relation_id >> 1)
     label = vocabulary.relations.label(relation_id >> 1)
@@ -213,15 +210,16 @@ def one_hop(vocabulary: Vocabulary, relation_id: int, operand: str, *, single: b
 
 @lru_cache(maxsize=4096)
 def _repeats(label: str, name: str) -> bool:
-    """Whether a label is all parts of a path-like name, of which the last one reads better."""
+    """Whether a label only repeats all parts of a path; the path's last part reads better."""
     return "/" in name and _PARTS.findall(label) == _PARTS.findall(name)
 
 
 @lru_cache(maxsize=4096)
 def _understand(name: str) -> _Relation:
+    """The parts of a relation's name, by the first pattern that fits."""
     words = _without_article(_words(name))
     last = _last_part(name)
-    # A label as it is; a name as the words that it is made of.
+    # A label, which has spaces, is quoted as it is; a name as the words it is made of.
     in_quotes = _Relation("quoted", last if re.search(r"\s", last) else " ".join(words))
     if _UNREAD.intersection(words) or (len(words) == 1 and words[0] in _PREDICATES):
         return in_quotes
@@ -240,12 +238,15 @@ def _understand(name: str) -> _Relation:
     if rest and rest[0] == "than":
         return _Relation("state", lead, "than", " ".join(rest[1:]))
     is_participle = lead in _PARTICIPLES or lead.endswith("ed")
-    if is_participle and rest and rest[0] in _PREPOSITIONS and not _is_deed(lead, rest[0]):
+    if is_participle and rest and rest[0] in _PREPOSITIONS and not _is_active(lead, rest[0]):
         return _Relation("state", lead, *_led_to(rest))
     if lead in ("has", "have") and rest not in ([], ["a"], ["an"]):
         words = _without_article(rest)
     elif lead in _FORMS and not _is_compound(lead, rest):
-        return _Relation("verb", lead, *_led_to(rest))
+        preposition, target = _led_to(rest)
+        if _FORMS[lead][0] in _INTRANSITIVE_VERBS and not preposition:
+            return in_quotes
+        return _Relation("verb", lead, preposition, target)
     if lead in _PREPOSITIONS and rest:
         return _Relation("state", "", *_led_to([lead, *rest]))
     if _JOINT.search(last):
@@ -267,8 +268,8 @@ def _understand(name: str) -> _Relation:
 
 
 def _led_to(rest: list[str]) -> tuple[str, str]:
-    """What follows a verb or a state: its preposition, and the kind of thing it leads to."""
-    if rest and rest[-1] in _PREPOSITIONS:  # also of several words: "shares border with"
+    """The preposition and the kind of thing in the words after a verb or a state."""
+    if rest and rest[-1] in _PREPOSITIONS:  # may be several words: "shares border with"
         return " ".join(rest), ""
     preposition, kind = ([rest[0]], rest[1:]) if rest and rest[0] in _PREPOSITIONS else ([], rest)
     kind = [] if kind in (["a"], ["an"]) else _without_article(kind)
@@ -280,7 +281,7 @@ def _without_article(words: list[str]) -> list[str]:
 
 
 def _is_compound(lead: str, rest: list[str]) -> bool:
-    """Whether a form of a verb and what follows are one noun: a support group, or results."""
+    """Whether a verb form and the words after it are a noun ("support group"), not a verb."""
     if lead in _OFTENER_PLURALS:
         return not rest or rest[0] not in _PREPOSITIONS
     return lead in _VERBS and bool(rest) and rest[0] not in _PREPOSITIONS | _ARTICLES
@@ -291,8 +292,9 @@ def _is_past(word: str) -> bool:
     return past
 
 
-def _is_deed(lead: str, preposition: str) -> bool:
-    return lead in _DEEDS and preposition != "by"
+def _is_active(past: str, preposition: str) -> bool:
+    """Whether a past form before a preposition is active; before "by" it is always passive."""
+    return past in _ACTIVE_PASTS and preposition != "by"
 
 
 def _verb(relation: _Relation, backwards: bool, operand: str, single: bool, things: str) -> Phrase:
@@ -310,7 +312,7 @@ def _verb(relation: _Relation, backwards: bool, operand: str, single: bool, thin
         clause = f"that {operand} {plain if past else _with_s(base)}{tail}"
         negated = f"that {operand} {auxiliary} not {base}{tail}"
     elif relation.preposition:
-        clause, negated = (f"that {who} of {operand} {plain}{tail}" for who in ("any", "none"))
+        clause, negated = (f"that {some} of {operand} {plain}{tail}" for some in ("any", "none"))
     else:
         participle = f"{_VERBS[base][1]} by {operand}"
         clause, negated = f"that are {participle}", f"that are not {participle}"
@@ -329,7 +331,7 @@ def _state(relation: _Relation, backwards: bool, operand: str, single: bool, thi
     if single:
         clause, negated = f"that {operand} is {state}", f"that {operand} is not {state}"
     else:
-        clause, negated = (f"that {who} of {operand} are {state}" for who in ("any", "none"))
+        clause, negated = (f"that {some} of {operand} are {state}" for some in ("any", "none"))
     return _kind_of(relation.target, clause, negated)
 
 
@@ -341,7 +343,7 @@ def _role(relation: _Relation, backwards: bool, operand: str, single: bool) -> P
     if single:
         clause, negated = f"that {operand} is {role}", f"that {operand} is not {role}"
     else:
-        clause, negated = (f"that {who} of {operand} are {roles}" for who in ("any", "none"))
+        clause, negated = (f"that {some} of {operand} are {roles}" for some in ("any", "none"))
     return _kind_of(relation.target, clause, negated)
 
 
@@ -366,11 +368,12 @@ def _things(things: str, clause: str, negated: str) -> Phrase:
 
 
 def _kind_of(target: str, clause: str, negated: str) -> Phrase:
-    """What a verb leads to; with its kind where the name tells: "currencies that ..."."""
+    """A clause as a phrase about things, or about their kind if there is one: "currencies that"."""
     return _things(_plural(target) if target else "things", clause, negated)
 
 
 def _target(relation: _Relation, operand: str, single: bool) -> str:
+    """The operand with the kind of thing it is, if the name tells: "the currency X"."""
     if not relation.target:
         return operand
     return f"the {relation.target} {operand}" if single else f"any {relation.target} of {operand}"
@@ -381,32 +384,35 @@ def _words(name: str) -> list[str]:
     last = _last_part(name)
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_\-\s.+]+", " ", last))
     parts = spaced.split()
-    shouted = not any(map(str.islower, last))
+    all_capitals = not any(map(str.islower, last))
     if len(parts) == 1 and len(last) <= _LONGEST_ACRONYM:
-        shouted = False
-    return [word if _is_acronym(word, shouted) else word.lower() for word in parts] or [name]
+        all_capitals = False
+    return [word if _is_acronym(word, all_capitals) else word.lower() for word in parts] or [name]
 
 
-def _is_acronym(word: str, shouted: bool) -> bool:
-    """Whether a word keeps its capitals: those of a CEO, but not of a name that has no others."""
-    return not shouted and bool(_CAPITALS.search(word)) and word.lower() not in _EXPECTED
+def _is_acronym(word: str, all_capitals: bool) -> bool:
+    """Whether a word keeps its capitals ("CEO"); none does in a name written in capitals."""
+    return not all_capitals and bool(_CAPITALS.search(word)) and word.lower() not in _EXPECTED
 
 
 def _last_part(name: str) -> str:
-    """What a name says itself, without the path or the prefix before it."""
+    """A name without the path or the prefix before it."""
     if _is_path(name):
         name = re.split(r"[/#]", name.rstrip("/#"))[-1]
     return _PREFIX.sub("", name)
 
 
 def _is_path(name: str) -> bool:
-    """Whether a name leads from the general to the particular, as those of Freebase and IRIs do."""
+    """Whether a name is a path or an IRI, as those of Freebase are."""
     has_parts = name.startswith("/") or name.count("/") > 1 or "#" in name
     return has_parts and not re.search(r"\s", name)
 
 
 def _head_type(name: str) -> str:
-    """What the heads of a relation are, where its path tells: `/film/film/genre` has films."""
+    """The plural of what a relation's heads are, if its path tells: "films" for `/film/film/genre`.
+
+    "things" otherwise.
+    """
     if "://" in name or not _is_path(name):
         return "things"
     segments = [segment for segment in name.split("./")[0].split("/") if segment not in ("", "+")]
@@ -415,13 +421,13 @@ def _head_type(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _plural(noun: str) -> str:
-    """The plural of a noun, of the word before "of" where there is one."""
+    """The plural of a noun; "places of birth" for "place of birth"."""
     head, of, tail = noun.partition(" of ")
     first, space, last = head.rpartition(" ")
     if last in _IRREGULAR_PLURALS:
         last = _IRREGULAR_PLURALS[last]
     elif not _LATIN_END.search(last) or (last.endswith("s") and not last.endswith("ss")):
-        pass  # of another script, or most often a plural already
+        pass  # a word of another script, or one that is most likely a plural already
     else:
         last = _with_s(last)
     return f"{first}{space}{last}{of}{tail}"

@@ -1,8 +1,8 @@
-"""What a search for the best entities is, and which of them suits a model.
+"""The interface of a search for the best entities, and the choice of one for a model.
 
-Several ways lead to the same list: a compiled scan on a CPU and kernels on a GPU abandon
-candidates early, and where neither applies everybody is scored. Very large tables take a
-shortlist first.
+On a CPU a compiled scan, and on a GPU kernels, abandon far entities early; models that these
+do not support are searched by scoring all entities. These three are exact. Very large ConE tables
+are searched approximately, by a shortlist.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from conekg.model.measure import measure_of, scale_of
 from conekg.model.scoring import DeviceTable, ScoringTable
 
 SHORTLIST_FROM = 1_000_000
-"""Entities from which on a ConE model's table is searched by shortlist."""
+"""The number of entities from which ConE models are searched by shortlist."""
 
 
 class Search(Protocol):
@@ -42,14 +42,13 @@ class Search(Protocol):
 def choose_search(
     model: QueryModel, table: Callable[[], ScoringTable], *, shortlist: bool | None = None
 ) -> Search:
-    """The fastest search there is for a model on its device, at its precision.
+    """The fastest search that supports a model on its device, at its precision.
 
-    `table` gives the scores of all entities, and is called only where they are searched with.
-    `shortlist` asks for the approximate search or forbids it; by default the number of
-    entities decides.
+    `table` returns the model's scoring table; it is called only if the search needs it.
+    `shortlist` turns the approximate search on or off; by default the number of entities decides.
     """
     measure = measure_of(model)
-    # A learnt scale below zero makes the farthest entity the best.
+    # Abandoning needs larger distances to mean lower scores: a learnt scale may be negative.
     if measure is None or not measure.geometry.is_sum or scale_of(model) <= 0:
         return FullSearch(model)
     is_large = model.num_entities >= SHORTLIST_FROM
@@ -65,7 +64,7 @@ def choose_search(
 
 
 class FullSearch:
-    """A search that scores everybody, whatever the model, on any device, at any precision."""
+    """A search that scores all entities; for any model, device and precision."""
 
     recall = 1.0
 

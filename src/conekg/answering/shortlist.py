@@ -2,8 +2,8 @@
 
 A cone's distance is, in each dimension, an even and 2π-periodic function of
 entity minus axis. Its first Fourier harmonic c₀(h) + c₁(h)·cos(v − a) is an inner
-product of 2d features, so all entities are compared with a matrix product; the best
-of them are then scored exactly. Approximate: how much it misses is measured.
+product of 2d features, so one matrix product compares all entities with a cone; the best
+of them are then scored exactly. The search is approximate; its recall is measured.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from conekg.model.cone import Cone
 from conekg.model.interface import Region
 
 SHORTLIST_SIZE = 2_000
-"""Entities that are scored exactly after a shortlist, or 20 for each one asked for, and as many
-more as must not come back."""
+"""The least length of a shortlist, whose entities are scored exactly. It is 20 times the number of
+answers wanted if that is more, and longer by the number of skipped entities."""
 
 _CHUNK = 1 << 18
 """Entities compared at once, which bounds the memory of the products."""
@@ -44,7 +44,7 @@ class ShortlistSearch:
         for row, (count, skipped) in enumerate(zip(counts, skip, strict=True)):
             size = max(SHORTLIST_SIZE, 20 * count)
             if self._model.num_entities - len(skipped) <= size:
-                # Those that are left are no more than a shortlist would be.
+                # No more entities are left than a shortlist would hold: score all of them.
                 left = np.delete(np.arange(self._model.num_entities), skipped)
                 ids = torch.from_numpy(left).to(region[0].device)
                 own = tuple(part[row : row + 1] for part in region)
@@ -62,9 +62,9 @@ class ShortlistSearch:
 
 
 class HarmonicShortlist:
-    """The entity features of a ConE model; a snapshot of its entity table.
+    """The entity features of a ConE model, copied from its entity table.
 
-    In single precision whatever the model's: they only propose whom to score.
+    Always in single precision: they only select the entities that are then scored exactly.
     """
 
     def __init__(self, model: Cone) -> None:
@@ -97,9 +97,9 @@ class HarmonicShortlist:
 
 
 def measure_recall(model: Cone, shortlist: HarmonicShortlist) -> float:
-    """The share of the true ten best entities that the shortlist holds.
+    """The share of the true ten best entities that a shortlist holds.
 
-    Measured on one-hop queries spread over the entities and relations of the model.
+    Measured on 16 one-hop queries, evenly spaced over the model's entities and relations.
     """
     queries, count = 16, min(10, model.num_entities)
     device = model.device

@@ -1,7 +1,7 @@
-"""The stages of a fit, each to be had alone, from reading a graph to calibrating its model.
+"""The stages of a fit as separate functions, from reading a graph to calibrating its model.
 
-What was not asked for is chosen by the size of the graph and the machine, and every
-choice is told with its reason. `fit` goes through them all in one call.
+Settings that the caller leaves open are chosen by the size of the graph and the machine, and each
+choice is reported to `FitEvents` with its reason. `fit` runs all stages in one call.
 """
 
 from __future__ import annotations
@@ -43,45 +43,45 @@ from conekg.training.run import Run, Which, create_run
 logger = logging.getLogger(__name__)
 
 SMALL_GRAPH_EDGES = 30_000
-"""Up to so many training edges the `small` recipe is enough, GPU or not."""
+"""The largest number of training edges for which `small` is the default recipe."""
 MEDIUM_GRAPH_EDGES = 100_000
-"""Up to so many the `medium` one is, GPU or not; beyond, a GPU is worth the `fast` one."""
+"""The largest number for which `medium` is; beyond it, `fast` is if there is a GPU."""
 
 REPORTED_QUERIES = 1_000
-"""So many test queries of each shape say how good a model is, where a CPU has to rank them."""
+"""The most test queries of each shape that a fit ranks on a CPU."""
 
 EVALUATION_FILE = "evaluation.json"
 DEFAULT_MODEL = "cone"
 
 
 class FitEvents:
-    """What happens during a fit; override what is of interest. Notes on the facts are logged."""
+    """Callbacks of a fit, to be overridden. By default all but `noted`, which logs, do nothing."""
 
     def fetching(self, what: str, done: float, total: float | None) -> None:
-        """So many bytes of a benchmark are fetched, of so many (None: unknown)."""
+        """Called while a benchmark is downloaded: bytes fetched, and in all (None: unknown)."""
 
     def noted(self, what: str) -> None:
-        """Facts were merged, left out or not held out while they were read."""
+        """Called if facts were merged, left out or not held out while they were read."""
         logger.warning("%s", what)
 
     def chose(self, what: str, why: str) -> None:
-        """A choice was made that the caller had left open."""
+        """Called for each choice that the caller had left open."""
 
     def sampling(self, split: Split, shape: Shape, found: int, wanted: int | None) -> None:
-        """So many queries of a shape are found, of so many wanted (None: all there are)."""
+        """Called while queries of a shape are sampled; `wanted` is None for all there are."""
 
     def training(self, progress: Progress) -> None:
-        """Training has come this far."""
+        """Called regularly during training."""
 
     def evaluating(self, done: int, total: int) -> None:
-        """So many test queries are ranked."""
+        """Called with the number of test queries ranked."""
 
     def calibrating(self, done: int, total: int) -> None:
-        """So many validation queries are compared with what the model says of them."""
+        """Called with the number of validation queries used for the calibration."""
 
 
 def read_graph(source: str | Path, events: FitEvents) -> KnowledgeGraph:
-    """The graph that `source` names or holds; what happened to its facts is told."""
+    """The graph that `source` names or holds; notes on its facts go to `events`."""
     read = read_source(source, progress=events.fetching)
     for note in read.notes:
         events.noted(note)
@@ -97,9 +97,10 @@ def choose_recipe(
     device: torch.device,
     events: FitEvents,
 ) -> Recipe:
-    """The recipe that was asked for, or the one that fits graph and machine, with all changes.
+    """The recipe asked for, or by default one that suits graph and machine, with all changes.
 
-    ConE's by default. A configuration that names its recipe, as that of a run does, is all of it.
+    The default model is ConE. A `config` that names its recipe, as the one in a run folder does, is
+    taken as a whole recipe rather than as changes to one.
     """
     if "recipe" not in config:
         base = _recipe_to_change(graph, model or DEFAULT_MODEL, recipe, device, events)
@@ -112,7 +113,7 @@ def choose_recipe(
         )
     options = config.get("model")
     named = options.get("name") if isinstance(options, Mapping) else None
-    if model is None:  # a name of no model is refused with the rest of the configuration
+    if model is None:  # `change_recipe` below refuses an unknown name
         model = named if isinstance(named, str) and named in MODELS else DEFAULT_MODEL
     return change_recipe(find_recipe("small", model), config, settings)
 
@@ -124,9 +125,9 @@ def _recipe_to_change(
     device: torch.device,
     events: FitEvents,
 ) -> Recipe:
-    """The recipe of that name; without one, that of a size which graph and machine allow."""
+    """The recipe of that name, or by default one that suits the graph's size and the device."""
     if recipe is not None:
-        return _told_recipe(graph, model, recipe, events)
+        return _named_recipe(graph, model, recipe, events)
     num_edges = len(graph.edges("train"))
     edges = f"{num_edges:,} training edges"
     if num_edges <= SMALL_GRAPH_EDGES:
@@ -138,11 +139,11 @@ def _recipe_to_change(
     else:
         name, why = "fast", f"there is a GPU and {edges}"
     events.chose(f"the recipe {name!r}", why)
-    return _told_recipe(graph, model, name, events)
+    return _named_recipe(graph, model, name, events)
 
 
-def _told_recipe(graph: KnowledgeGraph, model: str, name: str, events: FitEvents) -> Recipe:
-    """The recipe of that name for a graph; it is told where the paper has none for it."""
+def _named_recipe(graph: KnowledgeGraph, model: str, name: str, events: FitEvents) -> Recipe:
+    """The recipe of that name; reports if it has no hyper-parameters for this very graph."""
     recipe, not_by_name = recipe_of(graph, name, model)
     if name == "paper" and data_set_of(release_of(graph) or "") is None:
         events.chose(
@@ -164,8 +165,8 @@ def sample_queries(
 ) -> dict[Split, QuerySet]:
     """Training, validation and test queries of the graph.
 
-    `times` is the recipe's `query_times`, `trained` the shapes it trains on, of which queries are
-    sampled beside those of the protocol. A protocol that is given is taken as it is.
+    `times` is the recipe's `query_times`. `trained` are the shapes the recipe trains on; those that
+    the protocol lacks are added to it. A `protocol` that is given is used unchanged.
     """
     if protocol is None:
         preset, not_by_name = preset_of(graph)
@@ -197,14 +198,14 @@ def sample_queries(
     queries: dict[Split, QuerySet] = {}
     for split in SPLITS:
 
-        def tell(shape: Shape, found: int, wanted: int | None, split: Split = split) -> None:
+        def report(shape: Shape, found: int, wanted: int | None, split: Split = split) -> None:
             events.sampling(split, shape, found, wanted)
 
-        sampled = sample_query_set(graph, split, protocol, seed, progress=tell)
+        sampled = sample_query_set(graph, split, protocol, seed, progress=report)
         short = [
-            f"{report.shape.name} ({report.found:,} of {report.wanted:,})"
-            for report in sampled.reports
-            if report.shortfall
+            f"{of_shape.shape.name} ({of_shape.found:,} of {of_shape.wanted:,})"
+            for of_shape in sampled.reports
+            if of_shape.shortfall
         ]
         if not len(graph.edges(split)):
             events.chose(f"no {split} queries", f"the graph has no {split} facts")
@@ -224,10 +225,10 @@ def start_run(
     queries: Mapping[Split, QuerySet],
     events: FitEvents,
 ) -> Run:
-    """A new run, its recipe restricted to the shapes that have queries to learn from.
+    """A new run, its recipe restricted to the shapes that have usable training queries.
 
-    Shapes that the model has no operators for are refused, before there is a run, and so are
-    those that no model is trained on.
+    Before the folder is made, shapes that the model has no operators for are refused, and so are
+    shapes that cannot be trained on, such as unions.
     """
     present = usable_shapes(queries["train"], graph.num_entities)
     missing = [name for name in recipe.training.trained_shapes() if name not in present]
@@ -256,7 +257,7 @@ def train_run(
     max_minutes: float | None = None,
     events: FitEvents | None = None,
 ) -> Outcome:
-    """Train a run to its end, validating on its own queries where it has some."""
+    """Train a run to its end, validating on its own validation queries if it has some."""
     events = events or FitEvents()
     validate = None
     if run.has_queries("valid"):
@@ -271,10 +272,10 @@ def train_run(
 def evaluate_run(
     run: Run, *, device: torch.device | None = None, events: FitEvents | None = None
 ) -> tuple[Report, Report]:
-    """The run's model on its test queries, and the frequency baseline; kept in the folder.
+    """The reports of the run's model and of the frequency baseline on the run's test queries.
 
-    The file also says on which structures the model is below the baseline. On a CPU at most
-    `REPORTED_QUERIES` of a shape are ranked.
+    Both are written to the run's folder, with the structures on which the model is below the
+    baseline. On a CPU at most `REPORTED_QUERIES` of a shape are ranked.
     """
     events, device = events or FitEvents(), device or pick_device()
     queries, num_entities = run.queries("test"), run.graph.num_entities
@@ -304,7 +305,7 @@ def evaluate_run(
 
 
 def below_baseline(report: Report, baseline: Report) -> list[str]:
-    """The structures on which a model's MRR is below the baseline's, to the digits of the table."""
+    """The structures on which a model's MRR, rounded as in the tables, is below the baseline's."""
     model, frequency = report.row(), baseline.row()
     return [
         name
@@ -320,14 +321,14 @@ def calibrate_run(
     device: torch.device | None = None,
     events: FitEvents | None = None,
 ) -> Calibration:
-    """The calibration of a run's checkpoint by its validation queries; kept in the folder."""
+    """The calibration of a run's checkpoint on its validation queries, written to its folder."""
     if not run.has_queries("valid"):
         raise ConfigError(
             f"{run.folder} has no validation queries to calibrate on; train it with a folder of "
             "queries that has some"
         )
     events = events or FitEvents()
-    model, weights = _named_model(run, which, device or pick_device())
+    model, weights = _load_named_weights(run, which, device or pick_device())
     check_place(run.folder / FILE_NAMES[which])
     fitted = fit_calibration(model, run.graph, run.queries("valid"), progress=events.calibrating)
     calibration = replace(fitted, weights=weights)
@@ -335,10 +336,10 @@ def calibrate_run(
     return calibration
 
 
-def _named_model(run: Run, which: Which, device: torch.device) -> tuple[QueryModel, str]:
+def _load_named_weights(run: Run, which: Which, device: torch.device) -> tuple[QueryModel, str]:
     """A checkpoint's model, and the name of its weights.
 
-    A training that goes on may replace the checkpoint meanwhile: then the newer is loaded.
+    If a training process replaces the checkpoint while it is loaded, the newer one is loaded.
     """
     while True:
         name = run.weights_name(which)

@@ -1,6 +1,7 @@
-"""A question understood: its text parsed, its names looked up, and all checked that can be wrong.
+"""Parses and checks a question before any scoring: its text, its names and its options.
 
-What is found here costs no scoring and fails alone: a batch takes only understood questions.
+Every error a question can cause is raised here, so that a bad question fails alone rather than
+with the batch it would be answered in.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from conekg.query.tree import Query, Universe, subtrees
 
 
 class Words(NamedTuple):
-    """A query in both kinds of words."""
+    """A query in words."""
 
     text: str
-    """Canonical."""
+    """In canonical text."""
     reading: str
-    """Plain."""
+    """In plain words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +45,21 @@ class Understood:
     question: Question
     query: Query
     grounded: Grounded
-    """The shape and ids of the query, or of a shorter one with the same answers."""
+    """The shape and ids of the settled query, which has the same answers and may be shorter."""
     ranked_by: RankedBy
-    """What the model ranks by."""
+    """The query that the model ranks by."""
     text: str
     """The query in canonical text."""
     reading: str
     """The query in plain words."""
     exclude: IntArray
-    """Sorted ids."""
+    """The sorted ids of the entities that are left out of the answers."""
 
 
 def understand(
     question: Question, graph: KnowledgeGraph, model: QueryModel, max_branches: int
 ) -> Understood:
-    """The question with its query parsed, for a model that can answer it; raises what is wrong."""
+    """The question, parsed and checked; raises an error if it is bad or the model cannot answer."""
     exclude = excluded_by(question, graph)
     vocabulary = graph.vocabulary
     query = question.query
@@ -83,11 +84,11 @@ def understand_part(
     question: Question, part: Query, words: Words, model: QueryModel, max_branches: int, *,
     is_settled: bool,
 ) -> Understood:  # fmt: skip
-    """What `understand` gives of a question that asks for a part of an understood query.
+    """The same as `understand`, for a question about a part of a query that was understood before.
 
-    Nothing is checked again and nothing put into words. `is_settled` where the whole query is
-    as `settle` leaves it: then so are its parts. A part with its negations pushed inward may have
-    more branches than the question had: it is asked by De Morgan's law then.
+    The part is not checked again, and its `words` are given. `is_settled` says that `settle` leaves
+    the whole query unchanged, and so its parts too. A part with its negations pushed inward may
+    have more branches than allowed: it is then embedded by De Morgan's law.
     """
     form = capped(part, question.union, max_branches)
     asked = grounded(form)
@@ -106,19 +107,19 @@ def understand_part(
 def _checked_form(
     asked: Grounded, shorter: Grounded, union: UnionForm, model: QueryModel, cap: int
 ) -> RankedBy:
-    """What a model ranks a query by: the shorter form, if the model has the operators of that."""
+    """What a model ranks a query by: its settled form if the model supports that, else itself."""
     form = shorter
     if missing_operators(model, shorter.shape, union, cap):
-        # What is left may be the set of all entities, which not all models can embed.
+        # The settled form may be the set of all entities, which not all models can embed.
         check_supported(model, [asked.shape], union, cap)
         form = asked
     return _ranked_by(form, union, cap)
 
 
 def settled(query: Query, asked: Grounded) -> Grounded:
-    """The shape and ids of a query once it is settled; `asked` are those of the query as it is.
+    """The shape and ids of `settle(query)`; `asked` are those of `query` itself.
 
-    Branches are counted and embedded of this form: what is said twice is not asked twice.
+    Branches are counted and embedded in this form, so that repeated parts count once.
     """
     ids = asked.entity_ids
     if len(set(ids)) == len(ids) and _is_settled(asked.shape):
@@ -128,18 +129,16 @@ def settled(query: Query, asked: Grounded) -> Grounded:
 
 @lru_cache(maxsize=1024)
 def _is_settled(shape: Shape) -> bool:
-    """Whether queries of a shape that name no entity twice are settled.
-
-    Two parts of such a query can only be the same if they are made of `*` alone.
-    """
+    """Whether `settle` leaves all queries of a shape unchanged that name no entity twice."""
     template = shape.template
+    # Parts of such a query can only be equal if they name no entity at all, that is, contain `*`.
     if any(isinstance(node, Universe) for node in subtrees(template)):
         return False
     return settle(template) == template
 
 
 def _ranked_by(form: Grounded, union: UnionForm, cap: int) -> RankedBy:
-    """What a model ranks a query of that form by."""
+    """What a model ranks a query by: without the entities that its branches name."""
     if _names_answers(form.shape, union, cap):
         return ranked_by(form.shape.ground(form.entity_ids, form.relation_ids), union, cap)
     return RankedBy(form, ())
@@ -147,14 +146,14 @@ def _ranked_by(form: Grounded, union: UnionForm, cap: int) -> RankedBy:
 
 @lru_cache(maxsize=1024)
 def _names_answers(shape: Shape, union: UnionForm, cap: int) -> bool:
-    """Whether branches of queries of a shape name entities as their answers."""
+    """Whether a branch of queries of a shape names entities as its answers."""
     return bool(ranked_by(shape.template, union, cap).limits)
 
 
 def excluded_by(question: Question, graph: KnowledgeGraph) -> IntArray:
-    """The sorted ids of a question's `exclude`; raises what is wrong with any of its options.
+    """The sorted ids of a question's `exclude`; raises `ConfigError` if any of its options is bad.
 
-    Its query is not read.
+    The question's query is not parsed.
     """
     _check_options(question)
     ids = [entity_id_of(entity, graph) for entity in question.exclude]
@@ -162,7 +161,7 @@ def excluded_by(question: Question, graph: KnowledgeGraph) -> IntArray:
 
 
 def entity_id_of(entity: str | int, graph: KnowledgeGraph) -> int:
-    """The id of an entity by its name, label or id; UnknownNameError where there is none."""
+    """The id of an entity by its name, label or id; UnknownNameError if there is none."""
     if isinstance(entity, str):
         with told_apart(graph):
             return graph.vocabulary.entities.id_of(entity)
@@ -171,7 +170,7 @@ def entity_id_of(entity: str | int, graph: KnowledgeGraph) -> int:
 
 
 def check_ids(query: Grounded, graph: KnowledgeGraph) -> None:
-    """Raise UnknownNameError where a query has ids that the graph does not have."""
+    """Raise UnknownNameError if a query has ids that the graph does not have."""
     for entity_id in query.entity_ids:
         check_entity_id(entity_id, graph)
     for relation_id in query.relation_ids:
@@ -179,12 +178,12 @@ def check_ids(query: Grounded, graph: KnowledgeGraph) -> None:
 
 
 def check_entity_id(entity_id: int, graph: KnowledgeGraph) -> None:
-    """Raise UnknownNameError where the graph has no such entity."""
+    """Raise UnknownNameError if the graph has no such entity."""
     _check_id("entity", entity_id, graph.num_entities)
 
 
 def _check_id(kind: str, value: int, number: int) -> None:
-    """Raise an error unless `value` is one of the `number` ids that a graph has of a kind."""
+    """Raise an error unless `value` is one of a graph's `number` ids of a kind."""
     if not is_whole(value):
         raise ConfigError(
             f"{value!r} is no {kind} id; ids are whole numbers, names are texts",
@@ -209,13 +208,13 @@ def check_count(key: str, value: object) -> None:
 
 def check_names(key: str, value: object) -> None:
     """Raise ConfigError unless a value can be a list of entities."""
-    # A text is a sequence of names too, of one letter each.
+    # A string is a sequence too, of one-letter names.
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ConfigError(f"{key} is {value!r}; it must be a list of names and ids", key=key)
 
 
-def _no_query(value: object) -> ConfigError:
-    """The error of what is neither text nor a tree."""
+def _not_a_query(value: object) -> ConfigError:
+    """The error for a query that is neither text nor a tree."""
     many = "; ask_batch takes several" if isinstance(value, list | tuple) else ""
     return ConfigError(
         f"the query is {value!r}; it must be text or a tree, as parse_query gives it{many}",
@@ -229,10 +228,10 @@ def _check_options(question: Question) -> None:
             f"{question!r} is asked; it must be a Question, such as Question('France.borders')"
         )
     if not isinstance(question.query, str | Query):
-        raise _no_query(question.query)
+        raise _not_a_query(question.query)
     check_count("top_k", question.top_k)
     check_names("exclude", question.exclude)
-    if not isinstance(question.keep_contradicted, bool):  # any text would count as yes
+    if not isinstance(question.keep_contradicted, bool):  # any non-empty text would be true
         raise ConfigError(
             f"keep_contradicted is {question.keep_contradicted!r}; it must be True or False",
             key="keep_contradicted",

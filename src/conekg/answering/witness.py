@@ -1,9 +1,9 @@
-"""Witnesses: the cheapest way to fill in the variables of a query for given answers.
+"""Finds witnesses: the cheapest assignment of entities to a query's variables, for given answers.
 
-Walking down from the answers, every projection proposes entities that may have led
-there; walking back up, each keeps its cheapest origin. A fact costs nothing and a
-guess what the model's one-hop projection says, so that facts are preferred, and an
-answer that follows from facts gets a path of facts alone.
+On the way down from the answers, every projection proposes entities that may be its origins; on
+the way back up, each entity keeps its cheapest origin. A hop that is a fact costs nothing; a
+guess costs more the lower the model scores it. So facts are preferred, and an answer that follows
+from facts gets a path of facts alone.
 """
 
 from __future__ import annotations
@@ -40,53 +40,56 @@ from conekg.symbolic.engine import answer
 FloatArray = NDArray[np.float64]
 
 _GUESS = 1.0
-"""What a guess costs beyond what the model says: a sure guess is still no fact."""
+"""The cost of a guess, besides its cost by score: even a sure guess is worse than a fact."""
 _CONTRADICTION = 100.0
-"""Worse than any number of guesses a query can ask for."""
+"""The cost of a contradiction, besides its cost by score: more than that of many guesses."""
 _NEAR = 8
-"""Origins that are proposed for each answer from the facts around it, at most."""
+"""At most this many origins are proposed for each answer from the facts about it, twice: among the
+known answers of the operand, and among other entities."""
 _SHARED = 16
-"""Origins that are proposed for all answers, from the sub-query's own best entities."""
+"""This many origins are proposed for all answers together, from the operand's best entities."""
 _SPREAD = 128
-"""Origins in all from which on each answer gets a single one of its own."""
+"""`_NEAR` is lowered to this number divided by the number of answers, though not below 1."""
 
 _EDGES_AT_ONCE = 1 << 16
-"""Single edges scored together, which bounds the memory that hundreds of answers take."""
+"""Single edges scored together, which bounds the memory for hundreds of answers."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One node of the query with the entities it was tried on and the cheapest way to each."""
+    """One node of the query with candidate entities, and the cheapest witness of each."""
 
     query: Query
     entity_ids: LongArray
     """[candidates]"""
     costs: FloatArray
-    """[candidates]"""
+    """[candidates] the cost of the cheapest witness."""
     scores: FloatArray
-    """[candidates] of a projection its chosen hop, of a negation or an entity the region."""
+    """[candidates] the logit of a projection's chosen hop, of a negation or of an entity; for
+    intersections and unions minus the cost."""
     facts: NDArray[np.bool_]
-    """[candidates] of a projection whether the chosen hop is a fact; else whether it holds."""
+    """[candidates] for a projection whether the chosen hop is a fact, else whether the known
+    facts support the node."""
     choices: LongArray
-    """[candidates] of a projection which origin was chosen, of a union which operand."""
+    """[candidates] the place of a projection's chosen origin, or of a union's chosen operand."""
     operands: tuple[Cell, ...] = ()
 
 
 @dataclass(frozen=True)
 class Step:
-    """A part of the query as one witness meets it: a hop, a negation, or a named entity."""
+    """One step of a witness: a hop, a negated condition, or a named entity."""
 
     cell: Cell
     candidate: int
 
     @property
     def entity_id(self) -> int:
-        """Where the step ends."""
+        """The entity that the step leads to."""
         return int(self.cell.entity_ids[self.candidate])
 
     @property
     def origin_id(self) -> int | None:
-        """Where a hop starts; None for other steps."""
+        """The entity that a hop starts from; None for other steps."""
         if not isinstance(self.cell.query, Project):
             return None
         return int(self.cell.operands[0].entity_ids[self.cell.choices[self.candidate]])
@@ -98,7 +101,7 @@ class Step:
 
     @property
     def holds(self) -> bool:
-        """Whether the known graph says so."""
+        """Whether the known facts support the step."""
         return bool(self.cell.facts[self.candidate])
 
 
@@ -115,7 +118,7 @@ def walk(cell: Cell, candidate: int) -> Iterator[Step]:
             case Project(operand, _):
                 if is_reached or isinstance(operand, Anchor):
                     yield Step(cell, candidate)
-                else:  # first all that leads to where the hop starts
+                else:  # the steps that lead to the hop's origin come before the hop
                     pending.append((cell, candidate, True))
                     pending.append((cell.operands[0], int(cell.choices[candidate]), False))
             case And():
@@ -129,8 +132,8 @@ def walk(cell: Cell, candidate: int) -> Iterator[Step]:
 class WitnessSearch:
     """Finds witnesses for the answers of one query.
 
-    Negations in `query` stand before projections and entities only; `adjacency` holds
-    what counts as a fact.
+    Negations in `query` must stand before projections, entities and `*` only; `adjacency` holds
+    the known facts.
     """
 
     def __init__(
@@ -153,25 +156,26 @@ class WitnessSearch:
         self._embedded: EmbeddedQueries = embed_queries(model, forms, union, cap)
 
     def search(self, entity_ids: Sequence[int]) -> Cell:
-        """The cheapest ways to the given entities; its candidates are in the order given."""
+        """The root cell with the cheapest witness of each given entity, in the order given."""
         with torch.inference_mode():
             return descend(self._cell(self._query, np.array(entity_ids, dtype=np.int64)))
 
     def _cell(self, query: Query, ids: LongArray) -> Descent[Cell]:
-        nowhere = np.zeros(len(ids), dtype=np.int64)
+        """The cell of a node for candidate entities, after those of its operands."""
+        no_choices = np.zeros(len(ids), dtype=np.int64)
         match query:
             case Universe():
                 zero = np.zeros(len(ids))
-                return Cell(query, ids, zero, zero, np.ones(len(ids), dtype=bool), nowhere)
+                return Cell(query, ids, zero, zero, np.ones(len(ids), dtype=bool), no_choices)
             case Anchor() | Not():
                 holds = np.isin(ids, self._known_answers(query))
                 scores = self._scores(query, ids)
                 costs = np.where(holds, 0.0, _CONTRADICTION + np.logaddexp(0, -scores))
-                return Cell(query, ids, costs, scores, holds, nowhere)
+                return Cell(query, ids, costs, scores, holds, no_choices)
             case And(operands):
                 cells = yield self._cells(operands, ids)
                 costs = np.sum([cell.costs for cell in cells], axis=0)
-                return self._joined(query, ids, costs, nowhere, cells)
+                return self._joined(query, ids, costs, no_choices, cells)
             case Or(operands):
                 cells = yield self._cells(operands, ids)
                 table = np.stack([cell.costs for cell in cells])
@@ -191,10 +195,11 @@ class WitnessSearch:
         self, query: Query, ids: LongArray, costs: FloatArray, choices: LongArray,
         cells: tuple[Cell, ...],
     ) -> Cell:  # fmt: skip
+        """The cell of an intersection or a union, whose witness holds if it has no guess."""
         return Cell(query, ids, costs, -costs, costs < _GUESS, choices, cells)
 
     def _hop(self, query: Query, ids: LongArray, relation_id: int, origins: Cell) -> Cell:
-        """Each entity with its cheapest origin; among equals the one the model likes best."""
+        """The cell of a projection: for each entity the cheapest origin, on ties by the model."""
         scores = self._hop_scores(origins.entity_ids, relation_id, ids)
         facts = np.array(
             [
@@ -218,17 +223,19 @@ class WitnessSearch:
         )
 
     def _origins(self, operand: Query, relation_id: int, ids: LongArray) -> LongArray:
-        """Entities from which one hop may have led to each of `ids`."""
+        """The sorted ids of proposed origins: heads of facts about `ids`, and likely ones."""
         if isinstance(operand, Anchor):
             return np.array([operand.entity_id], dtype=np.int64)
         known = self._known_answers(operand)
         near = max(1, min(_NEAR, _SPREAD // len(ids)))
         proposed: list[LongArray] = []
         for entity_id in ids.tolist():
-            around = self._adjacency.neighbors(entity_id, inverse_of(relation_id))
-            sure = np.intersect1d(around, known, assume_unique=True)
-            unsure = np.setdiff1d(around, known, assume_unique=True)
-            proposed.extend(self._best_of(operand, part, near) for part in (sure, unsure))
+            heads = self._adjacency.neighbors(entity_id, inverse_of(relation_id))
+            known_heads = np.intersect1d(heads, known, assume_unique=True)
+            other_heads = np.setdiff1d(heads, known, assume_unique=True)
+            proposed.extend(
+                self._best_of(operand, part, near) for part in (known_heads, other_heads)
+            )
         if isinstance(operand, Universe):
             proposed.append(self._likely_heads(relation_id, ids))
         else:
@@ -236,6 +243,7 @@ class WitnessSearch:
         return np.unique(np.concatenate(proposed))
 
     def _best_of(self, query: Query, ids: IntArray, count: int) -> LongArray:
+        """The `count` entities among `ids` that a sub-query scores best; all if there are fewer."""
         if len(ids) <= count:
             return ids.astype(np.int64)
         order = np.argsort(-self._scores(query, ids.astype(np.int64)), kind="stable")
@@ -254,7 +262,7 @@ class WitnessSearch:
         return found
 
     def _likely_heads(self, relation_id: int, ids: LongArray) -> LongArray:
-        """For each entity the one the model takes for the likeliest head of such an edge."""
+        """For each entity, the best head of an edge of the relation to it, by the model."""
         region = self._project(ids, inverse_of(relation_id))
         nothing = [np.empty(0, dtype=np.int32)] * len(ids)
         rankings = self._index.top(region, [1] * len(ids), nothing)
@@ -298,9 +306,9 @@ class WitnessSearch:
 
 
 def _scored_nodes(query: Query) -> list[Query]:
-    """The parts of a query that entities are scored by, each once.
+    """The parts of a query whose regions score entities, each once.
 
-    Of an intersection or union those are its operands, unless a projection starts from it.
+    These are its entities and negations, and the operands of its projections.
     """
     found: dict[Query, None] = {}
     for node in subtrees(query):

@@ -1,1 +1,1 @@
-"""One file per table or figure of the paper, and its published numbers."""
+"""The experiments of the paper, one file per table or figure, beside its published numbers."""

@@ -1,8 +1,7 @@
-"""Arcs of a circle and how long their overlaps are, exactly.
+"""The exact lengths of arcs of a circle and of their intersections.
 
 A sector-cone of half aperture h is an arc of length 2h. Two arcs can overlap in two
-pieces, so an overlap is summed over the turns by which one arc can be shifted against
-the other; no grid, no sampling.
+pieces, so an overlap is summed over shifts of one arc by whole turns against the other.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from conekg.model.cone import wrap
 
 _TURN = 2.0 * math.pi
 _SHIFTS = (-_TURN, 0.0, _TURN)
-"""Enough for axes within half a turn of each other and half apertures up to π."""
+"""The shifts at which arcs can overlap, for axes at most π apart and half apertures up to π."""
 
 Arc = tuple[Tensor, Tensor]
-"""Axes and half apertures, in radians, of any shapes that broadcast."""
+"""Axes and half apertures, in radians; shapes broadcast."""
 
 
 def length(arc: Arc) -> Tensor:

@@ -1,8 +1,8 @@
-"""What of the paper may stand beside our numbers: its rows, how far apart they are, and why not.
+"""Which of the paper's rows stand beside our numbers, the differences, and notes on both.
 
-The paper's numbers are of one release of a graph's queries. Beside queries of another release
-they say nothing and are left out; beside sampled ones, and beside another graph of the same name,
-they stand, and that is told.
+The paper's numbers are for one release of a graph's queries. They are left out beside queries of
+another release, with which they cannot be compared. They are shown, with a note, beside sampled
+queries and beside another graph of the same name.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from conekg.training.recipes import data_set_of
 from conekg.training.run import Run
 
 GIVEN_HERE = "--queries"
-"""What takes other queries, where an experiment has that option."""
+"""How an experiment with that option is given other queries, for notes."""
 
 GIVEN_IN_TRAINING = "`conekg train --queries`"
-"""What gives a run other queries, where an experiment takes the runs' own alone."""
+"""How a run is given other queries, for notes of experiments that use the runs' own alone."""
 
 
 def of_release(paper: Published, all_queries: Sequence[QuerySet]) -> Published:
-    """The paper's table, without rows where some of the queries are of another release.
+    """The paper's table, without its rows if some of the queries are of another release.
 
-    The releases of one graph have other queries: how far apart their numbers are says nothing.
+    The releases of a graph have different queries, so their numbers cannot be compared.
     """
     return paper if _other_release(paper, all_queries) is None else replace(paper, rows={})
 
 
 def _other_release(paper: Published, all_queries: Sequence[QuerySet]) -> str | None:
-    """Whose release some of the queries are, where it is not the paper's; sampled ones are none."""
+    """A release, other than the paper's, that some of the queries are of; None if there is none."""
     others = (queries.release for queries in all_queries)
     return next((other for other in others if other not in (None, paper.release)), None)
 
@@ -46,7 +46,7 @@ def release_note(
     all_queries: Sequence[QuerySet],
     taken_by: str = GIVEN_HERE,
 ) -> tuple[str, ...]:
-    """Why nothing of the paper stands beside the numbers, or only numbers of another graph."""
+    """A note on why the paper's numbers are left out or are of another graph; else none."""
     other = _other_release(paper, all_queries)
     if other is None or data_set_of(graph.name) not in paper.data_sets:
         return graph_note(paper, graph)
@@ -59,7 +59,7 @@ def release_note(
 
 
 def graph_note(paper: Published, graph: KnowledgeGraph) -> tuple[str, ...]:
-    """A note where the paper has no numbers for a graph, or has them for another of its name."""
+    """A note if the paper has no numbers for a graph, or has them for another of the same name."""
     if not paper.rows:
         there = ", ".join(paper.data_sets)
         return (f"The paper has no numbers for the graph {graph.name!r} here, only for {there}.",)
@@ -75,7 +75,10 @@ def graph_note(paper: Published, graph: KnowledgeGraph) -> tuple[str, ...]:
 def origin_note(
     run: Run, queries: QuerySet, paper: Published, taken_by: str = GIVEN_HERE
 ) -> tuple[str, ...]:
-    """A note where the paper's numbers stand beside those of a run on other queries."""
+    """Notes if the paper's numbers stand beside those of a run on other queries than the paper's.
+
+    These may be of another split, or sampled here.
+    """
     notes = list[str]()
     if paper.rows and queries.split != "test":
         notes.append(
@@ -92,7 +95,7 @@ def origin_note(
 
 
 def paper_rows(paper: Published, titles: dict[str, str] | None = None) -> tuple[Row, ...]:
-    """The paper's rows, as they stand there."""
+    """The paper's rows; `titles` are their labels, by default those of the models."""
     titles = MODEL_TITLES if titles is None else titles
     return tuple(
         Row(f"{titles.get(name, name)}, {paper.place}", values, "paper")
@@ -101,6 +104,6 @@ def paper_rows(paper: Published, titles: dict[str, str] | None = None) -> tuple[
 
 
 def compare(title: str, ours: dict[str, float], theirs: dict[str, float]) -> list[Row]:
-    """Ours minus theirs, as one row; none when the paper has nothing to compare with."""
-    apart = difference(ours, theirs)
-    return [Row(f"{title} − paper", apart, "comparison")] if apart else []
+    """A row of our values minus the paper's; none if they have no column in common."""
+    differences = difference(ours, theirs)
+    return [Row(f"{title} − paper", differences, "comparison")] if differences else []

@@ -1,4 +1,4 @@
-"""Table 3 and Appendix C.3: does the size of a region tell how many answers a query has?
+"""Table 3 and Appendix C.3 (Tables 9 to 13): the correlation of region sizes with answer counts.
 
 Size is the model's own measure: the sum of apertures of a cone, the side lengths of a box,
 the differential entropy of Beta distributions.
@@ -54,7 +54,7 @@ SINGLE_REGION_STRUCTURES = tuple(
     for name in (*POSITIVE_STRUCTURES, *NEGATION_STRUCTURES)
     if has_one_branch(STRUCTURES[name])
 )
-"""Structures whose query is one region; the paper leaves unions out, which are several."""
+"""Structures whose queries are single regions. The paper leaves out unions, which have several."""
 
 _SPEARMAN = {
     "fb15k": "table:spearman",
@@ -72,7 +72,7 @@ _MEASURES = {
     "box": "sum of side lengths",
     "beta": "differential entropy",
 }
-"""What a model's size is, for a note and for an axis of a picture."""
+"""The definition of each model's size, for a note and for an axis of a picture."""
 
 _COUNTED = (
     "The number of answers counts every answer of the query on the split's graph (for test "
@@ -82,7 +82,7 @@ _COUNTED = (
 
 
 def cardinality(runs: Sequence[Run], options: Options) -> Tables:
-    """Spearman's and Pearson's correlation of size and number of answers, per structure."""
+    """Spearman's and Pearson's correlation of region size and number of answers, per structure."""
     data_set = common_data_set(runs)
     check_sizes(runs)
     rows = dict[str, list[Row]](spearman=[], pearson=[])
@@ -128,14 +128,14 @@ def cardinality(runs: Sequence[Run], options: Options) -> Tables:
 
 
 def _sizes_note(runs: Sequence[Run]) -> str:
-    """What is correlated with what, for each model that is there."""
+    """The note that says what is correlated, with the definition of size of each model."""
     models = dict.fromkeys(run.recipe.model for run in runs)
     sizes = "; ".join(f"{model_title(m)}: {_MEASURES.get(m, 'its own measure')}" for m in models)
     return f"Each query's size of its region ({sizes}) is correlated with its number of answers."
 
 
 def check_sizes(runs: Sequence[Run]) -> None:
-    """Refuse runs of models whose regions have no size."""
+    """Raise `UnsupportedOperatorError` if a run's model has no size of regions."""
     check_models(
         runs,
         lambda model: model.size is not QueryModel.size,
@@ -148,7 +148,7 @@ def check_sizes(runs: Sequence[Run]) -> None:
 def sizes_and_counts(
     model: QueryModel, graph: KnowledgeGraph, split: Split, block: QueryBlock
 ) -> tuple[Floats, Floats]:
-    """[queries] the size of each query's region, and [queries] how many answers it has."""
+    """The size of each query's region and its number of answers, each [queries]."""
     sizes, counts = [np.zeros(0)], [np.zeros(0)]
     for batch in embedded_batches(model, graph, split, block):
         sizes.append(model.size(batch.region).double().cpu().numpy())
@@ -157,9 +157,9 @@ def sizes_and_counts(
 
 
 def size_by_count(sizes: Floats, counts: Floats) -> tuple[Floats, Floats]:
-    """The mean number of answers and the mean size of queries with 1, 2-3, 4-7, ... answers.
+    """The mean number of answers and the mean size, each [bins], of queries binned by answers.
 
-    Queries without answers are left out: the bins double, and 0 is in none.
+    The bins double: 1, 2-3, 4-7 and so on. Empty bins and queries without answers are left out.
     """
     answered = counts > 0
     sizes, counts = sizes[answered], counts[answered]
@@ -172,7 +172,7 @@ def size_by_count(sizes: Floats, counts: Floats) -> tuple[Floats, Floats]:
 
 
 def _plot(title: str, model: QueryModel, columns: Mapping[str, tuple[Floats, Floats]]) -> Plot:
-    """The mean size of regions over the number of answers, a line a structure."""
+    """The mean size of regions over the number of answers, one line per structure."""
     series = tuple(
         Series.of(name, *size_by_count(*of), "marked line") for name, of in columns.items()
     )
@@ -181,7 +181,7 @@ def _plot(title: str, model: QueryModel, columns: Mapping[str, tuple[Floats, Flo
 
 
 def paper_of(labels: dict[str, str], data_set: str | None) -> Published:
-    """The paper's correlations, which have a table of their own for each data set."""
+    """The paper's correlations for a data set; `labels` has the table of each data set."""
     table = published(labels[data_set or "fb15k"], data_set)
     return replace(table, data_sets=tuple(labels))
 
@@ -189,10 +189,11 @@ def paper_of(labels: dict[str, str], data_set: str | None) -> Published:
 def _table(
     title: str, paper: Published, rows: Sequence[Row], runs: Sequence[Run], notes: Sequence[str]
 ) -> Table:
+    """The table of one kind of correlation: ours, the paper's and the differences."""
     comparisons = [
-        line
+        comparison
         for row, run in zip(rows, runs, strict=True)
-        for line in compare(row.label, dict(row.values), paper.row(run.recipe.model))
+        for comparison in compare(row.label, dict(row.values), paper.row(run.recipe.model))
     ]
     return Table(
         title=title,

@@ -1,4 +1,4 @@
-"""The experiments there are: one visible dictionary."""
+"""The catalogue of all experiments, by name."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 def find_experiment(name: str) -> Experiment:
-    """The experiment of that name; ConfigError with a suggestion when there is none."""
+    """The experiment of that name; ConfigError with a suggestion if there is none."""
     experiment = EXPERIMENTS.get(name)
     if experiment is None:
         raise ConfigError(

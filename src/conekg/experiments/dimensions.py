@@ -1,4 +1,4 @@
-"""Appendix C.1: the main tables over runs of several dimensions, such as BetaE at 400 and 800."""
+"""Appendix C.1 (Tables 6 and 7): MRR of runs of several dimensions, as BetaE at 400 and 800."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def dimensions(runs: Sequence[Run], options: Options) -> Tables:
 def _measure(
     run: Run, queries: QuerySet, options: Options, structures: Sequence[str], paper: Published
 ) -> RunRow:
-    """A run's row, beside the paper's of its model and dimension; the only ConE there has 800."""
+    """A run's row, beside the paper's row of its model and dimension; for ConE that is 800."""
     dim = run.recipe.config.dim
     name = f"{run.recipe.model}-{dim}"
     theirs = paper.row("cone" if name == "cone-800" else name)

@@ -1,4 +1,7 @@
-"""The regions and the true answers of a run's queries, batch by batch, in bounded memory."""
+"""The regions and the exact answers of a run's queries, batch by batch, in bounded memory.
+
+What experiments share about choosing queries, and the notes on them, is here too.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +30,13 @@ ROWS_AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class EmbeddedBatch:
-    """A few queries of one structure with their regions and their answers."""
+    """Some queries of one structure with their regions and their answers."""
 
     plan: Plan
     region: Region
-    """Branch by branch, as `embed` puts them out."""
+    """Components [branches × queries, dim], one branch of all queries after the other."""
     answers: Ragged
-    """All answers on the split's graph, known and predicted alike."""
+    """[queries] all answers on the split's graph, easy and hard."""
 
 
 def embedded_batches(
@@ -45,8 +48,8 @@ def embedded_batches(
 ) -> Iterator[EmbeddedBatch]:
     """The queries of a block in order, embedded by DNF and answered exactly.
 
-    Answers are those on the split's graph, which has the edges of the splits before it too;
-    an easy answer that negation makes false there is none.
+    Answers are those on the split's graph, which includes the edges of the splits before it. An
+    easy answer that a negation makes false on that graph is not among them.
     """
     adjacency = graph.adjacency(split)
     for start in range(0, len(block), rows_at_once):
@@ -58,7 +61,7 @@ def embedded_batches(
 
 
 def only_structures(query_set: QuerySet, names: Sequence[str]) -> QuerySet:
-    """The set with the blocks of those structures alone, in the order of `names`."""
+    """The query set with the blocks of those structures only, in the order of `names`."""
     by_name = {block.shape.name: block for block in query_set}
     return replace(query_set, blocks=tuple(by_name[name] for name in names if name in by_name))
 
@@ -68,7 +71,7 @@ def chosen_blocks(
 ) -> Iterator[QueryBlock]:
     """The run's queries of those structures, at most `max_queries` of each, evenly spaced.
 
-    Tells how many queries are done whenever the next block is asked for.
+    Reports progress after each block, once the next one is requested.
     """
     query_set = only_structures(run.queries(split or options.split), names)
     blocks = [block.evenly_spaced(options.max_queries) for block in query_set if len(block)]
@@ -80,7 +83,7 @@ def chosen_blocks(
 
 
 def counts_note(counts: Mapping[str, int], what: str = "Queries measured") -> tuple[str, ...]:
-    """How many queries of each structure the numbers are of; nothing where there are none.
+    """A note on how many queries of each structure were measured; none without any.
 
     >>> counts_note({"1p": 60, "2p": 60}), counts_note({"1p": 1200, "2p": 60})
     (('Queries measured: 60 of each structure.',), ('Queries measured: 1,200 of 1p, 60 of 2p.',))
@@ -89,12 +92,12 @@ def counts_note(counts: Mapping[str, int], what: str = "Queries measured") -> tu
         return ()
     if len(counts) > 1 and len(set(counts.values())) == 1:
         return (f"{what}: {next(iter(counts.values())):,} of each structure.",)
-    told = ", ".join(f"{count:,} of {name}" for name, count in counts.items())
-    return (f"{what}: {told}.",)
+    listed = ", ".join(f"{count:,} of {name}" for name, count in counts.items())
+    return (f"{what}: {listed}.",)
 
 
 def no_queries_note(run: Run, split: Split, names: Sequence[str]) -> tuple[str, ...]:
-    """A note of the structures that a run has no queries of, which are not measured."""
+    """A note on the structures that a run has no queries of; none if it has all."""
     there = {block.shape.name for block in run.queries(split) if len(block)}
     absent = ", ".join(name for name in names if name not in there)
     return (f"{title_of(run)} has no {split} queries of {absent}.",) if absent else ()
@@ -103,10 +106,10 @@ def no_queries_note(run: Run, split: Split, names: Sequence[str]) -> tuple[str, 
 def other_queries_note(
     runs: Sequence[Run], names: Sequence[str], split: Split, remedy: str = ""
 ) -> tuple[str, ...]:
-    """A note where runs are measured on queries of their own that differ.
+    """A note if the runs' own queries of those structures differ; none if they are the same.
 
-    `conekg train` samples queries by the seed of the training, so that runs of several seeds
-    have the same ones only if they were given them.
+    `conekg train` samples queries by the seed of the training, so runs of several seeds have the
+    same queries only if these were given to them. The note ends with `remedy`.
     """
     first, *others = (only_structures(run.queries(split), names) for run in runs)
     different = [
@@ -124,7 +127,7 @@ def other_queries_note(
 
 
 def _are_the_same(first: QuerySet, second: QuerySet) -> bool:
-    """Whether two sets ask the same queries and take the same entities for answers."""
+    """Whether two query sets have the same queries with the same easy and hard answers."""
     return [block.shape for block in first] == [block.shape for block in second] and all(
         np.array_equal(one, other)
         for block, twin in zip(first, second, strict=True)
@@ -133,10 +136,11 @@ def _are_the_same(first: QuerySet, second: QuerySet) -> bool:
 
 
 def _arrays(block: QueryBlock) -> tuple[IntArray | LongArray, ...]:
+    """All arrays of a block: the ids of its queries, and their answers."""
     answers = (block.easy.lengths, block.easy.values, block.hard.lengths, block.hard.values)
     return block.anchors, block.relations, *answers
 
 
 def has_one_branch(shape: Shape) -> bool:
-    """Whether a query of this shape is one region; a union is several."""
+    """Whether a query of this shape is a single region; a union has several by DNF."""
     return len(union_free_branches(shape.template)) == 1

@@ -1,7 +1,8 @@
-"""Section 5.4: are intersections without answers recognised by their small regions?
+"""Section 5.4: can intersections without answers be recognised by their small apertures?
 
-Queries are drawn from all facts of the run's graph, so that "no answer" means none that
-is known.
+The mean apertures of queries with more than five answers and with none, and the area under the
+ROC curve. Queries are drawn from all facts of the run's graph, held-out ones too, so that "no
+answer" means that no fact of any split gives one.
 """
 
 from __future__ import annotations
@@ -41,16 +42,17 @@ QUERIES = 10_000
 """How many queries of each kind the paper draws."""
 
 MANY = 5
-"""A query of the first kind has more answers than this; any where the graph has no such query."""
+"""Queries with answers have more than this; one or more if the graph has no such query."""
 
 _MANY_ANSWERS = f"more than {MANY} answers"
 
 _INTERSECTION = STRUCTURES["2i"]
 _BINS = 40
+"""Bins of the histograms."""
 _ROUNDS = 20
-"""How often twice as many queries as are wanted are looked at before the search is given up."""
-_LEAST_LOOKED_AT = 1000
-"""How many are looked at at a time however few are wanted, so that what is rare is not missed."""
+"""After how many draws, each of twice as many queries as wanted, the search is given up."""
+_LEAST_DRAWN = 1000
+"""The least number of queries in a draw, so that rare kinds are found if few are wanted."""
 
 Queries = tuple[IntArray, IntArray]
 """Anchors and relations, each [queries, 2]."""
@@ -65,7 +67,7 @@ _NOTE = (
 
 
 def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
-    """The mean aperture of both kinds of queries, and how well it tells them apart."""
+    """The mean apertures of both kinds of queries, and how well apertures separate them."""
     data_set = common_data_set(runs)
     check_sizes(runs)
     paper = published("sec:empty_intersection", data_set)
@@ -130,14 +132,15 @@ def empty_intersection(runs: Sequence[Run], options: Options) -> Tables:
 def intersections_with_answers(
     graph: KnowledgeGraph, wanted: int, seed: int, more_than: int = MANY
 ) -> Queries:
-    """At most `wanted` queries 2i with more than so many answers on the whole graph."""
-    # Training queries have answers and nothing else to them; all facts are for training here.
+    """At most `wanted` 2i queries with more than `more_than` answers on the whole graph."""
+    # Training queries are drawn to have answers and to meet no other condition. So all facts are
+    # made training facts here, and queries are drawn as training queries.
     edges = np.concatenate([graph.edges(split) for split in SPLITS])
     whole = KnowledgeGraph(graph.name, graph.vocabulary, {"train": edges})
     stream = ShapeStream(whole, _INTERSECTION, PRESETS["small"], seed, workers=None)
     found: dict[tuple[int, ...], None] = {}  # each query once, in the order of the stream
     for _ in range(_ROUNDS):
-        block = stream.take(max(2 * wanted, _LEAST_LOOKED_AT))
+        block = stream.take(max(2 * wanted, _LEAST_DRAWN))
         rows = np.flatnonzero(block.hard.lengths > more_than)
         ids = np.concatenate([block.anchors[rows], block.relations[rows]], axis=1)
         found |= dict.fromkeys(map(tuple, ids.tolist()))
@@ -148,13 +151,13 @@ def intersections_with_answers(
 
 
 def intersections_without_answers(adjacency: Adjacency, wanted: int, seed: int) -> Queries:
-    """At most `wanted` queries 2i of two links that have no answer in common."""
+    """At most `wanted` 2i queries of two links that have no answer in common."""
     random = np.random.default_rng(seed)
     heads, relations = adjacency.pair_heads, adjacency.pair_relations
     anchors, kinds = np.zeros((0, 2), np.int32), np.zeros((0, 2), np.int32)
     for _ in range(_ROUNDS):
-        links = random.integers(0, len(heads), size=(max(2 * wanted, _LEAST_LOOKED_AT), 2))
-        # A link drawn twice has its own answers in common with itself: it is never kept.
+        links = random.integers(0, len(heads), size=(max(2 * wanted, _LEAST_DRAWN), 2))
+        # A pair of the same link is never kept: it has the link's answers.
         answers = answer_batch(adjacency, _INTERSECTION, heads[links], relations[links])
         empty = links[answers.lengths == 0]
         anchors = np.concatenate([anchors, heads[empty]])
@@ -176,18 +179,18 @@ def mean_apertures(model: QueryModel, queries: Queries) -> Floats:
 
 
 def histograms(title: str, what: str, with_answers: str, some: Floats, none: Floats) -> Plot:
-    """How the sizes of both kinds of queries are spread, over the same bins."""
+    """The histograms of the sizes of both kinds of queries, with the same bins."""
     edges = np.histogram_bin_edges(np.concatenate([some, none]), bins=_BINS)
     series = []
     for label, sizes in ((with_answers, some), ("no answer", none)):
         shares = np.histogram(sizes, edges)[0] / len(sizes)
-        # The outline ends where the last bin does.
+        # A step at each edge: the last share is repeated up to the end of the last bin.
         series.append(Series.of(label, edges, [*shares, shares[-1]], "steps"))
     return Plot(title, f"mean {what}", "share of queries", tuple(series))
 
 
 def roc_plot(title: str, some: Floats, none: Floats) -> Plot:
-    """The ROC curve of taking a query for one with answers when its aperture is large."""
+    """The ROC curve of telling queries with answers by their large apertures."""
     false, true = roc_curve(some, none)
     curve = Series.of("by size", false, true)
     chance = Series.of("chance", [0.0, 1.0], [0.0, 1.0], kind="comparison")

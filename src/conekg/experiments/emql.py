@@ -1,8 +1,8 @@
-"""Appendix C.4: EmQL and the others on queries without negation, by their average MRR.
+"""Appendix C.4 (Table 14): average MRR of EmQL and the other models, without negation.
 
-The paper compares on the Query2Box release of FB15k; give its folder as `queries`.
-Without it the runs' own queries are used. The paper's numbers stand beside those of given
-queries and of runs that were trained on that release, and never beside the BetaE release.
+The paper compares them on the Query2Box release of FB15k; give its folder as `queries`. By default
+the runs' own queries are used. The paper's numbers stand beside given queries and beside runs
+trained on that release, never beside the BetaE release.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def emql(runs: Sequence[Run], options: Options) -> Tables:
 
 
 def _measure(run: Run, queries: QuerySet, options: Options, paper: Published) -> RunRow:
-    """A run's row; beside the paper's it says so where nobody knows the queries' release."""
+    """A run's row; with a note if given queries do not say of which release they are."""
     measured = rank_row(run, queries, options, POSITIVE_STRUCTURES, paper)
     is_known = queries.protocol is not None or queries.release is not None
     if options.queries is None or not paper.rows or is_known:

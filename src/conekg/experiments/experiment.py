@@ -20,9 +20,9 @@ from conekg.training.run import Run, Which
 Tables = tuple[Table, ...]
 
 _NAMED = 4
-"""How many changed settings a sentence about a run names."""
+"""The most changed settings that a sentence about a run names."""
 
-_TOLD_OR_IDLE = {
+_NOT_NAMED = {
     "model.dim",
     "training.steps",
     "training.seed",
@@ -32,12 +32,12 @@ _TOLD_OR_IDLE = {
     "training.checkpoint_every",
     "training.compile_operators",
 }
-"""Settings that the sentence has anyway, and those that what is learnt does not depend on."""
+"""Settings that the sentence gives anyway, and settings that do not affect what is learnt."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A claim of the paper that can be tried on any run."""
+    """A table, figure or claim of the paper that can be repeated on any run."""
 
     name: str
     paper: tuple[str, ...]
@@ -46,16 +46,16 @@ class Experiment:
     """One line for a list of experiments."""
     run: Callable[[Sequence[Run], Options], Tables]
     options: tuple[str, ...] = ()
-    """The fields of `Options` it looks at."""
+    """The fields of `Options` that it uses."""
     counted: str = "queries"
     """What its progress counts."""
     needs_runs: bool = True
-    """Whether it measures trained models at all."""
+    """Whether it takes trained runs; otherwise it takes none."""
     compares: bool = False
-    """Whether it is there to compare runs, so that one alone says no more than the main tables."""
+    """Whether it compares several runs: of a single run it says no more than the main tables."""
 
     def measure(self, runs: Sequence[Run], options: Options) -> Tables:
-        """The tables of this experiment for the given runs."""
+        """The tables of this experiment for the given runs; `max_queries` is noted below them."""
         if self.needs_runs and not runs:
             raise ConfigError(f"{self.name} needs at least one RUN: a folder from `conekg fit`")
         if not self.needs_runs and runs:
@@ -69,19 +69,22 @@ class Experiment:
 
 @dataclass(frozen=True)
 class _CalledRun(Run):
-    """A run that a table calls by more than its folder's name, which another run has too."""
+    """A run whose name in tables is more than its folder's name, which another run also has."""
 
     called: str
 
 
 def told_apart(runs: Sequence[Run]) -> Sequence[Run]:
-    """The runs, called by as much of their folders' paths as tells each from the others."""
+    """The runs, named by the shortest ends of their folders' paths that are all different.
+
+    Raises `ConfigError` if the same folder is given twice.
+    """
     paths = [run.folder.resolve().parts for run in runs]
-    twice = next(
+    repeated = next(
         (run for run, path in zip(runs, paths, strict=True) if paths.count(path) > 1), None
     )
-    if twice is not None:
-        raise ConfigError(f"the run {twice.folder} is given twice")
+    if repeated is not None:
+        raise ConfigError(f"the run {repeated.folder} is given twice; give each run once")
     depth = 1
     while len({path[-depth:] for path in paths}) < len(paths):
         depth += 1
@@ -94,15 +97,15 @@ def told_apart(runs: Sequence[Run]) -> Sequence[Run]:
 
 
 def title_of(run: Run) -> str:
-    """What a table calls a run: its model, and its folder's name to tell runs apart."""
+    """A run's name in tables: its model, and its folder's name in brackets."""
     called = run.called if isinstance(run, _CalledRun) else run.folder.resolve().name
     return f"{model_title(run.recipe.model)} ({called})"
 
 
 def describe(run: Run, checkpoint: Which | None = None) -> str:
-    """A sentence about how a run came about, to stand below its numbers.
+    """A sentence for the notes of a table on how a run was trained.
 
-    Where a checkpoint is meant that is not of the recipe's last step, it says of which it is.
+    With a `checkpoint` that is not of the recipe's last step, it names the checkpoint's step.
     """
     recipe = run.recipe
     length = f"{recipe.training.steps:,} steps"
@@ -111,42 +114,42 @@ def describe(run: Run, checkpoint: Which | None = None) -> str:
         length = f"weights of step {step:,} of {recipe.training.steps:,}"
     changed = _changed_settings(run)
     more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
-    told = f" (changed: {', '.join(changed[:_NAMED])}{more})" if changed else ""
+    changes = f" (changed: {', '.join(changed[:_NAMED])}{more})" if changed else ""
     return (
         f"{title_of(run)}: {recipe.model} with d = {recipe.config.dim} on {run.graph.name}, recipe "
-        f"'{recipe.name}'{told}, {length}, seed {recipe.training.seed}."
+        f"'{recipe.name}'{changes}, {length}, seed {recipe.training.seed}."
     )
 
 
 def _changed_settings(run: Run) -> list[str]:
-    """The settings that are not those of its recipe, but for what is told of a run anyway."""
+    """The settings in which a run differs from the recipe of that name, less `_NOT_NAMED`."""
     recipe = run.recipe
     if recipe.name not in RECIPES:
         return []
-    own, _ = recipe_of(run.graph, recipe.name, recipe.model)
-    return [key for key in differences(recipe, own) if key not in _TOLD_OR_IDLE]
+    original, _ = recipe_of(run.graph, recipe.name, recipe.model)
+    return [key for key in differences(recipe, original) if key not in _NOT_NAMED]
 
 
 def differences(recipe: Recipe, other: Recipe) -> dict[str, tuple[Any, Any]]:
-    """Where two recipes differ, as `{"training.steps": (60, 700)}`; – where one has no such key."""
-    ours, theirs = (_values(recipe_to_table(each)) for each in (recipe, other))
+    """Where two recipes differ, as `{"training.steps": (60, 700)}`; – for a key that one lacks."""
+    ours, theirs = (_flattened(recipe_to_table(each)) for each in (recipe, other))
     pairs = {key: (ours.get(key, "–"), theirs.get(key, "–")) for key in (*ours, *theirs)}
     return {key: (own, others) for key, (own, others) in pairs.items() if own != others}
 
 
-def _values(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flattened(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """A nested document as one level: keys joined by dots."""
     flat: dict[str, Any] = {}
     for key, value in content.items():
         name = f"{prefix}{key}"
-        flat |= _values(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+        flat |= _flattened(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
     return flat
 
 
 def run_facts(run: Run, checkpoint: Which | None) -> dict[str, Any]:
-    """What a run is, as plain data, with every setting of its recipe.
+    """A run's model, graph and recipe with every setting, as plain data.
 
-    Without a checkpoint nothing is said of its weights.
+    With a checkpoint also its name and the step of its weights.
     """
     recipe, table = run.recipe, recipe_to_table(run.recipe)
     facts: dict[str, Any] = {
@@ -165,23 +168,23 @@ def run_facts(run: Run, checkpoint: Which | None) -> dict[str, Any]:
 
 
 def notes_of_each(notes: Mapping[str, Sequence[str]]) -> list[str]:
-    """The notes of several runs, by title: what is so of all of them once, the rest by whose it is.
+    """The notes of several runs by their titles; a note that all of them share is given once.
 
     >>> notes_of_each({"a": ["x", "y"], "b": ["x"]})
     ['x', 'a: y']
     """
-    told = [
+    merged = [
         note if all(note in other for other in notes.values()) else f"{title}: {note}"
         for title, own in notes.items()
         for note in own
     ]
-    return list(dict.fromkeys(told))
+    return list(dict.fromkeys(merged))
 
 
 def common_data_set(runs: Sequence[Run]) -> str | None:
-    """Which of the paper's data sets all runs are of; None when it is not one of them.
+    """The paper's data set that all runs are of; None if their graph is not in the paper.
 
-    Runs of different graphs cannot stand in one table.
+    Raises `ConfigError` if the runs are of different graphs: they cannot share a table.
     """
     fingerprints = {run.graph.fingerprint for run in runs}
     if len(fingerprints) > 1:
@@ -193,9 +196,10 @@ def common_data_set(runs: Sequence[Run]) -> str | None:
 def check_models(
     runs: Sequence[Run], suits: Callable[[type[QueryModel]], bool], lack: str, hint: str
 ) -> None:
-    """Refuse runs of models that an experiment is not for, before any of them is measured.
+    """Raise `UnsupportedOperatorError` if a run's model does not suit an experiment.
 
-    `lack` says, behind the model's name, what it does not have.
+    Called before any run is measured. `lack` follows the model's name in the message and says
+    what the model does not have.
     """
     for run in runs:
         model = find_model(run.recipe.model).model

@@ -1,6 +1,6 @@
-"""The paper's figures, drawn from code: cones, the operators, the averages, the structures.
+"""The paper's Figures 1b, 2, 3 and 4, drawn anew: cones, operators, structures and averages.
 
-Where an operator is shown, it is the model's own: a ConE of one dimension, untrained.
+Operators are drawn by applying those of an untrained ConE of one dimension.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from conekg.training.run import Run
 FIRST, SECOND, RESULT, POINT = "#1f6feb", "#2da44e", "#cf222e", "#24292f"
 
 _TICKS = ((0.0, "0"), (math.pi / 2, "π/2"), (math.pi, "π"), (3 * math.pi / 2, "−π/2"))
-"""Angles all positive: a negative tick cuts a polar axis to a quarter."""
+"""Ticks of the polar axes. All are positive: matplotlib cuts the axis to a sector for negative
+ones."""
 
 
 def figures(runs: Sequence[Run], options: Options) -> Tables:
-    """Draws every figure into the folder `out`, and lists the files."""
+    """Draws every figure into the folder `options.out`; the table lists the files."""
     if options.out is None:
         raise ConfigError("figures needs --out FOLDER, the folder to draw into", key="out")
     make_folder(options.out)
@@ -61,7 +62,7 @@ def figures(runs: Sequence[Run], options: Options) -> Tables:
 
 
 def draw_cones(path: Path) -> None:
-    """A ray, a sector-cone, the full circle, and a cone that is a union of two (Figure 1b)."""
+    """A ray, a sector-cone, the full circle, and a union of two cones (Figure 1b)."""
     figure = new_figure(11, 3.1)
     panels = figure.subplots(1, 4, subplot_kw={"projection": "polar"})
     titles = ("aperture 0: an entity", "aperture 0.6π", "aperture 2π: everything", "a union")
@@ -106,7 +107,7 @@ def draw_operators(path: Path) -> None:
 
 
 def draw_averages(path: Path) -> None:
-    """Two axes near π: the ordinary average points away, the semantic one is right (Appendix D)."""
+    """The ordinary average of two axes near π points to 0, the semantic one to π (Figure 4)."""
     epsilon = 0.5
     axes = torch.tensor([math.pi - epsilon, -math.pi + epsilon])
     ordinary = float(axes.mean())
@@ -124,7 +125,7 @@ def draw_averages(path: Path) -> None:
 
 
 def draw_sector(panel: Any, axis: float, half: float, colour: str, height: float = 1.0) -> None:
-    """A cone on a polar axis: a filled sector around its axis, or a ray."""
+    """Draw a cone on a polar axis: a filled sector with an arrow at its axis, or an arrow alone."""
     if half > 0:
         panel.bar(axis, height, width=2 * half, color=colour, alpha=0.28, linewidth=0)
         for edge in (axis - half, axis + half):

@@ -1,6 +1,6 @@
-"""Tables 1 and 2: MRR of every structure, with and without negation, ours beside the paper's.
+"""Tables 1 and 2: MRR of every structure, without and with negation, ours beside the paper's.
 
-ConE's rows are also held against the paper's error bar.
+ConE's rows are also compared with the paper's error bars (Tables 15 and 16).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
 from conekg.training.run import Run
 
 ROUNDING = 0.05
-"""The paper prints one decimal of a percentage, so its means are known to within so much."""
+"""The paper prints percentages to one decimal, so its means are exact to within this much."""
 
 ERROR_BAR_NOTE = (
     "Within the error bar: the difference is at most the paper's standard deviation over five "
@@ -58,7 +58,7 @@ def _main_table(
 
 
 def _beside_error_bar(measured: RunRow, paper: Published, deviation: dict[str, float]) -> RunRow:
-    """The row, and whether it is within the paper's error bar, which is ConE's alone."""
+    """The row, for ConE with a second one: whether it is within the paper's error bar."""
     if measured.run.recipe.model != "cone" or not deviation:
         return measured
     within = is_within(measured.row.values, paper.row("cone"), deviation)
@@ -75,7 +75,7 @@ def _beside_error_bar(measured: RunRow, paper: Published, deviation: dict[str, f
 def is_within(
     ours: Mapping[str, Cell], theirs: Mapping[str, float], deviation: Mapping[str, float]
 ) -> dict[str, bool]:
-    """Whether ours is as near to theirs as another seed of theirs would be, by column."""
+    """By column, whether ours differs from theirs by no more than the deviation and rounding."""
     return {
         column: abs(apart) <= deviation[column] + ROUNDING
         for column, apart in difference(ours, theirs).items()

@@ -1,7 +1,8 @@
-"""Appendix E: an entity is an answer when most of its dimensions are inside the region.
+"""Appendix E (Tables 18 and 19): precision and recall of telling answers by the regions alone.
 
-The paper takes 500 of 800 dimensions; here it is five eighths of however many there are, and,
-where there are validation queries, the share that suits them best.
+An entity is taken for an answer if most of its dimensions are inside the query's region. The paper
+demands 500 of 800 dimensions; here it is five eighths of any number and, if there are validation
+queries, also the share that is best for them.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from conekg.sampling.query_set import QueryBlock
 from conekg.training.run import Run
 
 _CELLS_AT_ONCE = {"cpu": 1 << 22, "cuda": 1 << 26}
-"""How many (branch of a query, entity) are in memory at a time."""
+"""How many pairs of a query's branch and an entity are in memory at a time, by device."""
 
 _SPLITS: tuple[Split, ...] = ("valid", "test")
 _COLUMNS = (
@@ -82,35 +83,42 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Tally:
-    """What every threshold gives: at index k, an answer has k dimensions or more inside.
+    """The results on one structure for every threshold k of dimensions inside; arrays [dim + 1].
 
-    Arrays are [dim + 1]; precision, recall and takers are means over queries, the others sums.
+    At index k, entities with k dimensions or more inside the region are taken for answers.
     """
 
     precision: Floats
+    """Mean over queries; 0 for a query for which nothing is taken."""
     recall: Floats
+    """Mean over queries."""
     takers: Floats
-    """The share of queries for which anything is taken."""
+    """The share of queries for which any entity is taken."""
     taken: Floats
+    """The number of entities taken, over all queries."""
     both: Floats
+    """The number of answers among them."""
     true: float
+    """The number of answers, over all queries."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Precision and recall for every share of dimensions demanded, each [dim + 1]."""
+    """Precision and recall over all structures for every threshold, as in `Tally`."""
 
     precision: Floats
     recall: Floats
     precision_where_taken: Floats
+    """Over the queries for which any entity is taken."""
     pooled_precision: Floats
+    """Over all pairs of query and entity together."""
     pooled_recall: Floats
 
     @classmethod
     def of(cls, tallies: Sequence[Tally]) -> Curve:
-        """The means over structures, and all structures pooled.
+        """The means over structures, and the values with all structures pooled.
 
-        A structure of which nothing is taken has no part in the precision where any is.
+        `precision_where_taken` leaves out structures for which nothing is taken.
         """
         takers = np.array([tally.takers for tally in tallies])
         precision = np.array([tally.precision for tally in tallies])
@@ -127,11 +135,11 @@ class Curve:
 
     @property
     def dim(self) -> int:
-        """The number of dimensions that the shares are of."""
+        """The number of dimensions of the model."""
         return len(self.precision) - 1
 
     def at(self, least: int) -> dict[str, float]:
-        """The table's values where an answer has `least` dimensions inside."""
+        """The table's values for a threshold of `least` dimensions."""
         arrays = (
             self.precision,
             self.recall,
@@ -143,7 +151,8 @@ class Curve:
         return dict(zip(_COLUMNS, values, strict=True))
 
     def fittest(self) -> int:
-        """How many dimensions give the greatest harmonic mean; the most of equally good ones."""
+        """The threshold with the greatest harmonic mean of precision and recall; on ties the
+        highest."""
         product, total = self.precision * self.recall, self.precision + self.recall
         harmonic = product / np.maximum(total, np.finfo(np.float64).tiny)
         return int(self.dim - np.argmax(harmonic[::-1]))
@@ -185,7 +194,7 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
         model = run.load_model(options.checkpoint, options.device)
         for half in halves:
             half.add(run, measure(model, run, options, half.structures))
-            half.tell(run, model, options)
+            half.add_notes(run, model, options)
         if not run.num_queries("valid"):
             notes.append(f"{title_of(run)} has no valid queries, so no share was fitted.")
         if not run.num_queries("test"):
@@ -212,7 +221,10 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
 def measure(
     model: QueryModel, run: Run, options: Options, structures: Sequence[str]
 ) -> dict[Split, Curve]:
-    """The curve of each split, over the structures that the model can answer, if there are any."""
+    """The curve of each split, over the structures that it has and the model can answer.
+
+    Splits without such queries are left out.
+    """
     curves = dict[Split, Curve]()
     for split in _SPLITS:
         if not run.has_queries(split):
@@ -229,7 +241,7 @@ def measure(
 
 @torch.inference_mode()
 def tally_block(model: QueryModel, graph: KnowledgeGraph, split: Split, block: QueryBlock) -> Tally:
-    """What every threshold takes for answers, over the queries of one structure."""
+    """The results for every threshold on the queries of one structure."""
     branches = len(union_free_branches(block.shape.template))
     budget = _CELLS_AT_ONCE.get(model.device.type, _CELLS_AT_ONCE["cpu"])
     rows_at_once = max(1, budget // (branches * graph.num_entities))
@@ -237,36 +249,40 @@ def tally_block(model: QueryModel, graph: KnowledgeGraph, split: Split, block: Q
     true = 0.0
     for batch in embedded_batches(model, graph, split, block, rows_at_once):
         share = best_over_branches(batch.plan, model.inside_fraction_of_all(batch.region))
-        inside = (share * model.dim).round().long()  # a share is a sum of ones divided by d
+        inside = (share * model.dim).round().long()  # a share is a whole number divided by d
         rows = np.repeat(np.arange(len(batch.answers)), batch.answers.lengths)
         ids = torch.from_numpy(batch.answers.values.astype(np.int64)).to(inside.device)
         row_of_answer = torch.from_numpy(rows).to(inside.device)
-        taken_by = _at_least(inside.flatten(), _row_of_cell(inside), len(inside), model.dim)
-        both_by = _at_least(inside[row_of_answer, ids], row_of_answer, len(inside), model.dim)
+        row_taken = _at_least(inside.flatten(), _row_of_cell(inside), len(inside), model.dim)
+        row_both = _at_least(inside[row_of_answer, ids], row_of_answer, len(inside), model.dim)
         answers = batch.answers.lengths.astype(np.float64)
-        precision += (both_by / np.maximum(taken_by, 1.0)).sum(axis=0)
-        recall += (both_by / np.maximum(answers, 1.0)[:, None]).sum(axis=0)
-        takers += (taken_by > 0).sum(axis=0)
-        taken += taken_by.sum(axis=0)
-        both += both_by.sum(axis=0)
+        precision += (row_both / np.maximum(row_taken, 1.0)).sum(axis=0)
+        recall += (row_both / np.maximum(answers, 1.0)[:, None]).sum(axis=0)
+        takers += (row_taken > 0).sum(axis=0)
+        taken += row_taken.sum(axis=0)
+        both += row_both.sum(axis=0)
         true += float(answers.sum())
     queries = len(block)
     return Tally(precision / queries, recall / queries, takers / queries, taken, both, true)
 
 
 def _row_of_cell(cells: Tensor) -> Tensor:
+    """[rows × columns] the row of each cell of a matrix, in the order of `flatten`."""
     return torch.arange(len(cells), device=cells.device).repeat_interleave(cells.shape[1])
 
 
 def _at_least(inside: Tensor, row: Tensor, rows: int, dim: int) -> Floats:
-    """[rows, dim + 1] of each row, how many of `inside` are k or more."""
+    """[rows, dim + 1] at [i, k] how many values of `inside` in row i are k or more.
+
+    `row` is the row of each value.
+    """
     counts = torch.bincount(row * (dim + 1) + inside, minlength=rows * (dim + 1))
     found: Floats = counts.view(rows, dim + 1).flip(1).cumsum(1).flip(1).double().cpu().numpy()
     return found
 
 
 class _Half:
-    """One of the two tables, as it is filled run by run."""
+    """One of the two tables, without or with negation, filled run by run."""
 
     def __init__(self, title: str, structures: Sequence[str], paper: Published) -> None:
         self.title, self.structures, self.paper = title, structures, paper
@@ -277,11 +293,11 @@ class _Half:
 
     @property
     def has_rows(self) -> bool:
-        """Whether any run has queries that it can answer."""
+        """Whether any run has rows: queries of these structures that its model can answer."""
         return bool(self._rows)
 
     def add(self, run: Run, curves: dict[Split, Curve]) -> None:
-        """Add a run's rows: the paper's share on each split, then the fitted one on the test."""
+        """Add a run's rows: with the paper's share on each split, and with the fitted on test."""
         name, model = title_of(run), run.recipe.model
         for split, curve in curves.items():
             label = f"{name}, {split}"
@@ -294,7 +310,7 @@ class _Half:
         if "test" in curves:
             self._plots.append(self._plot(name, curves["test"], f"{model}-test"))
 
-    def tell(self, run: Run, model: QueryModel, options: Options) -> None:
+    def add_notes(self, run: Run, model: QueryModel, options: Options) -> None:
         """Note how many queries a run's rows are of, and the structures that their mean lacks."""
         answered = [
             name for name in self.structures if not missing_operators(model, STRUCTURES[name])
@@ -314,6 +330,7 @@ class _Half:
             self._absent += no_queries_note(run, split, answered)
 
     def _plot(self, name: str, curve: Curve, paper_row: str) -> Plot:
+        """Precision and recall over the share demanded, with the paper's values as points."""
         shares = np.arange(curve.dim + 1) / curve.dim
         series = [
             Series.of("precision", shares, curve.precision),

@@ -1,6 +1,7 @@
-"""Tables of MRR: runs ranked on their own queries or on given ones, and what is told of them.
+"""Tables of MRR: ranks runs on their own queries or on given ones, and collects rows and notes.
 
-What of the paper stands beside a row is left to `beside_paper.py`.
+The experiments that report MRR share it. Which of the paper's numbers stand beside a row is left
+to `beside_paper.py`.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ AVERAGE = "AVG"
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run's row of a table of MRR, and what there is to tell about it."""
+    """A run's row in a table of MRR, with its notes."""
 
     run: Run
     queries: QuerySet
     row: Row
     comparisons: tuple[Row, ...]
-    """How far it is from the paper's row, where the paper has one."""
+    """The differences from the paper's row, if the paper has one."""
     ranking: tuple[str, ...]
-    """How its ranks came about."""
+    """Notes on how its queries were ranked."""
     notes: tuple[str, ...]
-    """What the run is, and where its queries are from."""
+    """Notes on how the run was trained and where its queries are from."""
 
 
 def mrr_table(
@@ -53,11 +54,10 @@ def mrr_table(
     opening: Sequence[str] = (),
     closing: Sequence[str] | None = None,
 ) -> Table:
-    """The table of runs of one graph: their rows, the paper's, and how far apart they are.
+    """The table of runs of one graph: their rows, the paper's, and the differences.
 
-    Its columns are the structures and their mean unless given. Its notes end with what is missing,
-    unless a `closing` is given; a note stands where it is first told, so that one of `opening` is
-    not repeated further down.
+    By default `columns` are the structures and their mean, and `closing`, the last notes, say what
+    is missing. `opening` are the first notes. A note that occurs twice stands where it is first.
     """
     runs = [each.run for each in measured]
     if closing is None:
@@ -97,8 +97,8 @@ def rank_row(
 ) -> RunRow:
     """A run's MRR of each structure and their mean, beside the paper's row of its model.
 
-    A row of another name than the run's has `label`; what the paper has to compare it with,
-    where that is not the row of the model, is `theirs`.
+    `label` is the row's label, by default the run's title; `theirs` are the paper's values to
+    compare with, by default those of the model.
     """
     report = rank(run, queries, options, structures)
     ours = mrr_row(report, structures)
@@ -122,7 +122,7 @@ def rank(
     *,
     union: UnionForm = "dnf",
 ) -> Report:
-    """The ranks of a run's model on those of the queries that are of those structures."""
+    """The report of a run's model on the queries of those structures."""
     return evaluate(
         run.load_model(options.checkpoint, options.device),
         only_structures(queries, structures),
@@ -134,19 +134,19 @@ def rank(
 
 
 def queries_of_each(runs: Sequence[Run], options: Options) -> list[QuerySet]:
-    """Each run's own queries of the split, or those that were given in their place, read once.
+    """Each run's own queries of the split, or the queries given by the options, read once.
 
-    The runs are of one graph.
+    The runs must be of one graph.
     """
     if options.queries is None:
         return [run.queries(options.split) for run in runs]
-    # A file is of one split, and says of which; the option is for folders.
+    # A file holds the queries of one split and names it; `options.split` chooses in a folder.
     split = None if options.queries.is_file() else options.split
     return [open_queries(options.queries, split, runs[0].graph)] * len(runs)
 
 
 def queries_title(options: Options) -> str:
-    """What a table's title calls its queries."""
+    """The queries' name in a table's title."""
     given = options.queries
     if given is None:
         return f"{options.split} queries"
@@ -155,26 +155,26 @@ def queries_title(options: Options) -> str:
 
 
 def run_notes(run: Run, queries: QuerySet, options: Options, paper: Published) -> tuple[str, ...]:
-    """What a run is, and where the queries it is ranked on are from."""
+    """Notes on how a run was trained and where the queries that it is ranked on are from."""
     return describe(run, options.checkpoint), *origin_note(run, queries, paper)
 
 
 def ranking_notes(measured: Sequence[RunRow]) -> list[str]:
-    """How the ranks of runs came about: what is so of all once, the rest by whose it is."""
+    """The notes on ranking of all runs, shared ones once."""
     return notes_of_each({title_of(each.run): each.ranking for each in measured})
 
 
 def ranking_of(report: Report, structures: Sequence[str]) -> list[str]:
-    """How ranks came about, of how many queries, and what was not answered or asked.
+    """Notes on how queries were ranked, how many, and which were not answered or not there.
 
-    A report's own averages are not shown, so nothing is said of them.
+    The notes on a report's own averages are left out, as those are not shown.
     """
-    told = [note for note in report.notes() if note.split()[0] not in AVERAGES]
-    return [*told, *asked_notes(report, structures)]
+    notes = [note for note in report.notes() if note.split()[0] not in AVERAGES]
+    return [*notes, *asked_notes(report, structures)]
 
 
 def asked_notes(report: Report, structures: Sequence[str]) -> list[str]:
-    """How many queries of each structure were ranked, and of which there are none at all."""
+    """Notes on how many queries of each structure were ranked, and on structures without any."""
     counts = {r.structure: r.num_queries for r in report.structures if r.metrics is not None}
     asked = {result.structure for result in report.structures}
     absent = ", ".join(name for name in structures if name not in asked)
@@ -185,7 +185,7 @@ def asked_notes(report: Report, structures: Sequence[str]) -> list[str]:
 def same_queries_note(
     runs: Sequence[Run], options: Options, structures: Sequence[str]
 ) -> tuple[str, ...]:
-    """A note where runs of one table are ranked on different queries."""
+    """A note if the runs of a table are ranked on different queries."""
     if options.queries is not None:
         return ()
     remedy = " --queries ranks all runs on the same ones."
@@ -193,7 +193,7 @@ def same_queries_note(
 
 
 def mrr_row(report: Report, structures: Sequence[str]) -> dict[str, float]:
-    """MRR in percent by structure, and their mean when none of them is missing."""
+    """MRR in percent by structure, and their mean if no structure is missing."""
     row = {
         name: 100.0 * report.measured[name].mrr for name in structures if name in report.measured
     }
@@ -203,7 +203,7 @@ def mrr_row(report: Report, structures: Sequence[str]) -> dict[str, float]:
 
 
 def average_note(rows: Sequence[Row]) -> tuple[str, ...]:
-    """A sentence about averages that are missing, where some are."""
+    """A note on why averages are missing, if some are."""
     if all(AVERAGE in row.values for row in rows):
         return ()
     return (f"{AVERAGE} is left out where a structure is missing.",)

@@ -1,7 +1,7 @@
-"""Section 5.4 and Appendix C.6: how near the learned operators are to those of sets.
+"""Section 5.4 and Appendix C.6: how well the learned operators approximate those of sets.
 
-The paper says neither how its cones are drawn nor how sets in many dimensions are
-measured, so both are done in more than one way here, and every row says which.
+The paper says neither how its pairs of cones are drawn nor how a set in many dimensions is
+measured. So both are done in several ways here, and every row says which.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PAIRS = 8000
 """How many pairs the paper draws."""
 
 _CONES_AT_ONCE = 1 << 20
-"""How many (pair, dimension) are in memory at a time."""
+"""How many cones (one per pair and dimension) are in memory at a time."""
 
 NOTES = (
     "Uniform cones: in every dimension an axis uniform on the circle and an aperture uniform in "
@@ -54,7 +54,7 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Overlap:
-    """What a ratio is made of: two lengths [pairs, dim]."""
+    """The two lengths, each [pairs, dim], of which a ratio is made."""
 
     common: Tensor
     whole: Tensor
@@ -71,37 +71,40 @@ class Overlap:
 def projection_overlap(
     model: QueryModel, inner: Region, outer: Region, relation: Tensor
 ) -> Overlap:
-    """|P(A) ∩ P(B)| of |P(A)| for A ⊂ B: 1 when projection keeps the inclusion."""
+    """|P(A) ∩ P(B)| and |P(A)| for A ⊂ B; their ratio is 1 if projection keeps the inclusion."""
     first, second = _arc(model.project(inner, relation)), _arc(model.project(outer, relation))
     return Overlap(overlap(first, second), length(first))
 
 
 def intersection_overlap(model: QueryModel, first: Region, second: Region) -> Overlap:
-    """|I ∩ (C ∩ D)| of |I ∪ (C ∩ D)|, I being the learned intersection."""
+    """|I ∩ (C ∩ D)| and |I ∪ (C ∩ D)|, where I is the learned intersection of C and D."""
     learned, c, d = _arc(model.intersect(_stack(first, second))), _arc(first), _arc(second)
     common = overlap_of_three(learned, c, d)
     return Overlap(common, length(learned) + overlap(c, d) - common)
 
 
 def union_overlap(model: QueryModel, first: Region, second: Region) -> Overlap:
-    """|M ∩ (A ∪ B)| of |M ∪ (A ∪ B)|, M = ¬(¬A ∧ ¬B) by the learned operators."""
+    """|M ∩ (A ∪ B)| and |M ∪ (A ∪ B)|, where M = ¬(¬A ∧ ¬B) by the learned operators."""
     negated = model.intersect(_stack(model.negate(first), model.negate(second)))
     learned, a, b = _arc(model.negate(negated)), _arc(first), _arc(second)
-    real = length(a) + length(b) - overlap(a, b)
+    union = length(a) + length(b) - overlap(a, b)
     common = overlap(learned, a) + overlap(learned, b) - overlap_of_three(learned, a, b)
-    return Overlap(common, length(learned) + real - common)
+    return Overlap(common, length(learned) + union - common)
 
 
 def draw_uniform(
     count: int, dim: int, generator: torch.Generator, widest: float = math.pi
 ) -> Region:
-    """`count` cones whose axes and half apertures, up to `widest`, are uniform, on the CPU."""
+    """`count` random cones: axes uniform, half apertures uniform up to `widest`; on the CPU."""
     axis = math.pi * (2.0 * torch.rand(count, dim, generator=generator) - 1.0)
     return axis, widest * torch.rand(count, dim, generator=generator)
 
 
 def draw_inside(outer: Region, generator: torch.Generator) -> Region:
-    """A random cone inside each of `outer`, in every dimension."""
+    """A random cone inside each of `outer`, in every dimension.
+
+    Its aperture is uniform up to the outer one, its axis uniform where the cone stays inside.
+    """
     axis, half = outer
     inner_half = half * torch.rand(half.shape, generator=generator).to(half)
     room = half - inner_half
@@ -110,7 +113,7 @@ def draw_inside(outer: Region, generator: torch.Generator) -> Region:
 
 
 def operators(runs: Sequence[Run], options: Options) -> Tables:
-    """The three average ratios of every run, for every way to draw and to measure."""
+    """The average ratios of the three operators, for every run and way to draw and to measure."""
     data_set = common_data_set(runs)
     check_models(
         runs,
@@ -160,7 +163,7 @@ def operators(runs: Sequence[Run], options: Options) -> Tables:
 
 
 def pairs_of(options: Options) -> int:
-    """How many pairs are drawn: as many as are asked for, or as the paper draws."""
+    """How many pairs are drawn: by default as many as in the paper."""
     return options.pairs or PAIRS
 
 
@@ -168,7 +171,7 @@ def pairs_of(options: Options) -> int:
 def average_ratios(
     model: QueryModel, source: Source, operator: str, options: Options
 ) -> tuple[float, float] | None:
-    """The mean ratios of one operator, by total length and by dimension; None without pairs."""
+    """The mean ratios of an operator, by total length and by dimension; None without pairs."""
     generator = torch.Generator().manual_seed(options.seed)
     measure = _MEASURES[operator]
     totals, means = list[Tensor](), list[Tensor]()
@@ -202,7 +205,7 @@ class UniformSource:
 
 
 class LinkSource:
-    """Pairs of cones that the model gives to links of the run's queries."""
+    """Pairs of cones that the model gives to links (one-hop queries) of the run's queries."""
 
     def __init__(self, model: Cone, run: Run, options: Options) -> None:
         self._model, self._seed = model, options.seed
@@ -212,7 +215,7 @@ class LinkSource:
     def pairs(
         self, operator: str, count: int, generator: torch.Generator
     ) -> Iterator[tuple[Region, Region]]:
-        """Pairs in batches, none when the run has no query to take them from."""
+        """Pairs in batches; none if the run has no queries of the structure for the operator."""
         block = self._blocks.get(
             {"projection": "1p", "intersection": "2i", "union": "2u"}[operator]
         )
@@ -232,7 +235,7 @@ class LinkSource:
                 yield first, self._links(anchors[piece, 1], relations[piece, 1])
 
     def notes(self, title: str, options: Options) -> list[str]:
-        """From which queries the links are, and whether some are drawn more than once."""
+        """Notes on which queries the links are from, and whether some are drawn repeatedly."""
         notes = [f"The links are those of {options.split} queries."]
         few = [
             f"{len(block):,} of {name}"
@@ -240,11 +243,12 @@ class LinkSource:
             if len(block) < pairs_of(options)
         ]
         if few:
-            told = ", ".join(few)
-            notes.append(f"{title}: links are drawn with repetition, as there are only {told}.")
+            counts = ", ".join(few)
+            notes.append(f"{title}: links are drawn with repetition, as there are only {counts}.")
         return notes
 
     def _links(self, heads: IntArray, relations: IntArray) -> Region:
+        """The cones of one-hop queries."""
         device = self._model.device
         anchor = self._model.anchor(torch.from_numpy(heads.astype(np.int64)).to(device))
         return self._model.project(anchor, torch.from_numpy(relations.astype(np.int64)).to(device))
@@ -256,6 +260,7 @@ Source = UniformSource | LinkSource
 def _measure_projection(
     model: QueryModel, inner: Region, outer: Region, generator: torch.Generator
 ) -> Overlap:
+    """The overlap of projections by relations drawn uniformly, inverses included."""
     shape = (inner[0].shape[0],)
     relation = torch.randint(model.num_relations, shape, generator=generator)
     return projection_overlap(model, inner, outer, relation.to(inner[0].device))
@@ -269,11 +274,12 @@ _MEASURES: dict[str, Callable[[QueryModel, Region, Region, torch.Generator], Ove
 
 
 def _arc(region: Region) -> Arc:
-    """The arcs of a region, in float64: lengths are differences of near-equal angles."""
+    """The arcs of a region, in float64, as lengths are differences of near-equal angles."""
     return region[0].double(), region[1].double()
 
 
 def _ratio(part: Tensor, whole: Tensor) -> Tensor:
+    """Elementwise `part / whole`; 1 where the whole is empty."""
     return torch.where(whole > 0, part / whole.clamp_min(1e-300), torch.ones_like(whole))
 
 
@@ -286,6 +292,7 @@ def _to(region: Region, device: torch.device) -> Region:
 
 
 def _batch_sizes(count: int, dim: int) -> Iterator[int]:
+    """The sizes of batches that `count` pairs are drawn in."""
     size = max(1, _CONES_AT_ONCE // dim)
     for start in range(0, count, size):
         yield min(size, count - start)

@@ -1,7 +1,7 @@
-"""What can be asked of an experiment: one frozen set of options for all of them.
+"""The options of experiments: one frozen class for all of them.
 
-Each experiment names the options it looks at; the command refuses the others, so that
-none is ever without effect.
+Each experiment names the options that it uses; the command refuses the others, so that no option
+is ignored silently.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ class Options:
     """How an experiment is done; the defaults are the paper's sizes."""
 
     split: Split = "test"
-    """Which queries of the runs are used."""
+    """Which of the runs' queries are used."""
     checkpoint: Which = "best"
-    """Which weights of the runs are used."""
+    """Which of the runs' weights are used."""
     max_queries: int | None = None
-    """At most so many queries of each structure, evenly spaced ones; all when left out."""
+    """The most queries of each structure, evenly spaced; all by default."""
     pairs: int | None = None
-    """How many random pairs of sets, or queries of each kind; the paper's number when left out."""
+    """How many random pairs of sets, or queries of each kind, are drawn; by default as many as in
+    the paper."""
     seed: int = 0
-    """Determines everything that is drawn."""
+    """The seed of everything that is drawn."""
     steps: int = 5
-    """How many training steps are timed at once."""
+    """How many training steps are timed together."""
     queries: Path | None = None
-    """Other queries than the runs' own: a query set, or a BetaE or Query2Box folder."""
+    """Queries to use instead of the runs' own: a query set, or a BetaE or Query2Box folder."""
     out: Path | None = None
     """The folder that files are written to."""
     device: torch.device = field(default_factory=pick_device)
     progress: Callable[[int, int], None] = lambda done, total: None
-    """Hears how many units of work are done, of how many."""
+    """Called with the units of work done and in all."""

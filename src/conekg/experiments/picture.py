@@ -1,9 +1,7 @@
-"""Pictures of tables: their curves where they have some, else grouped bars.
+"""Draws tables as pictures: their plots if they have some, else grouped bars.
 
-Ours is in colour, the paper's in grey.
-
-matplotlib is an extra; it is imported when a picture is asked for, and never opens a
-window.
+Our numbers are in colour, the paper's in grey. matplotlib is an optional dependency: it is imported
+only when a picture is drawn, and no window is opened.
 """
 
 from __future__ import annotations
@@ -20,14 +18,14 @@ OUR_COLOURS = (
     "#1f6feb", "#2da44e", "#bf3989", "#bc4c00", "#8250df", "#1b7c83",
     "#9a6700", "#57606a", "#54aeff", "#6fdd8b", "#ff80c8", "#ffa657",
 )  # fmt: skip
-"""As many as a table has structures at most; the first are the farthest apart."""
+"""As many colours as a table has structures at most; the first ones are the most distinct."""
 PICTURES = frozenset({".png", ".svg", ".pdf"})
-"""How names of pictures end."""
+"""The file name endings of pictures."""
 PAPER_COLOURS = ("#6e7781", "#8c959f", "#afb8c1", "#d0d7de", "#eaeef2")
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty figure of that size in inches, without a window."""
+    """An empty figure of that size in inches; ConfigError without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -41,14 +39,14 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def check_picture(path: Path) -> None:
-    """Refuse a picture that could not be drawn, before hours are spent on its numbers."""
+    """Raise `ConfigError` if a picture cannot be drawn; called before its numbers are measured."""
     if path.suffix.lower() not in PICTURES:
         raise ConfigError(f"cannot draw {path}: use .png, .svg or .pdf")
     new_figure(1.0, 1.0)
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure; the file's ending says in which format."""
+    """Write a figure in the format that the file's ending names."""
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:
@@ -56,9 +54,9 @@ def save_figure(figure: Any, path: Path) -> None:
 
 
 def draw_tables(tables: Sequence[Table], path: Path) -> None:
-    """One picture of all tables: a panel for each plot, or one of bars for a table without.
+    """Draw one picture of all tables: a panel for each plot, or of bars for a table without plots.
 
-    Differences are left to the tables.
+    Rows of differences from the paper are not drawn.
     """
     check_picture(path)
     panels = [panel for table in tables for panel in (table.plots or (table,))]
@@ -71,20 +69,20 @@ def draw_tables(tables: Sequence[Table], path: Path) -> None:
             _draw_bars(panel, axis)
         else:
             draw_plot(panel, axis)
-    # Beside the panels, not in their room: a run may have any name, and a legend every run.
+    # Legends stand beside the panels, in room of their own: they may be long and wide.
     figure.set_size_inches(width + _legend_width(figure), height)
     save_figure(figure, path)
 
 
 def _legend_width(figure: Any) -> float:
-    """How wide the widest legend of a figure is, in inches."""
+    """The width of a figure's widest legend, in inches."""
     legends = (axis.get_legend() for axis in figure.axes)
     widths = (legend.get_window_extent().width for legend in legends if legend is not None)
     return float(max(widths, default=0.0) / figure.dpi)
 
 
 def draw_plot(plot: Plot, panel: Any) -> None:
-    """One panel of curves and points."""
+    """Draw a plot's curves and points on a panel."""
     for series, colour in zip(plot.series, _colours(plot.series), strict=True):
         match series.style:
             case "points":
@@ -107,6 +105,7 @@ def draw_plot(plot: Plot, panel: Any) -> None:
 
 
 def _draw_bars(table: Table, panel: Any) -> None:
+    """Draw a table's rows as grouped bars, a group per column."""
     rows, columns = [row for row in table.rows if row.kind != "comparison"], _drawn(table)
     thickness = 0.8 / max(1, len(rows))
     for place, (row, colour) in enumerate(zip(rows, _colours(rows), strict=True)):
@@ -121,17 +120,19 @@ def _draw_bars(table: Table, panel: Any) -> None:
 
 
 def _drawn(table: Table) -> tuple[str, ...]:
+    """The columns that are drawn."""
     return table.columns if table.drawn is None else table.drawn
 
 
 def _finish(panel: Any, title: str) -> None:
     panel.set_title(title, fontsize=10, wrap=True)
     panel.spines[["top", "right"]].set_visible(False)
-    if panel.get_legend_handles_labels()[0]:  # a table without numbers has nothing to explain
+    if panel.get_legend_handles_labels()[0]:  # a table without rows has no legend
         panel.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def _colours(drawn: Sequence[Row] | Sequence[Series]) -> list[str]:
+    """The colour of each row or series, from the palette of its kind in turn."""
     counts = {"ours": 0, "paper": 0}
     colours = []
     for one in drawn:

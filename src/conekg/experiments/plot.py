@@ -1,6 +1,6 @@
-"""Curves and points that say more than a table's numbers do, as plain data.
+"""Plots of curves and points as plain data.
 
-An experiment that has some puts them on its table; `picture` draws them in place of bars.
+An experiment puts its plots on its table; `picture` draws them in place of bars.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Kind = Literal["ours", "paper", "comparison"]
 Style = Literal["line", "marked line", "steps", "points"]
 
 _DIGITS = 6
-"""Of a coordinate in a file: far finer than a picture shows."""
+"""Decimals of a coordinate in a file: far more than a picture shows."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Series:
     def of(
         cls, label: str, x: ArrayLike, y: ArrayLike, style: Style = "line", kind: Kind = "ours"
     ) -> Series:
-        """The series of two arrays of one length."""
+        """The series of points with coordinates from two arrays of the same length."""
         across, up = (tuple(np.asarray(values, np.float64).tolist()) for values in (x, y))
         assert len(across) == len(up), "every point has two coordinates"
         return cls(label, across, up, style, kind)
@@ -58,7 +58,7 @@ class Plot:
     series: tuple[Series, ...]
     log_x: bool = False
     marks: tuple[float, ...] = ()
-    """Where upright lines stand, such as at a threshold."""
+    """The x coordinates of vertical lines, such as at a threshold."""
 
     def to_json(self) -> dict[str, Any]:
         """The panel as plain data."""

@@ -1,7 +1,7 @@
-"""The paper's numbers, read from the one file that holds them.
+"""The paper's numbers, read from `published.toml`.
 
-`published.toml` names every table by its label in the paper's source. A graph that the
-paper does not have has no published numbers, and gets none.
+The file has every table by its label in the paper's source. For a graph that is not in the paper,
+tables are without rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 ANY = "any"
-"""The data set of numbers that belong to no graph in particular."""
+"""The data set of numbers for which the paper names no graph."""
 
 MODEL_TITLES = {
     "gqe": "GQE",
@@ -36,7 +36,7 @@ FIGURE_PLACES = {
 
 
 def model_title(name: str) -> str:
-    """What a table calls a model: as the paper does, or by its own name.
+    """A model's name in tables: the paper's name for it, or for other models their own.
 
     >>> model_title("box"), model_title("mine")
     ('Query2Box', 'mine')
@@ -51,23 +51,23 @@ class Published:
     label: str
     """The table's label in the paper's source."""
     place: str
-    """Where a reader finds it, such as `Table 1`."""
+    """Where it is in the paper, such as `Table 1`."""
     release: str
-    """Whose release has the queries that its numbers are of: `BetaE` or `Query2Box`."""
+    """The release of the queries that its numbers are for: `BetaE` or `Query2Box`."""
     unit: str
     columns: tuple[str, ...]
     rows: dict[str, dict[str, float]]
-    """By row, then by column; what the paper prints as a dash is absent."""
+    """Values by row and column; those that the paper prints as a dash are absent."""
     data_sets: tuple[str, ...]
-    """For which data sets the paper has this table."""
+    """The data sets for which the paper has this table."""
 
     def row(self, name: str) -> dict[str, float]:
-        """The row of that name; empty when the paper has none."""
+        """The row of that name; empty if the paper has none."""
         return self.rows.get(name, {})
 
 
 def published(label: str, data_set: str | None) -> Published:
-    """The paper's table of that label for a data set; without rows when it has none for it.
+    """The paper's table of that label for a data set; without rows if the paper has none.
 
     >>> published("table:epfo_results", "nell995").row("cone")["AVG"]
     27.2
@@ -94,13 +94,13 @@ def published(label: str, data_set: str | None) -> Published:
 
 
 def place_of(label: str) -> str:
-    """Where in the paper a table, a figure or a number of the text is found."""
+    """Where the paper has the table, figure or number of that label, such as `Table 1`."""
     place: str = FIGURE_PLACES.get(label) or _tables()[label]["place"]
     return place
 
 
 def labels() -> tuple[str, ...]:
-    """Every table there is, by label, in the paper's order."""
+    """The labels of all tables, in the paper's order."""
     return tuple(_tables())
 
 

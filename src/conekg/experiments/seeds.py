@@ -1,4 +1,4 @@
-"""Appendix C.5: mean and standard deviation of the main tables over runs of several seeds."""
+"""Appendix C.5 (Tables 15 and 16): mean and standard deviation of MRR over several seeds."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def mean_and_deviation(
 
 
 def _refuse_other_differences(runs: Sequence[Run]) -> None:
-    """Seeds are compared only where nothing but the seed differs."""
+    """Raise `ConfigError` if runs differ in more than their seed, or have the same seed."""
 
     def without_seed(run: Run) -> Recipe:
         return replace(run.recipe, training=replace(run.recipe.training, seed=0))
@@ -88,11 +88,13 @@ def _refuse_other_differences(runs: Sequence[Run]) -> None:
             )
     chosen = [run.recipe.training.seed for run in runs]
     if len(set(chosen)) < len(chosen):
-        raise ConfigError(f"two runs have the same seed: {', '.join(map(str, chosen))}")
+        raise ConfigError(
+            f"two runs have the same seed: {', '.join(map(str, chosen))}; give one run of each seed"
+        )
 
 
 def _in_words(differing: Mapping[str, tuple[Any, Any]]) -> list[str]:
-    """Differences as in `training.steps (60, 700)`; those of longer values by name alone."""
+    """The differences as `training.steps (60, 700)`; settings that are lists by name alone."""
     return [
         key if isinstance(own, (list, tuple)) else f"{key} ({own}, {other})"
         for key, (own, other) in differing.items()

@@ -1,7 +1,7 @@
-"""Appendix G: seconds per 100 training steps of every model, at equal numbers of parameters.
+"""Appendix G (Table 20): seconds per 100 training steps of every model, at equal size.
 
-Equal are the tables of entities, which make up nearly all parameters of a large graph.
-The clock includes drawing the batches; it is this machine's, the paper's is an RTX 3090.
+The models' entity tables have equally many parameters; they are nearly all parameters on a large
+graph. Times include drawing the batches. They are of this machine, the paper's of an RTX 3090.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UPDATERS = {
     "EagerUpdater": "PyTorch, operation by operation (EagerUpdater)",
     "FusedUpdater": "fused kernels in a captured graph (FusedUpdater)",
 }
-"""What a reader is told of an updater; by name, for kernels are imported on a GPU only."""
+"""The description of each updater class, by name since `FusedUpdater` is imported on a GPU only."""
 
 
 def speed(runs: Sequence[Run], options: Options) -> Tables:
@@ -71,7 +71,7 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
             "its own without negatives.",
             f"The median of {REPEATS} times {options.steps} step{'s' * (options.steps > 1)}, after "
             f"{WARM_UP_STEPS} untimed.",
-            _by_what(updaters, options.device),
+            _updaters_note(updaters, options.device),
             f"The paper's column is {paper.unit}, of models with equal numbers of embedding "
             "parameters; of which graph, batch size and dimension it does not say.",
             describe(run),
@@ -83,15 +83,15 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
 
 
 def equal_recipes(run: Run, width: int) -> dict[str, Recipe]:
-    """The recipe of each model for entity tables `width` wide and batches of one size.
+    """The recipe of each model, with entity tables `width` wide and batches of the same size.
 
-    Batches are as large as the run's, or larger where a model's pool has more shapes than that.
+    Batches are as large as the run's, or larger if a model's pool has more shapes than that.
     """
     present = usable_shapes(run.queries("train"), run.graph.num_entities)
     recipes = {name: recipe_of(run.graph, "paper", name)[0] for name in MODEL_TITLES}
     pooled = {name: recipe.training.restricted_to(present) for name, recipe in recipes.items()}
     ours = run.recipe.training
-    shapes = [len(pool.shares) for training in pooled.values() for pool in training.pools]
+    pool_sizes = [len(pool.shares) for training in pooled.values() for pool in training.pools]
     return {
         name: replace(
             recipe,
@@ -100,7 +100,7 @@ def equal_recipes(run: Run, width: int) -> dict[str, Recipe]:
             ),
             training=replace(
                 pooled[name],
-                batch_size=max(ours.batch_size, *shapes),
+                batch_size=max(ours.batch_size, *pool_sizes),
                 negatives=ours.negatives,
                 precision=ours.precision,
                 compile_operators=ours.compile_operators,
@@ -118,7 +118,10 @@ def new_updater(run: Run, recipe: Recipe, model: QueryModel, options: Options) -
 
 
 def _config_of_width(config: ModelConfig, name: str, width: int, hidden: int | None) -> ModelConfig:
-    """The configuration with that table, and the run's hidden layers where both have some."""
+    """The configuration for entity tables `width` wide, with the run's hidden width if it has one.
+
+    BetaE has two numbers per dimension.
+    """
     dim = width // 2 if name == "beta" else width
     if dim < 1:
         raise ConfigError(f"an entity table {width} wide is too narrow for {name}", key="dim")
@@ -129,17 +132,17 @@ def _config_of_width(config: ModelConfig, name: str, width: int, hidden: int | N
     return changed
 
 
-def _by_what(updaters: dict[str, list[str]], device: torch.device) -> str:
-    """A sentence that says which models were timed by which means."""
+def _updaters_note(updaters: dict[str, list[str]], device: torch.device) -> str:
+    """A note on which models were timed with which updater."""
     parts = [f"{', '.join(models)} by {means}" for means, models in updaters.items()]
     place = "a GPU" if device.type == "cuda" else f"a {device.type.upper()}"
-    # `Cone.distance`: on a CPU it and its gradient are compiled.
+    # On a CPU `Cone.distance` and its gradient are compiled loops.
     compiled = "" if device.type == "cuda" else ", ConE's distance as a compiled loop"
     return f"What is timed is what `conekg train` does on {place}: {'; '.join(parts)}{compiled}."
 
 
 def _batches(run: Run, timed: Recipe) -> str:
-    """How many queries a batch has, and why so many."""
+    """How many queries a batch has and, if that is not the run's number, why."""
     own, common = run.recipe.training.batch_size, timed.training.batch_size
     if common == own:
         return f"the run's batch size of {own} queries"
@@ -147,6 +150,7 @@ def _batches(run: Run, timed: Recipe) -> str:
 
 
 def _machine(device: torch.device) -> str:
+    """The name of the GPU, or the number of the CPU's threads."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()

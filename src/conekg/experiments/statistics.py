@@ -1,4 +1,4 @@
-"""The statistics of the paper's tables: correlations and the area under a ROC curve."""
+"""The statistics of the paper's tables: correlations, ROC curves and the area under them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 
 
 def average_ranks(values: ArrayLike) -> Floats:
-    """[n] ranks from 1; equal values share the mean of the ranks they take up.
+    """[n] ranks from 1; equal values share the mean of their ranks.
 
     >>> average_ranks([10, 30, 10]).tolist()
     [1.5, 3.0, 1.5]
@@ -24,25 +24,26 @@ def average_ranks(values: ArrayLike) -> Floats:
 
 
 def pearson(first: ArrayLike, second: ArrayLike) -> float | None:
-    """Pearson's correlation; None where a side does not vary or is not finite: there is none."""
+    """Pearson's correlation; None if it is undefined: a side is constant or not finite."""
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return None
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
+    # Scaled to [-1, 1], so that the squares below neither overflow nor underflow.
     x, y = (side / np.abs(side).max() for side in (x - x.mean(), y - y.mean()))
     return float(np.clip((x @ y) / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
 
 
 def spearman(first: ArrayLike, second: ArrayLike) -> float | None:
-    """Spearman's rank correlation, Pearson's of the average ranks; None where that has none."""
+    """Spearman's rank correlation: Pearson's of the average ranks; None if that is undefined."""
     if np.isnan(first).any() or np.isnan(second).any():
-        return None  # what is no number has no rank either
+        return None  # NaN has no rank
     return pearson(average_ranks(first), average_ranks(second))
 
 
 def correlations(columns: Mapping[str, tuple[Floats, Floats]]) -> dict[str, dict[str, float]]:
-    """Spearman's and Pearson's correlation of each pair of columns, where it has one.
+    """Spearman's and Pearson's correlation of each pair of columns, without undefined ones.
 
     >>> correlations({"2p": (np.array([1.0, 2.0]), np.array([3.0, 9.0]))})
     {'spearman': {'2p': 1.0}, 'pearson': {'2p': 1.0}}
@@ -56,7 +57,9 @@ def correlations(columns: Mapping[str, tuple[Floats, Floats]]) -> dict[str, dict
 
 
 def roc_auc(positive: ArrayLike, negative: ArrayLike) -> float | None:
-    """How often a positive exceeds a negative, ties counting half; None of no pairs, or of NaN.
+    """The share of pairs in which the positive exceeds the negative, ties counting half.
+
+    None if there are no pairs, or with NaN.
 
     >>> roc_auc([3, 4], [1, 3])
     0.875
@@ -64,16 +67,17 @@ def roc_auc(positive: ArrayLike, negative: ArrayLike) -> float | None:
     high, low = np.asarray(positive, dtype=np.float64), np.asarray(negative, dtype=np.float64)
     if len(high) == 0 or len(low) == 0 or np.isnan(high).any() or np.isnan(low).any():
         return None
-    # The Mann-Whitney statistic: what the positives' ranks exceed the least they could be.
+    # The Mann-Whitney statistic: the sum of the positives' ranks less its least possible value.
     ranks = average_ranks(np.concatenate([high, low]))[: len(high)]
     excess = ranks.sum() - len(high) * (len(high) + 1) / 2
     return float(excess / (len(high) * len(low)))
 
 
 def roc_curve(positive: ArrayLike, negative: ArrayLike, points: int = 200) -> tuple[Floats, Floats]:
-    """The shares of negatives and of positives at or above a threshold, as it falls.
+    """The false and the true positive rates at falling thresholds, from (0, 0) to (1, 1).
 
-    From (0, 0) to (1, 1), by at most `points` thresholds, spread evenly over the values.
+    A value counts as positive at or above the threshold. The thresholds are the distinct values; if
+    there are more than `points`, evenly spaced ones among them.
 
     >>> false, true = roc_curve([3, 4], [1, 3])
     >>> false.tolist(), true.tolist()
@@ -82,7 +86,7 @@ def roc_curve(positive: ArrayLike, negative: ArrayLike, points: int = 200) -> tu
     high, low = (np.sort(np.asarray(side, dtype=np.float64)) for side in (positive, negative))
     thresholds = np.unique(np.concatenate([high, low]))[::-1]
     if len(thresholds) > points:
-        # The last, which is the lowest, stays: the curve must end at (1, 1).
+        # The lowest threshold stays, so that the curve ends at (1, 1).
         thresholds = thresholds[np.linspace(0, len(thresholds) - 1, points).round().astype(int)]
     shares = [1.0 - np.searchsorted(side, thresholds) / len(side) for side in (low, high)]
     false, true = (np.concatenate([[0.0], share]) for share in shares)

@@ -1,7 +1,7 @@
-"""The fourteen structures as computation graphs, from the same shapes everything else uses.
+"""Figure 3: the fourteen structures as computation graphs, drawn from `STRUCTURES`.
 
-Data flows from the anchors on the left to the answers on the right: an arrow is a
-projection, a dashed one carries its operand unchanged, and a node says what it does.
+The graphs run from the anchors on the left to the answers on the right. An arrow is a
+projection, a dashed line passes an operand on unchanged, and a node has the sign of its operator.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ FOURTEEN = (
     *TRAINED_STRUCTURES,
     *(n for n in (*POSITIVE_STRUCTURES, *NEGATION_STRUCTURES) if n not in TRAINED_STRUCTURES),
 )
-"""The structures of the literature, those that are trained on first."""
+"""The structures of the literature, first those that models are trained on."""
 
 _MARKS = {"anchor": "#1f6feb", "node": "#8c959f", "answer": "#cf222e"}
 
 
 def draw_structures(path: Path) -> None:
-    """All fourteen, the trained ones first; the others test generalisation (Figure 3)."""
+    """Draw all fourteen, first the trained ones; the others test generalisation (Figure 3)."""
     figure = new_figure(12, 6.5)
     panels = figure.subplots(3, 5).ravel()
     for panel, name in zip(panels, FOURTEEN, strict=False):
@@ -46,7 +46,7 @@ def draw_structures(path: Path) -> None:
 
 
 def _center(panel: Any, last_column: float, last_row: float) -> None:
-    """One scale for all panels, each drawing in the middle of its own."""
+    """Set the same scale for every panel, with its drawing in the middle."""
     panel.set_xlim(last_column / 2 - 2.4, last_column / 2 + 2.4)
     panel.set_ylim(last_row / 2 + 1.5, last_row / 2 - 1.5)
 

@@ -1,4 +1,4 @@
-"""Tables of results: ours beside the paper's, for a terminal, as Markdown and as plain data."""
+"""Tables of results, ours beside the paper's: for a terminal, as Markdown and as plain data."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """What an experiment measured, with what the paper says beside it."""
+    """What an experiment measured, with the paper's numbers beside it."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     paper: str
-    """The label of the paper's table, or of the section the numbers stand in; of several, all."""
+    """The label of the paper's table, or of the section with the numbers; several by commas."""
     unit: str
     notes: tuple[str, ...] = ()
-    """What a reader must know to read the numbers: definitions, choices, what could not be done."""
+    """What a reader needs to know about the numbers: definitions, choices, what is missing."""
     digits: int = 1
+    """Decimals in the shown table."""
     drawn: tuple[str, ...] | None = None
-    """The columns that bars show, where others are of another unit; all when left out."""
+    """The columns that are drawn as bars, if others have another unit; all by default."""
     plots: tuple[Plot, ...] = ()
-    """What a picture shows of it in place of bars, where that tells more."""
+    """What a picture of the table shows instead of bars."""
 
     def row(self, label: str) -> Row:
         """The row of that label."""
@@ -50,7 +51,7 @@ class Table:
 
     @property
     def place(self) -> str:
-        """Where in the paper a reader finds what it repeats, such as `Table 1`."""
+        """Where the paper has what the table repeats, such as `Table 1`."""
         return ", ".join(map(place_of, self.paper.split(", ")))
 
     def to_json(self) -> dict[str, Any]:
@@ -69,8 +70,8 @@ class Table:
             "plots": [plot.to_json() for plot in self.plots],
         }
 
-    def to_markdown(self, told_elsewhere: Sequence[str] = ()) -> str:
-        """The table as Markdown, its notes as a list below it but for those told elsewhere."""
+    def to_markdown(self, shown_elsewhere: Sequence[str] = ()) -> str:
+        """The table as Markdown, with its notes as a list below it, less those shown elsewhere."""
         lines = [
             f"## {self.title}",
             "",
@@ -82,13 +83,13 @@ class Table:
         for row in self.rows:
             label = row.label.replace("|", r"\|")
             lines.append(f"| {label} | " + " | ".join(self._cells(row)) + " |")
-        own = [note for note in self.notes if note not in told_elsewhere]
+        own = [note for note in self.notes if note not in shown_elsewhere]
         if own:
             lines += ["", *(f"- {note}" for note in own)]
         return "\n".join(lines) + "\n"
 
     def to_rich(self) -> RichTable:
-        """The table for a terminal; its notes are longer than it is wide, and not part of it."""
+        """The table for a terminal, without its notes, which are longer than the table is wide."""
         # Text, not markup: a folder's name may have square brackets.
         title = f"{self.title} ({self.unit}; the paper's {self.place})"
         table = RichTable(title=Text(title, style="table.title"))
@@ -114,30 +115,30 @@ class Table:
         if isinstance(value, int):
             return f"{value:,}"
         if 0 < abs(value) < 0.5 * 10**-self.digits:
-            # Small, but not nothing; of a difference that is nothing.
+            # Would be rounded to zero: shown with two digits, but a difference as zero.
             return f"{0:.{self.digits}f}" if kind == "comparison" else f"{value:.2g}"
         return f"{value:.{self.digits}f}"
 
 
 def difference(ours: Mapping[str, Cell], theirs: Mapping[str, float]) -> dict[str, float]:
-    """Ours minus theirs in every column that both have."""
+    """Our values minus theirs, in every column that both have."""
     return {column: ours[column] - theirs[column] for column in ours if column in theirs}
 
 
 def common_notes(tables: Sequence[Table]) -> tuple[str, ...]:
-    """The notes that all of several tables have, to be told once; none of a single table."""
+    """The notes that several tables share, to be shown once; none for a single table."""
     if len(tables) < 2:
         return ()
     return tuple(n for n in tables[0].notes if all(n in table.notes for table in tables[1:]))
 
 
 def common_heading(tables: Sequence[Table]) -> str:
-    """What stands above the notes that all tables have."""
+    """The heading of the notes that all tables share."""
     return f"{'Both' if len(tables) == 2 else 'All'} tables:"
 
 
 def tables_markdown(title: str, tables: Sequence[Table]) -> str:
-    """One Markdown page of all tables of an experiment; what all of them note is at its end."""
+    """A Markdown page of all tables of an experiment, with the notes that they share at its end."""
     common = common_notes(tables)
     parts = [f"# {title}", "", *(table.to_markdown(common) for table in tables)]
     if common:

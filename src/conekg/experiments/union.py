@@ -1,4 +1,4 @@
-"""Appendix C.2: unions as the best of their branches (DNF) against De Morgan's law."""
+"""Appendix C.2 (Table 8): MRR of unions by DNF, as the best branch, and by De Morgan's law."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def union(runs: Sequence[Run], options: Options) -> Tables:
 def _measure(run: Run, queries: QuerySet, options: Options, paper: Published) -> RunRow:
     """A run's MRR of both structures under both forms."""
     ours, ranking = dict[str, float](), list[str]()
-    for letter, (form, told) in _FORMS.items():
+    for letter, (form, words) in _FORMS.items():
         report = rank(run, queries, options, _STRUCTURES, union=form)
         ours |= {f"{name}-{letter}": 100.0 * m.mrr for name, m in report.measured.items()}
         ranking.append(f"MRR is filtered; equal scores: {report.ties} rank.")
         if form == "dnf":
             ranking += asked_notes(report, _STRUCTURES)
         for reason, names in report.by_reason.items():
-            ranking.append(f"Not answered {told}: {', '.join(names)} ({reason}).")
+            ranking.append(f"Not answered {words}: {', '.join(names)} ({reason}).")
     label = title_of(run)
     return RunRow(
         run=run,

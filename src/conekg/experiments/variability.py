@@ -1,4 +1,4 @@
-"""Appendix C.7: are the apertures of a query wide where its answers are unlike each other?"""
+"""Appendix C.7 (Table 17): do a query's apertures grow with the variability of its answers?"""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ from conekg.sampling.query_set import QueryBlock
 from conekg.training.run import Run
 
 _ANGLES_AT_ONCE = 1 << 22
-"""How many (answer, dimension) are in memory at a time."""
+"""Angles (one per answer and dimension) in memory at a time."""
 
 _QUERIES_AT_ONCE = 256
-"""How many averages are in memory at a time."""
+"""Queries embedded at a time, which bounds the memory of their answers' averages."""
 
 _NOTE = (
     "The variability δ of a query: of all its answers on the split's graph, the largest squared "
@@ -107,13 +107,13 @@ def variability(runs: Sequence[Run], options: Options) -> Tables:
 def apertures_and_spreads(
     model: Cone, graph: KnowledgeGraph, split: Split, block: QueryBlock
 ) -> tuple[Floats, Floats]:
-    """[queries] the sum of apertures and [queries] δ, of the queries that have answers."""
+    """The sum of apertures and δ, each [queries], of the queries that have answers."""
     sizes, spreads = [np.zeros(0)], [np.zeros(0)]
     for batch in embedded_batches(model, graph, split, block, _QUERIES_AT_ONCE):
         answered = batch.answers.lengths > 0
         sizes.append(model.size(batch.region).double().cpu().numpy()[answered])
         delta = spread(model, batch.answers).double().cpu().numpy()
-        # A single answer is its own average; the rounding left over would be ranked at random.
+        # A single answer equals its average; rounding errors would give such queries random ranks.
         delta[batch.answers.lengths == 1] = 0.0
         spreads.append(delta[answered])
     return np.concatenate(sizes), np.concatenate(spreads)
@@ -127,7 +127,7 @@ def spread(model: Cone, answers: Ragged) -> Tensor:
     for rows, axis in _pieces(model, answers):
         x.index_add_(0, rows, torch.cos(axis))
         y.index_add_(0, rows, torch.sin(axis))
-    average = angle(x, y)  # the sums' direction is that of the means
+    average = angle(x, y)  # the direction of the sums is that of the means
     largest = torch.zeros(len(answers), device=device)
     for rows, axis in _pieces(model, answers):
         squared = wrap(axis - average[rows]).square().sum(dim=-1)
@@ -136,7 +136,7 @@ def spread(model: Cone, answers: Ragged) -> Tensor:
 
 
 def _pieces(model: Cone, answers: Ragged) -> Iterator[tuple[Tensor, Tensor]]:
-    """The answers' rows and axes, so many at a time that they fit."""
+    """The row and the axes [dim] of each answer, in pieces of about `_ANGLES_AT_ONCE` angles."""
     device, size = model.device, max(1, _ANGLES_AT_ONCE // model.dim)
     rows = np.repeat(np.arange(len(answers)), answers.lengths)
     for start in range(0, len(rows), size):
