@@ -393,6 +393,49 @@ def test_signals_end_a_real_process_after_its_answers(ask_many, number):
         process.communicate()
 
 
+STUCK_SCRIPT = """
+import signal, threading
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where these tests are run by nohup
+from conekg.answering.engine import Answerer
+from conekg.graph.geography import load_geography
+from conekg.model.catalog import build_model
+from conekg.serving.http import create_app
+from conekg.serving.limits import Limits
+from conekg.serving.server import make_server, open_sockets
+graph = load_geography()
+model = build_model("cone", graph.num_entities, graph.num_relations, {"dim": 4, "hidden": 8})
+answerer = Answerer(graph, model)
+def compile_for_minutes(*question, **options):
+    print("compiling", flush=True)
+    threading.Event().wait(600)
+answerer.ask = compile_for_minutes
+app = create_app(answerer)
+make_server(app, Limits()).run(sockets=open_sockets("127.0.0.1", 0, 1))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_a_server_at_once_that_is_not_yet_listening(number):
+    """The first answer may compile for a minute, which nothing but the end of the process stops."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", STUCK_SCRIPT],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "compiling\n"
+        process.send_signal(number)
+        assert process.wait(30) == -number
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def is_up(url: str) -> bool:
     host, port = url.removeprefix("http://").split(":")
     try:
