@@ -965,26 +965,40 @@ def test_the_page_fits_screens_and_schemes(open_page, device, viewport, scheme):
     shoot(page, f"page-{device}-{scheme}")
 
 
-def test_answers_that_stand_below_the_drawing_are_brought_into_view(open_page):
+def test_a_narrow_screen_has_the_answers_first_and_scrolls_to_them(open_page):
     page = open_page(viewport=PHONE)
     title = page.locator("#answers-title")
     ask(page, "Germany.borders & !German.^speaks")
     expect(title).to_be_in_viewport()
-    expect(page.locator(".answer").nth(5)).to_be_in_viewport()
-    page.evaluate("scrollTo(0, 0)")
-    expect(title).not_to_be_in_viewport()
-    # Who puts a question together goes on in the drawing.
+    expect(page.locator(".answer").nth(9)).to_be_in_viewport()
+    page.locator(".answer button").first.click()
+    expect(page.locator(".why-card")).to_be_in_viewport()
+    tops = [card.bounding_box()["y"] for card in page.locator(".card").all()]
+    assert len(tops) == 4
+    assert tops == sorted(tops), "a screen reader reads the cards in the order that is seen"
+    classes = [card.get_attribute("class") for card in page.locator(".card").all()]
+    assert classes == [f"card {name}-card" for name in ("answers", "why", "cones", "graph")]
+    # Building a question by clicking does not scroll away from the drawing.
     page.locator('[data-tool="not"]').click()
     expect(page.get_by_label("Ask the graph")).to_have_value("!(Germany.borders & !German.^speaks)")
     expect(page.locator("ck-answers")).not_to_have_class(re.compile("is-waiting"))
     expect(page.locator(".answer")).not_to_have_count(0)
-    expect(page.locator("ck-builder")).to_be_in_viewport()
-    # A mistake is told where it was made.
+    expect(page.locator('[data-tool="not"]')).to_be_in_viewport()
+    # Neither does a mistake scroll away from the text that has it.
     page.get_by_label("Ask the graph").fill("Germny.borders")
     page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.locator("#question-error")).to_be_in_viewport()
+    page.evaluate("scrollTo(0, 0)")
     page.locator(".example").first.click()
-    expect(title).to_be_in_viewport()
+    expect(page.locator(".answer").nth(9)).to_be_in_viewport()
+
+
+def test_hidden_cards_leave_no_gap_on_a_narrow_screen(open_page):
+    page = open_page(viewport=PHONE)
+    answers, drawing = (
+        page.locator(f".{name}-card").bounding_box() for name in ("answers", "graph")
+    )
+    assert 0 < drawing["y"] - (answers["y"] + answers["height"]) < 30
 
 
 def test_answers_beside_the_drawing_move_nothing(open_page):

@@ -207,11 +207,14 @@ function bringIntoView(element, block) {
   element.scrollIntoView({ block, behavior: calm ? "auto" : "smooth" });
 }
 
-/** Ask what somebody wrote or chose; on a narrow screen its answers stand below the drawing. */
+/**
+ * Ask a question that was typed or chosen. On a narrow screen, where all cards are in one column,
+ * scroll to the answers: they may be below the screen's edge or behind its keyboard.
+ */
 async function askAndLook(text) {
   if (!(await askAndUnderstand(text))) return;
   const [drawing, card] = [part(".graph-card"), part(".answers-card")];
-  if (card.offsetTop >= drawing.offsetTop + drawing.offsetHeight) bringIntoView(card, "start");
+  if (card.offsetLeft === drawing.offsetLeft) bringIntoView(card, "start");
 }
 
 /** Show the card first: what is drawn in it takes the room that it has. */
