@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 from dataclasses import asdict
@@ -544,6 +545,17 @@ def test_cones_are_those_that_the_question_is_ranked_by(served, answerer):
             assert cone["half_aperture"] == pytest.approx(own[cone["dimension"]].half_aperture)
             assert cone["axis"] == pytest.approx(own[cone["dimension"]].axis)
     assert by_branch["cones"] != by_law["cones"]
+
+
+def test_a_compressed_body_is_refused_and_the_description_says_so(served):
+    body = gzip.compress(b'{"query": "France.borders"}')
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    response = served.client.post("/api/ask", content=body, headers=headers)
+    error = error_of(response, 415, "encoded_body")
+    assert "'gzip'" in error["message"]
+    assert "without Content-Encoding" in error["hint"]
+    described = served.get("/openapi.json").json()["paths"]["/api/ask"]["post"]["responses"]
+    assert "415" in described
 
 
 def test_chunked_bodies_are_bounded_too(served):
