@@ -19,8 +19,9 @@ from conekg.answering.engine import Answerer
 from conekg.errors import ConfigError
 from conekg.query.parse import parse_query
 from conekg.serving import service
+from conekg.serving.http import create_app
 from conekg.serving.limits import Limits
-from conekg.serving.server import open_sockets
+from conekg.serving.server import make_server, open_sockets
 from conekg.serving.worker import Settings, load_app
 from restless_client import ask_until_refused
 from untrained_run import untrained_run
@@ -453,6 +454,26 @@ def test_a_taken_port_is_a_clear_error():
             open_sockets("127.0.0.1", port, 1)
     with pytest.raises(ConfigError, match=r"cannot listen on no\.such\.host"):
         open_sockets("no.such.host.invalid", 0, 1)
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "auto"])
+def test_a_port_that_another_server_took_while_this_one_loaded_is_a_clear_error(answerer, loop):
+    """Two servers can bind one port as long as neither listens; "auto" is uvloop, if installed."""
+    (first,) = open_sockets("127.0.0.1", 0, 1)
+    port = first.getsockname()[1]
+    (second,) = open_sockets("127.0.0.1", port, 1)
+    first.listen()
+    limits, told = Limits(), []
+    app = create_app(answerer, limits=limits)
+    server = make_server(app, limits, on_ready=lambda: told.append("ready"))
+    server.config.loop = loop
+    with (
+        first,
+        pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1 port {port}: another server"),
+    ):
+        server.run(sockets=[second])
+    assert told == []
+    assert second.fileno() == -1
 
 
 def test_several_processes_share_a_port_that_nobody_else_has():

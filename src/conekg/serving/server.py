@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 import uvicorn
@@ -65,11 +65,15 @@ def _bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
             raise
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(
-            f"cannot listen on {host} port {port}: {reason}; choose others by --host and --port",
-            key="port",
-        ) from None
+        raise _cannot_listen(host, port, reason) from None
     return bound
+
+
+def _cannot_listen(host: str, port: int, reason: str) -> ConfigError:
+    return ConfigError(
+        f"cannot listen on {host} port {port}: {reason}; choose others by --host and --port",
+        key="port",
+    )
 
 
 class Server(uvicorn.Server):
@@ -117,8 +121,24 @@ class Server(uvicorn.Server):
             signal.raise_signal(sig)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the application, then listen, then call `on_ready`."""
-        await super().startup(sockets=sockets)
+        """Start the application, then listen, then call `on_ready`.
+
+        Raise ConfigError if another server began to listen on the port in the meantime: a port
+        can be bound twice as long as nobody listens on it.
+        """
+        addresses = [listening.getsockname()[:2] for listening in sockets or []]
+        try:
+            await super().startup(sockets=sockets)
+            for listening in sockets or []:
+                # uvloop does not report that it could not listen. Listening twice does no harm.
+                listening.listen(self.config.backlog)
+        except OSError:
+            await self.lifespan.shutdown()
+            for listening in sockets or []:
+                with suppress(OSError):  # uvloop has closed the file descriptor already
+                    listening.close()
+            host, port = addresses[0]
+            raise _cannot_listen(host, port, "another server has just taken it") from None
         if self.started:
             self._on_ready()
 
