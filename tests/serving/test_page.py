@@ -800,7 +800,7 @@ def test_the_server_going_away_shows_a_message_and_keeps_the_question(
 def test_a_guarded_server_asks_for_its_key(open_page, start_server, answerer):
     with start_server(answerer, api_key="s3same") as own:
         page = open_page(own.url)
-        expect(page.get_by_label("this server asks for its API key")).to_be_focused()
+        expect(page.get_by_label("this server requires its API key")).to_be_focused()
         page.keyboard.type("s3sam")
         page.keyboard.press("Enter")
         again = page.get_by_label("the API key that was sent is not this server's")
@@ -816,7 +816,7 @@ def test_a_key_in_any_letters_is_sent_as_it_is(open_page, start_server, answerer
     """One that no header can carry would look as if the server were gone, as long as the tab."""
     with start_server(answerer, api_key="clé à 東京") as running:
         page = open_page(running.url)
-        field = page.get_by_label("this server asks for its API key")
+        field = page.get_by_label("this server requires its API key")
         field.fill("ключ")
         page.get_by_role("button", name="Use this key").click()
         field = page.get_by_label("the API key that was sent is not this server's")
@@ -1480,7 +1480,7 @@ def test_a_browser_that_stores_nothing_can_ask_all_the_same(browser, start_serve
             });"""
         )
         page.goto(own.url)
-        page.get_by_label("this server asks for its API key").fill("s3same")
+        page.get_by_label("this server requires its API key").fill("s3same")
         page.get_by_role("button", name="Use this key").click()
         expect(page.locator("#source")).to_contain_text("geography")
         ask(page, "France.borders")

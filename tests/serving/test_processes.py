@@ -20,7 +20,7 @@ from conekg.serving.server import open_sockets
 from conekg.serving.worker import Settings
 
 
-def test_an_interrupt_between_the_starts_of_two_ends_all(
+def test_an_interrupt_between_the_starts_of_two_processes_stops_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     started: list[SpawnProcess] = []

@@ -112,7 +112,9 @@ def in_flight(url: str) -> int:
     return int(next(x for x in lines if x.startswith("conekg_requests_in_flight")).split()[1])
 
 
-def test_overload_is_told_and_the_accepted_are_answered(start_server, held, ask_many):
+def test_an_overloaded_server_answers_503_and_finishes_accepted_requests(
+    start_server, held, ask_many
+):
     with start_server(held, Limits(concurrent_requests=5, retry_after_s=3)) as served:
         accepted = ask_many(served.url, ["France.borders"] * 5)
         wait_until(lambda: in_flight(served.url) == 5)
@@ -142,7 +144,7 @@ def test_waiting_questions_are_scored_together(start_server, held, ask_many):
     assert held.batches == [1, 9]
 
 
-def test_no_question_waits_for_an_explanation(start_server, held):
+def test_questions_do_not_wait_for_explanations(start_server, held):
     held.go.set()
     held.explain.clear()
     asked = {"query": "France.borders", "answer": "Spain"}
@@ -178,7 +180,7 @@ def test_one_failing_question_does_not_fail_its_batch(start_server, held, ask_ma
     assert "ZeroDivisionError" in caplog.text, "the operator must find the bug in the log"
 
 
-def test_slow_work_is_given_up_in_time(start_server, held):
+def test_slow_scoring_ends_at_the_time_limit(start_server, held):
     with start_server(held, Limits(timeout_s=0.3)) as served:
         response = served.post("/api/ask", query="France.borders")
         assert response.status_code == 504
@@ -204,7 +206,7 @@ def slow_reading(monkeypatch):
 
 
 @pytest.mark.parametrize("path", ["ask", "explain", "cones", "parse"])
-def test_slow_reading_is_given_up_in_time_and_stops_nobody(
+def test_slow_parsing_ends_at_the_time_limit_and_delays_no_other_request(
     start_server, answerer, slow_reading, path
 ):
     go, begun = slow_reading
@@ -226,7 +228,7 @@ def test_slow_reading_is_given_up_in_time_and_stops_nobody(
     assert len(set(begun)) <= 2, "what had been given up before its turn was read"
 
 
-def test_looking_for_close_names_stops_nobody(start_server, answerer, monkeypatch):
+def test_the_search_for_similar_names_delays_no_other_request(start_server, answerer, monkeypatch):
     go = threading.Event()
     entities = type(answerer.graph.vocabulary.entities)
     suggest = entities.suggest
@@ -247,7 +249,7 @@ def test_looking_for_close_names_stops_nobody(start_server, answerer, monkeypatc
             assert "France" in response.json()["error"]["suggestions"]
 
 
-def test_reading_and_scoring_share_the_time_of_a_request(start_server, held, slow_reading):
+def test_parsing_and_scoring_share_the_time_limit_of_a_request(start_server, held, slow_reading):
     go, _ = slow_reading
     text = "SELECT ?x { <urn:conekg:France> <urn:conekg:borders> ?x }"
     with start_server(held, Limits(timeout_s=4)) as served, ThreadPoolExecutor(1) as pool:
@@ -265,7 +267,7 @@ def test_reading_and_scoring_share_the_time_of_a_request(start_server, held, slo
     assert response.elapsed.total_seconds() < 6.3, "each had 4 s of its own"
 
 
-def test_a_body_that_never_ends_is_given_up_in_time(start_server, answerer):
+def test_a_body_that_never_ends_is_refused_at_the_time_limit(start_server, answerer):
     with start_server(answerer, Limits(timeout_s=0.3)) as served:
         host, port = served.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=10) as raw:
@@ -318,7 +320,7 @@ make_server(app, limits, on_ready=tell).run(sockets=[listening])
 """
 
 
-def test_a_stopping_server_tears_no_connection_that_is_in_use(start_server, answerer):
+def test_a_stopping_server_loses_no_request_of_busy_clients(start_server, answerer):
     """A client that asks again and again on one connection is told to close it, then refused."""
 
     def ask(url: str, answered: threading.Event) -> int:
@@ -347,7 +349,7 @@ def test_a_stopping_server_answers_once_more_on_an_open_connection(start_server,
         assert not served.thread.is_alive()
 
 
-def test_a_connection_on_which_nobody_asks_does_not_keep_a_server_up(start_server, answerer):
+def test_an_idle_connection_does_not_keep_a_server_from_stopping(start_server, answerer):
     with start_server(answerer, Limits(farewell_s=0.2)) as served:
         host, port = served.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as silent:
@@ -356,7 +358,7 @@ def test_a_connection_on_which_nobody_asks_does_not_keep_a_server_up(start_serve
             assert silent.recv(1) == b""
 
 
-def test_a_connection_on_which_nobody_asks_is_closed_in_time(start_server, answerer):
+def test_an_idle_connection_is_closed_at_its_time_limit(start_server, answerer):
     with start_server(answerer, Limits(keep_alive_s=1)) as served:
         host, port = served.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as used:
@@ -368,7 +370,7 @@ def test_a_connection_on_which_nobody_asks_is_closed_in_time(start_server, answe
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_signals_end_a_real_process_after_its_answers(ask_many, number):
+def test_a_signal_ends_a_server_after_its_accepted_requests(ask_many, number):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT],
@@ -416,7 +418,7 @@ make_server(app, Limits()).run(sockets=open_sockets("127.0.0.1", 0, 1))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_a_server_at_once_that_is_not_yet_listening(number):
+def test_a_signal_ends_a_loading_server_at_once(number):
     """The first answer may compile for a minute, which nothing but the end of the process stops."""
     process = subprocess.Popen(
         [sys.executable, "-c", STUCK_SCRIPT],
@@ -476,7 +478,7 @@ def test_a_port_that_another_server_took_while_this_one_loaded_is_a_clear_error(
     assert second.fileno() == -1
 
 
-def test_several_processes_share_a_port_that_nobody_else_has():
+def test_several_processes_share_a_port_that_no_other_server_can_take():
     sockets = open_sockets("127.0.0.1", 0, 3)
     port = sockets[0].getsockname()[1]
     try:
