@@ -98,7 +98,7 @@ def test_the_graph_of_a_run_is_left_alone(films: Path, tmp_path: Path) -> None:
     (tmp_path / "graph").rename(folder / "graph")
     result = run("build", "geography", "--out", folder / "graph")
     assert result.exit_code == 2
-    assert "a part of the run" in result.stderr
+    assert "is part of the run" in result.stderr
     assert run_json("info", folder)["name"] != "geography"
 
 

@@ -27,7 +27,7 @@ def run(tmp_path):
      "checkpoints/best/model.safetensors"],
 )  # fmt: skip
 def test_what_a_run_consists_of_is_not_written_over(run, name):
-    told = re.escape(f"cannot write {run / name}: it is a part of the run {run}, which keeps")
+    told = re.escape(f"cannot write {run / name}: it is part of the run {run} and would")
     for check in (lambda path: check_files([path]), refuse_part_of_run):
         with pytest.raises(ConfigError, match=told) as caught:
             check(run / name)
@@ -50,7 +50,7 @@ def test_what_is_read_is_not_written_over(tmp_path):
     facts.write_text("a\tb\tc\n")
     (tmp_path / "link").symlink_to(facts)
     for path in (facts, tmp_path / "link", tmp_path / "x" / ".." / "facts.tsv"):
-        with pytest.raises(ConfigError, match="it is what is read"):
+        with pytest.raises(ConfigError, match="the command reads from there"):
             check_files([None, path], ["geography", str(facts)])
     assert facts.read_text() == "a\tb\tc\n"
 
@@ -58,7 +58,7 @@ def test_what_is_read_is_not_written_over(tmp_path):
 def test_nor_is_what_lies_in_a_folder_that_is_read(tmp_path):
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "graph.json").write_text("{}")
-    with pytest.raises(ConfigError, match="it is what is read"):
+    with pytest.raises(ConfigError, match="the command reads from there"):
         check_files([tmp_path / "store" / "graph.json"], [tmp_path / "store"])
     check_files([tmp_path / "store" / "new.svg"], [tmp_path / "store"])
 
@@ -83,7 +83,7 @@ def test_a_file_keeps_its_mode(tmp_path):
 
 
 def test_two_results_need_two_files(tmp_path):
-    with pytest.raises(ConfigError, match="another result goes there"):
+    with pytest.raises(ConfigError, match="another result goes to the same file"):
         check_files([tmp_path / "a", None, tmp_path / "b", tmp_path / "a"])
 
 

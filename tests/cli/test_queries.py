@@ -103,7 +103,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(
         (("import", "nowhere", "--out", mine), "is not a query set, so it is left alone"),
         (("import", "nowhere", "--out", mine / "x.arrow"), "mine.txt is a file"),
         (("import", "nowhere", "--out", tmp_path), "a query set is a file"),
-        (("import", "nowhere", "--out", tmp_path / "run/queries/test.arrow"), "a part of the run"),
+        (("import", "nowhere", "--out", tmp_path / "run/queries/test.arrow"), "is part of the run"),
         (("export", "nowhere", "--out", mine), "mine.txt is a file"),
     ):
         result = run(*arguments)

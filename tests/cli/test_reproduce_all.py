@@ -129,7 +129,7 @@ def test_a_stop_loses_no_more_than_what_is_under_way(run, tmp_path, monkeypatch)
         (["RUN"], "all needs --out FOLDER"),
         (["--out", "OUT"], "all needs at least one RUN"),
         (["RUN", "--out", "OUT", "--markdown", "t.md"], "--markdown is for one experiment"),
-        (["RUN", "--out", "RUN/queries/new"], "it is a part of the run"),
+        (["RUN", "--out", "RUN/queries/new"], "it is part of the run"),
         (["RUN", "--out", "RUN/run.json"], "cannot make the folder"),
         (["RUN", "--out", "OUT", "--queries", "nowhere"], "nowhere: no such file or folder"),
     ],

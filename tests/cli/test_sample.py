@@ -109,17 +109,17 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
         (("--shapes", "(e.r &"), "is no shape"),
         (("--shapes", "e.r.^r"), "'e.r.^r' has a '^'; leave it out"),
         (("--preset", "nell"), "unknown preset 'nell'"),
-        (("--cap", "many"), "--cap is 'many'; a number from 1, or none"),
+        (("--cap", "many"), "--cap is 'many'; give a whole number from 1, or none"),
         (("--train-cap", "0"), "--train-cap is '0'"),
         (("--cap", "²"), "--cap is '²'"),
         (("--shapes", "2p,1p,e.r"), "shape 1p is asked for 2 times"),
         (("--seed", "-1"), "seed is -1; it must be a whole number, 0 or more"),
-        (("--train-cap", "5"), "--train-cap would change nothing: it is not for test queries"),
-        (("--split", "train", "--cap", "5"), "--cap would change nothing"),
-        (("--train-paths-from", "anchor"), "it is not for test queries"),
+        (("--train-cap", "5"), "--train-cap has no effect on test queries; their cap is --cap"),
+        (("--split", "train", "--cap", "5"), "--cap has no effect on train queries"),
+        (("--train-paths-from", "anchor"), "the paths of test queries are always drawn"),
         (
             ("--split", "train", "--shapes", "1p,2i", "--train-paths-from", "anchor"),
-            "--train-paths-from would change nothing: no shape of 1p, 2i is a path of two hops",
+            "--train-paths-from has no effect: no shape of 1p, 2i is a path of two hops",
         ),
     ],
 )
@@ -136,12 +136,12 @@ def test_wrong_options_get_one_message_and_exit_2(
 def test_a_path_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
     result = run("--out", tmp_path, "--split", "test")
     assert result.exit_code == 2
-    assert "one split goes to a file" in result.stderr
+    assert "a single split is written to a file" in result.stderr
     file = tmp_path / "q.arrow"
     file.write_text("mine")
     result = run("--out", file)
     assert result.exit_code == 2
-    assert "all splits go to a folder" in result.stderr
+    assert "--split all writes a folder" in result.stderr
     assert "sampling" not in result.stderr
     for split in ("all", "test"):
         result = run("--out", file / "deep", "--split", split)
@@ -202,7 +202,7 @@ def test_a_shortfall_is_told_shape_by_shape(tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
         told = [line for line in result.stderr.splitlines() if line.startswith("warning")]
         short = f"warning: only {len(links):,} of {wanted:,} queries of shape 1p were found; "
-        assert told == ([] if wanted == len(links) else [short + "the graph hardly holds more"])
+        assert told == ([] if wanted == len(links) else [short + "the graph has hardly any more"])
 
 
 def test_a_cap_of_one_is_a_cap(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_graph_with_nothing_held_out_is_told_so_in_a_line_a_split(tmp_path: Pa
     warnings = [line for line in result.stderr.splitlines() if line.startswith("warning")]
     assert len(warnings) == 2
     for split, told in zip(("valid", "test"), warnings, strict=True):
-        assert f"there are no {split} queries: the graph has no {split} facts" in told
+        assert f"there are no {split} queries, because the graph has no {split} facts" in told
         assert f"`conekg graph build --{split}-share`" in told
         assert len(load_query_set(out / f"{split}.arrow")) == 0
     assert len(load_query_set(out / "train.arrow")) > 3
@@ -234,7 +234,7 @@ def test_the_queries_of_a_run_are_left_alone(tmp_path: Path) -> None:
     for out in ("run/queries", "link"):
         result = run("--out", tmp_path / out, "--count", 1, "--shapes", "2p")
         assert result.exit_code == 2
-        assert "a part of the run" in result.stderr
+        assert "is part of the run" in result.stderr
     assert not list((tmp_path / "run" / "queries").iterdir())
     beside = run("--out", tmp_path / "run" / "mine", "--count", 1, "--shapes", "2p")
     assert beside.exit_code == 0, beside.output

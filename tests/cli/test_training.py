@@ -301,7 +301,7 @@ def test_a_fit_is_not_continued_on_another_graph(graph, tmp_path):
     conekg("fit", graph, "--out", folder, "--max-minutes", 0, *SMALL)
     refused = conekg("fit", "geography", "--resume", "--out", folder)
     assert refused.exit_code == 2
-    assert "started on a graph other than geography" in " ".join(refused.stderr.split())
+    assert "started on another graph than geography" in " ".join(refused.stderr.split())
 
 
 def test_a_trained_run_is_calibrated_afterwards(graph, run, tmp_path):
@@ -373,7 +373,7 @@ def test_a_run_of_training_queries_alone_names_no_step_that_would_fail(graph, ru
     assert result.exit_code == 0, result.output
     told = "".join(result.stderr.split())
     assert f"therunisin{folder}" in told
-    assert "novalidationbeforeit" in told
+    assert "withoutvalidation" in told
     assert "conekgcalibrate" not in told
     assert "conekgevaluate" not in told
 
