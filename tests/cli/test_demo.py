@@ -92,7 +92,7 @@ def test_the_demo_fits_once_and_asks_three_questions(tmp_path, monkeypatch) -> N
     assert next((run / "checkpoints" / "last").glob("parameters-*")).stat().st_mtime_ns == weights
 
 
-def test_a_run_of_another_graph_is_no_demo_to_be_removed(tmp_path, monkeypatch) -> None:
+def test_the_demo_refuses_a_run_of_another_graph(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(recipes, "_small", lambda model: (TINY, ONE_STEP))
     monkeypatch.setitem(PRESETS, "small", FEW)
     facts, run = tmp_path / "facts.tsv", tmp_path / "run"

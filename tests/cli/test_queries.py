@@ -31,7 +31,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_info_tells_what_a_set_holds(path: Path) -> None:
+def test_info_shows_what_a_set_contains(path: Path) -> None:
     told = json.loads(run("info", path, "--json").stdout)
     assert told["split"] == "test"
     assert told["graph"] == load_geography().fingerprint

@@ -92,7 +92,7 @@ def test_a_batch_waits_to_become_as_large_as_the_previous_one():
 
 
 class ScriptedLooks:
-    """asyncio, except that sleeping takes no time and things happen at some of the looks."""
+    """asyncio, except that sleeping takes no time and scripted events happen at some polls."""
 
     def __init__(self, happens):
         self.happens = happens
@@ -259,7 +259,7 @@ def test_two_threads_work_on_two_batches_at_once():
 
 
 def test_a_batch_takes_one_threads_share_of_all_jobs():
-    """Eight that come together to two idle threads are worked on by both, four each."""
+    """Eight jobs that arrive together are shared by two idle threads, four each."""
     doubler = Doubler()
 
     async def main():

@@ -1,4 +1,4 @@
-"""A route that reads its body itself accepts and refuses as the framework's own do."""
+"""A BodyRoute accepts and refuses the same bodies as a route of FastAPI."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class CountedName(str):
 
 
 def test_checking_many_parameters_takes_linear_time():
-    """The event loop does that: thousands of them, compared in pairs, kept it for seconds."""
+    """Comparing thousands of names in pairs would block the event loop for seconds."""
     names = [CountedName(f"a{number}") for number in range(300)]
     params = SimpleNamespace(multi_items=lambda: [(name, "") for name in names])
     refuse_repeated(SimpleNamespace(query_params=params))

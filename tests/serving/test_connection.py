@@ -1,4 +1,4 @@
-"""Connections that keep a server waiting or send what is no request, over real sockets."""
+"""Slow clients and input that is not HTTP, over real sockets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def connected(served) -> Iterator[socket.socket]:
 
 
 def all_of(connection: socket.socket) -> bytes:
-    """What the server says until it hangs up."""
+    """All that the server sends until it closes the connection."""
     told = b""
     try:
         while part := connection.recv(65_536):
@@ -198,7 +198,7 @@ def test_an_upgrade_offer_is_subject_to_the_limit_of_a_head(start_server, answer
 
 
 def test_unfinished_bodies_do_not_count_as_concurrent_requests(start_server, answerer):
-    """What counts is what the server works on; these it only listens to."""
+    """Requests count as concurrent only once their bodies have arrived."""
     head = b"POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     limits = Limits(concurrent_requests=2, timeout_s=20)
     with start_server(answerer, limits) as served, ExitStack() as stalled:
@@ -211,7 +211,7 @@ def test_unfinished_bodies_do_not_count_as_concurrent_requests(start_server, ans
 
 
 def test_a_client_that_reads_none_of_its_answers_is_disconnected(start_server, answerer):
-    """Who waits to be read by such a client counts as a request that is worked on."""
+    """Otherwise, requests that wait for such a client would count as concurrent for ever."""
     request = b"GET /static-offline-docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with start_server(answerer, Limits(timeout_s=0.5)) as served, connected(served) as idle:
         idle.sendall(HEAD + b"\r\n")

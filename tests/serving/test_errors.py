@@ -1,4 +1,4 @@
-"""Errors on the wire: every class has a status and the one shape, and no path leaks."""
+"""Errors as responses: every class has a status and the one shape, and no path leaks."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_short_wrong_value_is_part_of_the_message(value, told):
 def test_an_error_with_only_a_status_names_the_request():
     refused = describe_status(405, "GET", "/api/ask")
     assert refused.kind == "method_not_allowed"
-    assert refused.message == "'/api/ask' does not answer to GET"
+    assert refused.message == "'/api/ask' does not support GET"
     missing = describe_status(404, "GET", "/api/aks")
     assert (missing.kind, missing.message) == ("not_found", "there is nothing at '/api/aks'")
     assert refused.hint == missing.hint == "GET /openapi.json describes every route"
@@ -163,5 +163,5 @@ def test_a_bad_range_header_is_described_by_its_fault():
     assert beyond.message == "the Range header 'bytes=9-' lies beyond the end of '/static/main.js'"
     unread = describe_range(400, "lines=1-2", "/")
     assert unread.kind == "bad_request"
-    assert unread.message == "the Range header 'lines=1-2' cannot be read"
+    assert unread.message == "the Range header 'lines=1-2' is not valid"
     assert "bytes=0-99" in unread.hint

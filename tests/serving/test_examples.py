@@ -1,4 +1,4 @@
-"""Examples: the chosen ones fit the built-in graph, sampled ones come one a shape."""
+"""Example questions: chosen ones for the built-in graph, one sampled per shape for others."""
 
 from __future__ import annotations
 

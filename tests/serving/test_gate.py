@@ -1,4 +1,4 @@
-"""The gate alone, around an application that tells what reached it."""
+"""The gate alone, around an application that records the requests that reach it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conekg.serving.metrics import Metrics
 
 
 class Around:
-    """A gate, what its application was given, and one request after another through it."""
+    """A gate around an application that records what it is given; `ask` sends a request."""
 
     def __init__(self, limits: Limits | None = None, **options: Any) -> None:
         self.metrics = Metrics()

@@ -1,4 +1,4 @@
-"""Host names: whose requests are answered, by what the header says and where the server listens."""
+"""Host names: which Host headers are allowed, by the address that the server listens on."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_only_a_loopback_server_checks_host_names_by_default():
     own = hosts_of("127.0.0.1", "127.0.0.1", frozenset())
     assert own is not None
     assert not own.allow("evil.example")
-    # The address it says it listens on must be one that it answers to.
+    # The server must answer to the address that it prints.
     named = hosts_of("Desk", "127.0.1.1", frozenset())
     assert named is not None
     assert named.allow("desk:8000")

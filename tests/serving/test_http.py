@@ -1,4 +1,4 @@
-"""The routes of a real server: what they answer, what they refuse, what they never tell."""
+"""The routes of a real server: what they answer, refuse, and never disclose."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ def test_the_allow_header_of_a_get_route_includes_head(served):
 
 @pytest.mark.parametrize("path", ["/health/", "/api/about/", "/docs/", "/static"])
 def test_no_address_is_redirected(served, path):
-    """A server behind a proxy does not know by which name and scheme clients reach it."""
+    """Behind a proxy, the server does not know the name and scheme that a redirect would need."""
     error_of(served.get(path), 404, "not_found")
 
 
@@ -357,7 +357,7 @@ def test_limits_of_a_question(served, body, status, kind):
 
 
 def test_defaults_are_lowered_to_the_servers_limits(start_server, answerer):
-    """Defaults are no requests: a server that gives less than they say gives what it does."""
+    """A default above a limit of the server is lowered to the limit rather than refused."""
     asked = {"query": "France.borders", "answer": "Spain"}
     with start_server(answerer, Limits(top_k=2, completions=3, dimensions=4)) as small:
         cases = [
@@ -403,7 +403,7 @@ def test_parameters_given_twice_are_refused(served, address, name):
 
 
 def test_fields_given_twice_are_refused(served):
-    """At any depth: only the last would be used."""
+    """At any depth, as only the last one would be used otherwise."""
     sent = {"content-type": "application/json"}
     tree = b'{"tree": {"kind": "all", "kind": "all"}}'
     for path, body, name in (

@@ -1,6 +1,6 @@
-"""Several processes of one server, seen from the one that starts them.
+"""Several processes of one server, as their parent handles them.
 
-`tests/cli/test_serve.py` has them answer, die and end; here, what a clock cannot be trusted with.
+`tests/cli/test_serve.py` tests them as a whole; here is what would depend on timing there.
 """
 
 from __future__ import annotations

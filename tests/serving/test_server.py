@@ -1,4 +1,4 @@
-"""A server under pressure: overload, slow work, bugs, and an end that loses nothing."""
+"""A server under load: overload, slow work, bugs, and a shutdown that loses no request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from untrained_run import untrained_run
 
 
 class HeldAnswerer:
-    """A real answerer whose scoring waits until it is let go, or fails as told."""
+    """A real answerer whose scoring waits for the event `go`, or fails for one question."""
 
     def __init__(self, answerer):
         self._answerer = answerer
@@ -191,7 +191,7 @@ def test_slow_scoring_ends_at_the_time_limit(start_server, held):
 
 @pytest.fixture
 def slow_reading(monkeypatch):
-    """Reading of queries with braces that waits until it is let go, and what was begun."""
+    """Make parsing of queries with braces wait for an event; also the texts it began with."""
     go, begun = threading.Event(), []
 
     def read(text, *arguments, **options):
@@ -321,7 +321,7 @@ make_server(app, limits, on_ready=tell).run(sockets=[listening])
 
 
 def test_a_stopping_server_loses_no_request_of_busy_clients(start_server, answerer):
-    """A client that asks again and again on one connection is told to close it, then refused."""
+    """A client that keeps asking on one connection gets `Connection: close`, then is refused."""
 
     def ask(url: str, answered: threading.Event) -> int:
         with httpx.Client(base_url=url, timeout=30, verify=False) as client:

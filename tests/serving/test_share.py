@@ -1,4 +1,4 @@
-"""Several processes of one server: what each may do, and counts that are everybody's."""
+"""Several processes of one server: their share of the limits, and their common metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one process of a server loads."""
+"""What one process of a server loads from a run."""
 
 from __future__ import annotations
 

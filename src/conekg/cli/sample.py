@@ -256,7 +256,7 @@ def _print(split: Split, sampled: SampledSet) -> None:
         ]
         for report in sampled.reports
     ]
-    columns = ["shape", "queries", "easy a query", "hard a query", "attempts", "rejected"]
+    columns = ["shape", "queries", "easy per query", "hard per query", "attempts", "rejected"]
     print_table(f"{split} queries", columns, rows)
 
 

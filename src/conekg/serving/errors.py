@@ -182,7 +182,7 @@ def describe_status(status: int, method: str, path: str) -> ErrorBody:
     phrase = HTTPStatus(status).phrase
     messages = {
         HTTPStatus.NOT_FOUND: f"there is nothing at {path!r}",
-        HTTPStatus.METHOD_NOT_ALLOWED: f"{path!r} does not answer to {method}",
+        HTTPStatus.METHOD_NOT_ALLOWED: f"{path!r} does not support {method}",
     }
     return ErrorBody(
         status=status,
@@ -196,7 +196,7 @@ def describe_status(status: int, method: str, path: str) -> ErrorBody:
 def describe_range(status: int, given: str, path: str) -> ErrorBody:
     """The error body for a Range header that is malformed or beyond the end of the file."""
     beyond = status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
-    fault = f"lies beyond the end of {path!r}" if beyond else "cannot be read"
+    fault = f"lies beyond the end of {path!r}" if beyond else "is not valid"
     return ErrorBody(
         status=status,
         kind="range_not_satisfiable" if beyond else "bad_request",
