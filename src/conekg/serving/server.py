@@ -9,6 +9,7 @@ answer, never between two requests, where it could lose the client's next reques
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 import socket
 import threading
@@ -132,13 +133,16 @@ class Server(uvicorn.Server):
             for listening in sockets or []:
                 # uvloop does not report that it could not listen. Listening twice does no harm.
                 listening.listen(self.config.backlog)
-        except OSError:
+        except OSError as error:
             await self.lifespan.shutdown()
             for listening in sockets or []:
                 with suppress(OSError):  # uvloop has closed the file descriptor already
                     listening.close()
+            reason = error.strerror or str(error)
+            if error.errno in (errno.EADDRINUSE, errno.EBADF):
+                reason = "another server has just taken it"
             host, port = addresses[0]
-            raise _cannot_listen(host, port, "another server has just taken it") from None
+            raise _cannot_listen(host, port, reason) from None
         if self.started:
             self._on_ready()
 
