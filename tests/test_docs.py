@@ -316,7 +316,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     assert (tmp_path / "html" / "tutorial.html").is_file()
     commands = (tmp_path / "html" / "cli.html").read_text("utf-8")
-    assert "comes after --config" in commands, "options keep their two hyphens"
+    assert "overrides --config" in commands, "options keep their two hyphens"
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def ask(*arguments: str | Path, stdin: str | None = None) -> Result:
     )
 
 
-def test_a_table_with_the_reading_above(run: Path) -> None:
+def test_the_table_is_below_the_reading(run: Path) -> None:
     result = ask(run, '"Academy Award".won_by', "--top-k", "4")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
@@ -112,7 +112,7 @@ def test_explanations_tell_relations_by_their_labels(
     assert told.stdout.splitlines()[1].strip() == '"Academy Award"."won by"'
 
 
-def test_a_step_against_all_facts_of_its_entity_is_pointed_out(run: Path) -> None:
+def test_a_relation_followed_in_the_wrong_direction_is_pointed_out(run: Path) -> None:
     asked, meant = '"Academy Award".^won_by', '"Academy Award".won_by'
     note = f"no known fact matches {asked}; {meant} has 2: was that meant?\n"
     turned = ask(run, "a1.^won_by & !a1.^won_by.produced")
@@ -157,12 +157,12 @@ def test_lines_end_where_editors_end_them(run: Path, tmp_path: Path) -> None:
 
 
 def rows_of(result: Result) -> list[dict[str, str]]:
-    """The rows of CSV as a program reads them that was told UTF-8 and nothing else."""
+    """The rows of CSV as read by a program that only knows that they are UTF-8."""
     text = io.StringIO(result.stdout_bytes.decode("utf-8"), newline="")
     return list(csv.DictReader(text, strict=True))
 
 
-def test_csv_says_what_json_says(run: Path) -> None:
+def test_csv_has_the_same_answers_as_json(run: Path) -> None:
     question = "a1.won_by & !c1.produced"
     result = ask(run, question, "--csv", "-k", "20", "--keep-contradicted")
     assert result.exit_code == 0, result.output
@@ -189,7 +189,7 @@ def test_csv_says_what_json_says(run: Path) -> None:
     assert len(result.stdout_bytes.split(b"\r\n")) == len(rows) + 2, "a header, and an end"
 
 
-def test_a_damaged_calibration_is_told_with_its_file_and_a_remedy(
+def test_the_error_for_a_damaged_calibration_has_its_file_and_a_remedy(
     film_graph: KnowledgeGraph, tmp_path: Path
 ) -> None:
     folder = untrained_run(tmp_path / "run", film_graph)
@@ -310,7 +310,7 @@ def test_refusals_are_one_message(run: Path, arguments: list[str], message: str)
     ("option", "message"),
     [(("-x", "Nobody"), "error: unknown entity 'Nobody'"), (("-k", "0"), "error: top_k is 0")],
 )
-def test_a_bad_option_is_told_once_and_of_no_line(
+def test_a_bad_option_is_reported_once_and_without_a_line(
     run: Path, tmp_path: Path, form: tuple[str, ...], option: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "questions.txt").write_text("a1.won_by\na1.won_bye\na1\n")
@@ -322,7 +322,7 @@ def test_a_bad_option_is_told_once_and_of_no_line(
     assert result.stdout == ""
 
 
-def test_a_file_that_is_no_text(run: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_not_text(run: Path, tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"a1.won_by\r\n\xff\xfe\x00")
     result = ask(run, "--file", tmp_path / "binary")
     assert result.exit_code == 2
@@ -344,7 +344,7 @@ def test_a_file_without_a_question(run: Path, tmp_path: Path) -> None:
     assert "contains no question" in result.stderr
 
 
-def test_a_byte_order_mark_belongs_to_no_question(run: Path, tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_not_part_of_a_question(run: Path, tmp_path: Path) -> None:
     (tmp_path / "windows.txt").write_text("a1.won_by\r\n", encoding="utf-8-sig")
     result = ask(run, "--file", tmp_path / "windows.txt", "--json", "-k", "1")
     assert result.exit_code == 0, result.stderr
@@ -364,20 +364,20 @@ def test_a_run_that_was_not_calibrated_says_what_to_do(tmp_path: Path) -> None:
     assert f"no probabilities: `conekg calibrate '{folder}'` fits them" in result.stdout
 
 
-def test_what_is_ruled_out_says_so(run: Path) -> None:
+def test_the_number_of_ruled_out_entities_is_shown(run: Path) -> None:
     result = ask(run, "!a1.won_by", "--keep-contradicted", "-k", "20", "--explain")
     row = next(line for line in result.stdout.splitlines() if "contradicted" in line)
     assert "0.0%" in row
     assert "a fact against: things that Academy Award is not won by" in result.stdout
 
 
-def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_run(tmp_path: Path) -> None:
     result = ask(tmp_path, "a1.won_by")
     assert result.exit_code == 2
     assert str(tmp_path) in result.stderr.replace("\n", "")
 
 
-def test_a_file_is_no_run_either(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_run(tmp_path: Path) -> None:
     (tmp_path / "facts.tsv").write_text("a\tr\tb\n")
     result = ask(tmp_path / "facts.tsv", "a.r")
     assert result.exit_code == 2
@@ -390,7 +390,7 @@ def test_standard_input_may_begin_with_a_byte_order_mark(run: Path) -> None:
     assert result.exit_code == 0, result.stderr
 
 
-def test_nobody_is_left(run: Path) -> None:
+def test_a_question_whose_entities_are_all_excluded(run: Path) -> None:
     result = ask(run, "f1.won_by", "--only", "known")
     assert result.exit_code == 0
     assert "no entity is left" in result.stdout

@@ -10,7 +10,7 @@ from conekg.cli import console
 from conekg.errors import ConeKGError
 
 
-def test_results_and_messages_go_separate_ways(capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_go_to_stdout_and_messages_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     console.print_text("[bold]answer[/bold]")
     console.say("[status]")
     console.warn("careful")
@@ -46,13 +46,13 @@ def test_tables_align_numbers_and_show_text_as_it_is(capsys: pytest.CaptureFixtu
     assert "│     7 │" in out
 
 
-def test_names_stay_on_their_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_with_line_breaks_stay_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert console.listed(["Bonn", "Dover, Kent", "1,000"]) == 'Bonn, "Dover, Kent", 1,000'
     console.print_table("", ["name"], [["two\nlines"]])
     assert "two\\nlines" in capsys.readouterr().out
 
 
-def test_progress_off_a_terminal_is_a_line_now_and_then(
+def test_progress_without_a_terminal_is_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
@@ -124,7 +124,7 @@ def test_a_single_report_has_no_rate(
     assert capsys.readouterr().err == "evaluate: 15 of 15 (100%), 0:00 elapsed\n"
 
 
-def test_tables_keep_names_whole_where_nobody_watches(
+def test_tables_outside_a_terminal_keep_names_whole(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -138,7 +138,7 @@ def test_tables_keep_names_whole_where_nobody_watches(
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
-def test_signs_that_the_output_cannot_hold_are_escaped(
+def test_characters_that_the_output_encoding_lacks_are_escaped(
     encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = io.BytesIO()

@@ -57,7 +57,7 @@ def test_the_demo_reads_well() -> None:
 def test_exact_answers_write_no_run() -> None:
     result = CliRunner().invoke(app, ["demo", "--exact", "--out", "somewhere"])
     assert result.exit_code == 2
-    assert "--exact trains none" in " ".join(result.stderr.split())
+    assert "--exact trains nothing" in " ".join(result.stderr.split())
 
 
 def test_json_is_for_exact_answers_only() -> None:
@@ -92,7 +92,7 @@ def test_the_demo_fits_once_and_asks_three_questions(tmp_path, monkeypatch) -> N
     assert next((run / "checkpoints" / "last").glob("parameters-*")).stat().st_mtime_ns == weights
 
 
-def test_a_run_of_another_graph_is_no_demo_to_be_removed(tmp_path, monkeypatch) -> None:
+def test_the_demo_refuses_a_run_of_another_graph(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(recipes, "_small", lambda model: (TINY, ONE_STEP))
     monkeypatch.setitem(PRESETS, "small", FEW)
     facts, run = tmp_path / "facts.tsv", tmp_path / "run"
@@ -100,7 +100,7 @@ def test_a_run_of_another_graph_is_no_demo_to_be_removed(tmp_path, monkeypatch) 
     assert CliRunner().invoke(app, ["fit", str(facts), "--out", str(run)]).exit_code == 0
     refused = CliRunner().invoke(app, ["demo", "--out", str(run)])
     assert refused.exit_code == 2
-    assert "was started on a graph other than geography" in refused.stderr
+    assert "was started on another graph than geography" in refused.stderr
     assert "remove it" not in refused.stderr
 
 

@@ -72,7 +72,7 @@ def test_build_copies_the_embedded_graph(tmp_path: Path) -> None:
     assert run_json("info", tmp_path / "world")["name"] == "geography"
 
 
-def test_build_refuses_what_makes_no_sense(tmp_path: Path) -> None:
+def test_build_refuses_contradictory_options(tmp_path: Path) -> None:
     (tmp_path / "facts.tsv").write_text(FACTS)
     out = ("--out", tmp_path / "g")
     cases = [
@@ -90,7 +90,7 @@ def test_build_refuses_what_makes_no_sense(tmp_path: Path) -> None:
     assert "nell995" not in failed.stderr  # nothing was fetched before
 
 
-def test_the_graph_of_a_run_is_left_alone(films: Path, tmp_path: Path) -> None:
+def test_build_does_not_overwrite_the_graph_of_a_run(films: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "run.json").write_text("{}")
@@ -98,7 +98,7 @@ def test_the_graph_of_a_run_is_left_alone(films: Path, tmp_path: Path) -> None:
     (tmp_path / "graph").rename(folder / "graph")
     result = run("build", "geography", "--out", folder / "graph")
     assert result.exit_code == 2
-    assert "a part of the run" in result.stderr
+    assert "is part of the run" in result.stderr
     assert run_json("info", folder)["name"] != "geography"
 
 
@@ -178,7 +178,7 @@ def test_a_folder_called_like_a_graph_is_not_verified_in_its_place(
 @pytest.mark.parametrize(
     "words", [("info",), ("relations",), ("entities",), ("neighbors", "a0"), ("info", "--json")]
 )
-def test_every_look_at_a_file_tells_what_happened_to_its_facts(
+def test_every_command_that_reads_a_file_prints_the_notes_about_it(
     words: tuple[str, ...], tmp_path: Path
 ) -> None:
     path = tmp_path / "facts.tsv"
@@ -236,7 +236,7 @@ def test_neighbors_tell_which_facts_are_held_out(films: Path) -> None:
     assert plain.stdout == "won_by: Argo, Alien (valid), and 1 more\n"
 
 
-def test_scripts_are_told_that_a_list_was_cut(films: Path) -> None:
+def test_json_lists_that_were_cut_say_so_on_stderr(films: Path) -> None:
     for words, message in (
         (("entities", films, "--limit", 2), "2 of 8 shown"),
         (("relations", films, "--limit", 1), "1 of 3 shown"),

@@ -1,4 +1,4 @@
-"""Ctrl-C within a callback of compiled code, where Python prints exceptions and goes on."""
+"""Ctrl-C in a callback of compiled code, where Python prints the exception and goes on."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def failed() -> None:
 
 @pytest.fixture
 def heeded() -> Iterator[None]:
-    """Ctrl-C interrupts, also where the tests run in the background, which is deaf to it."""
+    """Handle SIGINT, even if the tests run in the background, where shells ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("heeded")
-def test_an_interrupt_of_a_callback_is_raised_after_it(
+def test_an_interrupt_in_a_callback_is_raised_after_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
@@ -48,7 +48,7 @@ def test_an_interrupt_of_a_callback_is_raised_after_it(
     assert not capsys.readouterr().err
 
 
-def test_other_failures_are_told_as_before(
+def test_other_unraisable_exceptions_are_printed_as_before(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
@@ -57,7 +57,7 @@ def test_other_failures_are_told_as_before(
     assert "ValueError: of another kind" in capsys.readouterr().err
 
 
-def test_commands_are_interrupted_so() -> None:
+def test_the_command_line_raises_lost_interrupts() -> None:
     program = """
 import ctypes, signal, time
 from conekg.cli import main

@@ -12,19 +12,19 @@ from conekg.cli.main import app
 runner = CliRunner()
 
 
-def test_the_first_page_says_what_this_is_and_where_to_start() -> None:
+def test_the_help_page_says_what_conekg_is_and_where_to_start() -> None:
     page = runner.invoke(app, ["--help"])
     assert page.exit_code == 0
     for words in ("Answer logical questions", "Start here", "demo", "graph", "geography"):
         assert words in page.output
 
 
-def test_no_arguments_show_the_first_page() -> None:
+def test_no_arguments_show_the_help_page() -> None:
     assert "Usage" in runner.invoke(app, []).output
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
-def test_the_version_is_told(option: str) -> None:
+def test_the_version_is_printed(option: str) -> None:
     told = runner.invoke(app, [option])
     assert told.exit_code == 0
     assert told.output.startswith("conekg 0.")
@@ -42,7 +42,7 @@ def test_failures_are_one_message_on_standard_error_and_exit_2() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
 @pytest.mark.parametrize("words", [("entities", "-n", "5000"), ("info", "--json"), ("relations",)])
-def test_a_full_disk_is_told_and_exits_2(words: tuple[str, ...]) -> None:
+def test_a_full_disk_is_one_message_and_exit_code_2(words: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "conekg", "graph", *words]
     with Path("/dev/full").open("w") as full:
         failed = subprocess.run(
@@ -52,7 +52,7 @@ def test_a_full_disk_is_told_and_exits_2(words: tuple[str, ...]) -> None:
     assert failed.stderr == "error: there is no space left\nfree some space and try again\n"
 
 
-def test_other_faults_of_files_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_file_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise OSError(5, "Input/output error")
 
@@ -85,7 +85,7 @@ def test_every_command_explains_itself(words: list[str]) -> None:
     assert "Usage" in page.output
 
 
-def test_a_path_that_the_system_refuses_is_told_and_exits_2(
+def test_a_path_that_the_system_refuses_is_one_message_and_exit_code_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = "a" * 300
@@ -103,7 +103,7 @@ def test_a_path_that_the_system_refuses_is_told_and_exits_2(
     assert told.stderr == "error: secret/facts.tsv: Permission denied\n"
 
 
-def test_other_faults_of_the_system_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_system_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(path: Path) -> bool:
         raise OSError(9, "Bad file descriptor", str(path))
 

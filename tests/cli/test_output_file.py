@@ -1,4 +1,4 @@
-"""Result files: what is refused before the work, and that what is written is whole."""
+"""Result files: bad paths are refused before the work, and files are written whole."""
 
 import os
 import re
@@ -26,39 +26,39 @@ def run(tmp_path):
      "evaluation.json", "graph", "queries/test.arrow", "tensorboard/events",
      "checkpoints/best/model.safetensors"],
 )  # fmt: skip
-def test_what_a_run_consists_of_is_not_written_over(run, name):
-    told = re.escape(f"cannot write {run / name}: it is a part of the run {run}, which keeps")
+def test_files_of_a_run_are_not_overwritten(run, name):
+    told = re.escape(f"cannot write {run / name}: it is part of the run {run} and would")
     for check in (lambda path: check_files([path]), refuse_part_of_run):
         with pytest.raises(ConfigError, match=told) as caught:
             check(run / name)
         assert caught.value.key == "out"
 
 
-def test_other_files_may_lie_in_a_run(run):
+def test_other_files_may_be_written_into_a_run(run):
     check_files([run / "results.md", run / "graph.svg"])
     assert not (run / "results.md").exists(), "what was tried is not left behind"
 
 
-def test_files_of_these_names_elsewhere_are_nobodys(tmp_path):
+def test_files_of_these_names_outside_runs_may_be_written(tmp_path):
     (tmp_path / "graph").mkdir()
     names = ("recipe.toml", "metrics.jsonl", "queries", "graph/results.md")
     check_files([tmp_path / name for name in names])
 
 
-def test_what_is_read_is_not_written_over(tmp_path):
+def test_files_that_are_read_are_not_overwritten(tmp_path):
     facts = tmp_path / "facts.tsv"
     facts.write_text("a\tb\tc\n")
     (tmp_path / "link").symlink_to(facts)
     for path in (facts, tmp_path / "link", tmp_path / "x" / ".." / "facts.tsv"):
-        with pytest.raises(ConfigError, match="it is what is read"):
+        with pytest.raises(ConfigError, match="the command reads from there"):
             check_files([None, path], ["geography", str(facts)])
     assert facts.read_text() == "a\tb\tc\n"
 
 
-def test_nor_is_what_lies_in_a_folder_that_is_read(tmp_path):
+def test_files_in_a_folder_that_is_read_are_not_overwritten(tmp_path):
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "graph.json").write_text("{}")
-    with pytest.raises(ConfigError, match="it is what is read"):
+    with pytest.raises(ConfigError, match="the command reads from there"):
         check_files([tmp_path / "store" / "graph.json"], [tmp_path / "store"])
     check_files([tmp_path / "store" / "new.svg"], [tmp_path / "store"])
 
@@ -83,11 +83,11 @@ def test_a_file_keeps_its_mode(tmp_path):
 
 
 def test_two_results_need_two_files(tmp_path):
-    with pytest.raises(ConfigError, match="another result goes there"):
+    with pytest.raises(ConfigError, match="another result goes to the same file"):
         check_files([tmp_path / "a", None, tmp_path / "b", tmp_path / "a"])
 
 
-def test_a_place_that_cannot_be_written_is_told_at_once(tmp_path):
+def test_a_path_that_cannot_be_written_is_refused_at_once(tmp_path):
     with pytest.raises(ConfigError, match="there is no folder"):
         check_files([tmp_path / "none" / "a.md"])
     with pytest.raises(ConfigError, match="it is a folder"):
@@ -97,7 +97,7 @@ def test_a_place_that_cannot_be_written_is_told_at_once(tmp_path):
 
 
 def test_a_pipe_is_not_waited_for(tmp_path, monkeypatch):
-    """Nor does the folder that it is in need to take files, as /dev does of nobody."""
+    """The folder of a pipe or device need not be writable; /dev is not."""
 
     def refuse(**_):
         raise PermissionError(13, "Permission denied")
@@ -109,7 +109,7 @@ def test_a_pipe_is_not_waited_for(tmp_path, monkeypatch):
         check_files([tmp_path / "file"])
 
 
-def test_what_is_written_replaces_all_or_nothing(tmp_path, capsys):
+def test_a_result_replaces_a_file_completely_or_not_at_all(tmp_path, capsys):
     path = tmp_path / "a.md"
     path.write_text("before")
     write_file(path, "after ∧")
@@ -118,8 +118,8 @@ def test_what_is_written_replaces_all_or_nothing(tmp_path, capsys):
     assert [each.name for each in tmp_path.iterdir()] == ["a.md"]
 
 
-def test_what_is_no_file_is_written_into_and_not_replaced(tmp_path, capsys, monkeypatch):
-    """A pipe of its own: a mistake here, by a superuser, would replace the machine's /dev/null."""
+def test_a_pipe_is_written_into_and_not_replaced(tmp_path, capsys, monkeypatch):
+    """With a pipe of its own: run as root, a mistake here would replace the machine's /dev/null."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)

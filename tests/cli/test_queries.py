@@ -31,7 +31,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_info_tells_what_a_set_holds(path: Path) -> None:
+def test_info_shows_what_a_set_contains(path: Path) -> None:
     told = json.loads(run("info", path, "--json").stdout)
     assert told["split"] == "test"
     assert told["graph"] == load_geography().fingerprint
@@ -103,7 +103,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(
         (("import", "nowhere", "--out", mine), "is not a query set, so it is left alone"),
         (("import", "nowhere", "--out", mine / "x.arrow"), "mine.txt is a file"),
         (("import", "nowhere", "--out", tmp_path), "a query set is a file"),
-        (("import", "nowhere", "--out", tmp_path / "run/queries/test.arrow"), "a part of the run"),
+        (("import", "nowhere", "--out", tmp_path / "run/queries/test.arrow"), "is part of the run"),
         (("export", "nowhere", "--out", mine), "mine.txt is a file"),
     ):
         result = run(*arguments)

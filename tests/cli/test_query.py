@@ -57,7 +57,7 @@ def test_text_output_has_all_headings():
                         "normal form:", "de morgan form:", "branches:", "plan:"]  # fmt: skip
 
 
-def test_what_is_too_large_or_has_no_notation_is_said_in_its_place():
+def test_parts_that_are_too_large_or_have_no_notation_say_why():
     told = explained("(France | Spain) & (Italy | Norway)", "--cap", "3")
     assert told["branches"] == "(this query has 4 union-free branches; at most 3 are allowed)"
     assert told["plan"] == told["branches"]
@@ -65,7 +65,7 @@ def test_what_is_too_large_or_has_no_notation_is_said_in_its_place():
     assert told["path"] == "(France | Spain) & (Italy | Norway)"
 
 
-def test_what_is_said_twice_is_computed_once():
+def test_repeated_parts_are_computed_once():
     twice = "(France.borders | Spain.borders) & (France.borders | Spain.borders)"
     told, once = explained(twice, "--cap", "2"), explained("France.borders | Spain.borders")
     assert told["path"] == twice

@@ -33,5 +33,5 @@ def test_a_row_for_each_hard_answer_in_order():
     ]
 
 
-def test_without_ranks_there_is_the_first_row_alone():
+def test_without_ranks_there_is_only_the_header_row():
     assert rank_csv([], VOCABULARY).splitlines() == ["structure,query,question,answer,rank"]

@@ -1,4 +1,4 @@
-"""`conekg reproduce` from the outside; what each experiment measures is tested beside it."""
+"""The command `conekg reproduce`; the experiments have tests of their own."""
 
 import json
 import re
@@ -98,14 +98,14 @@ def test_tables_go_to_the_terminal_and_to_files(run, tmp_path):
         (["operators", "RUN", "--seed", str(2**63)], "'--seed'"),
     ],
 )
-def test_mistakes_are_told_in_words(arguments, message, run):
+def test_mistakes_are_reported_in_plain_messages(arguments, message, run):
     result = conekg(*[run if word == "RUN" else word for word in arguments])
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
     assert result.stdout == "", "nothing is measured for nothing"
 
 
-def test_what_both_tables_note_is_printed_once(run, tmp_path):
+def test_notes_of_both_tables_are_printed_once(run, tmp_path):
     queries = tmp_path / "queries.arrow"
     save_query_set(queries, QuerySet("test", ()))
     file = tmp_path / "t.json"

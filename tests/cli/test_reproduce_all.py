@@ -1,4 +1,4 @@
-"""`conekg reproduce all` from the outside: files of every experiment, and why some have none."""
+"""The command `conekg reproduce all`: the files it writes, and what it leaves out."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def run(tmp_path_factory):
 
 
 def results(folder):
-    """From the index: what became of each experiment."""
+    """The result of each experiment, from the index page."""
     rows = re.findall(r"^\| ([a-z-]+) \|.*\| (.*) \|$", (folder / "index.md").read_text(), re.M)
     return {name: result for name, result in rows if name != "experiment"}
 
@@ -74,7 +74,7 @@ def test_every_experiment_of_one_run_is_what_its_own_command_gives(run, tmp_path
         assert title in done.stdout
 
 
-def test_what_several_runs_do_not_allow_is_left_out_with_its_reason(run, tmp_path):
+def test_experiments_that_do_not_apply_to_several_runs_are_left_out_with_a_reason(run, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(run, other)
     done = conekg("all", run, other, *FEW, "--out", tmp_path / "all")
@@ -91,7 +91,7 @@ def test_what_several_runs_do_not_allow_is_left_out_with_its_reason(run, tmp_pat
     assert found["dimensions"].startswith("[tables]")
 
 
-def test_given_queries_go_to_what_takes_them(run, tmp_path):
+def test_given_queries_go_to_the_experiments_that_use_them(run, tmp_path):
     graph = open_run(run).graph
     sampled = sample_query_set(graph, "valid", PRESETS["small"], seed=1, count=3).query_set
     save_query_set(tmp_path / "given.arrow", sampled)
@@ -103,7 +103,7 @@ def test_given_queries_go_to_what_takes_them(run, tmp_path):
     assert (taken["queries"], taken["split"]) == (str(tmp_path / "given.arrow"), "valid")
 
 
-def test_without_matplotlib_there_are_numbers_all_the_same(film_graph, tmp_path, monkeypatch):
+def test_without_matplotlib_the_numbers_are_written_anyway(film_graph, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     run = untrained_run(tmp_path / "run", film_graph)
     done = conekg("all", run, "--pairs", 4, "--steps", 1, "--out", tmp_path / "all")
@@ -115,7 +115,7 @@ def test_without_matplotlib_there_are_numbers_all_the_same(film_graph, tmp_path,
     assert "no test queries" in found["main-epfo"]
 
 
-def test_a_stop_loses_no_more_than_what_is_under_way(run, tmp_path, monkeypatch):
+def test_an_interruption_loses_only_the_current_experiment(run, tmp_path, monkeypatch):
     def stop(runs, options):
         raise KeyboardInterrupt
 
@@ -131,12 +131,12 @@ def test_a_stop_loses_no_more_than_what_is_under_way(run, tmp_path, monkeypatch)
         (["RUN"], "all needs --out FOLDER"),
         (["--out", "OUT"], "all needs at least one RUN"),
         (["RUN", "--out", "OUT", "--markdown", "t.md"], "--markdown is for one experiment"),
-        (["RUN", "--out", "RUN/queries/new"], "it is a part of the run"),
+        (["RUN", "--out", "RUN/queries/new"], "it is part of the run"),
         (["RUN", "--out", "RUN/run.json"], "cannot make the folder"),
         (["RUN", "--out", "OUT", "--queries", "nowhere"], "nowhere: no such file or folder"),
     ],
 )
-def test_mistakes_are_told_before_anything_is_made(arguments, message, run, tmp_path):
+def test_mistakes_are_reported_before_anything_is_computed(arguments, message, run, tmp_path):
     places = {"RUN": str(run), "OUT": str(tmp_path / "all")}
     words = [re.sub("RUN|OUT", lambda place: places[place[0]], word) for word in arguments]
     done = conekg("all", *words)
@@ -146,7 +146,7 @@ def test_mistakes_are_told_before_anything_is_made(arguments, message, run, tmp_
     assert not (run / "queries" / "new").exists()
 
 
-def test_a_damaged_graph_is_no_reason_to_leave_things_out(run, tmp_path):
+def test_a_damaged_graph_is_an_error_and_not_a_reason_to_leave_experiments_out(run, tmp_path):
     damaged = tmp_path / "damaged"
     shutil.copytree(run, damaged)
     (damaged / "graph" / "graph.json").write_text("{")

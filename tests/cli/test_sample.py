@@ -39,7 +39,7 @@ def test_a_set_is_written_with_a_table(tmp_path: Path) -> None:
     assert f"wrote {path}: 8 queries" in result.stderr
 
 
-def test_all_splits_go_to_a_folder_and_json_tells_all(tmp_path: Path) -> None:
+def test_all_splits_go_to_a_folder_and_json_describes_all(tmp_path: Path) -> None:
     result = run("--out", tmp_path, "--count", 3, "--shapes", "1p, 2i", "--json", "--seed", 7)
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
@@ -109,17 +109,17 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
         (("--shapes", "(e.r &"), "is no shape"),
         (("--shapes", "e.r.^r"), "'e.r.^r' has a '^'; leave it out"),
         (("--preset", "nell"), "unknown preset 'nell'"),
-        (("--cap", "many"), "--cap is 'many'; a number from 1, or none"),
+        (("--cap", "many"), "--cap is 'many'; give a whole number from 1, or none"),
         (("--train-cap", "0"), "--train-cap is '0'"),
         (("--cap", "²"), "--cap is '²'"),
         (("--shapes", "2p,1p,e.r"), "shape 1p is asked for 2 times"),
         (("--seed", "-1"), "seed is -1; it must be a whole number, 0 or more"),
-        (("--train-cap", "5"), "--train-cap would change nothing: it is not for test queries"),
-        (("--split", "train", "--cap", "5"), "--cap would change nothing"),
-        (("--train-paths-from", "anchor"), "it is not for test queries"),
+        (("--train-cap", "5"), "--train-cap has no effect on test queries; their cap is --cap"),
+        (("--split", "train", "--cap", "5"), "--cap has no effect on train queries"),
+        (("--train-paths-from", "anchor"), "the paths of test queries are always drawn"),
         (
             ("--split", "train", "--shapes", "1p,2i", "--train-paths-from", "anchor"),
-            "--train-paths-from would change nothing: no shape of 1p, 2i is a path of two hops",
+            "--train-paths-from has no effect: no shape of 1p, 2i is a path of two hops",
         ),
     ],
 )
@@ -136,12 +136,12 @@ def test_wrong_options_get_one_message_and_exit_2(
 def test_a_path_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
     result = run("--out", tmp_path, "--split", "test")
     assert result.exit_code == 2
-    assert "one split goes to a file" in result.stderr
+    assert "a single split is written to a file" in result.stderr
     file = tmp_path / "q.arrow"
     file.write_text("mine")
     result = run("--out", file)
     assert result.exit_code == 2
-    assert "all splits go to a folder" in result.stderr
+    assert "--split all writes a folder" in result.stderr
     assert "sampling" not in result.stderr
     for split in ("all", "test"):
         result = run("--out", file / "deep", "--split", split)
@@ -151,7 +151,7 @@ def test_a_path_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path
     assert file.read_text() == "mine"
 
 
-def test_files_of_another_kind_are_left_alone(tmp_path: Path) -> None:
+def test_files_of_another_kind_are_not_overwritten(tmp_path: Path) -> None:
     facts = tmp_path / "facts.tsv"
     facts.write_text("a\tlikes\tb\n")
     result = run("--out", facts, "--split", "test", "--count", 1, "--shapes", "2p")
@@ -170,7 +170,7 @@ def test_files_of_another_kind_are_left_alone(tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
 
 
-def test_arrow_files_that_are_no_query_sets_are_left_alone(tmp_path: Path) -> None:
+def test_arrow_files_that_are_not_query_sets_are_not_overwritten(tmp_path: Path) -> None:
     save_graph(load_geography(), tmp_path / "store")
     names = tmp_path / "store" / "entities.arrow"
     mine = tmp_path / "mine.feather"
@@ -194,7 +194,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
-def test_a_shortfall_is_told_shape_by_shape(tmp_path: Path) -> None:
+def test_a_shortfall_is_reported_shape_by_shape(tmp_path: Path) -> None:
     links = np.unique(load_geography().edges("test")[:, :2], axis=0)
     for wanted in (len(links), len(links) + 1):
         options = ("--split", "test", "--shapes", "1p,2p", "--count", wanted, "--cap", "none")
@@ -202,7 +202,7 @@ def test_a_shortfall_is_told_shape_by_shape(tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
         told = [line for line in result.stderr.splitlines() if line.startswith("warning")]
         short = f"warning: only {len(links):,} of {wanted:,} queries of shape 1p were found; "
-        assert told == ([] if wanted == len(links) else [short + "the graph hardly holds more"])
+        assert told == ([] if wanted == len(links) else [short + "the graph has hardly any more"])
 
 
 def test_a_cap_of_one_is_a_cap(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_cap_of_one_is_a_cap(tmp_path: Path) -> None:
     assert load_query_set(path).block("2i").hard.lengths.tolist() == [1] * 9
 
 
-def test_a_graph_with_nothing_held_out_is_told_so_in_a_line_a_split(tmp_path: Path) -> None:
+def test_a_graph_without_held_out_facts_gives_one_warning_per_split(tmp_path: Path) -> None:
     facts = tmp_path / "facts.tsv"
     facts.write_text("a\tlikes\tb\nb\tlikes\tc\nc\tlikes\ta\n")
     out = tmp_path / "queries"
@@ -221,20 +221,20 @@ def test_a_graph_with_nothing_held_out_is_told_so_in_a_line_a_split(tmp_path: Pa
     warnings = [line for line in result.stderr.splitlines() if line.startswith("warning")]
     assert len(warnings) == 2
     for split, told in zip(("valid", "test"), warnings, strict=True):
-        assert f"there are no {split} queries: the graph has no {split} facts" in told
+        assert f"there are no {split} queries, because the graph has no {split} facts" in told
         assert f"`conekg graph build --{split}-share`" in told
         assert len(load_query_set(out / f"{split}.arrow")) == 0
     assert len(load_query_set(out / "train.arrow")) > 3
 
 
-def test_the_queries_of_a_run_are_left_alone(tmp_path: Path) -> None:
+def test_the_queries_of_a_run_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "run" / "queries").mkdir(parents=True)
     (tmp_path / "run" / "run.json").write_text("{}")
     (tmp_path / "link").symlink_to(tmp_path / "run" / "queries")
     for out in ("run/queries", "link"):
         result = run("--out", tmp_path / out, "--count", 1, "--shapes", "2p")
         assert result.exit_code == 2
-        assert "a part of the run" in result.stderr
+        assert "is part of the run" in result.stderr
     assert not list((tmp_path / "run" / "queries").iterdir())
     beside = run("--out", tmp_path / "run" / "mine", "--count", 1, "--shapes", "2p")
     assert beside.exit_code == 0, beside.output
@@ -259,7 +259,7 @@ def test_a_benchmark_folder_gets_its_own_preset(
 
 
 @pytest.mark.parametrize("name", ["NELL", "nell995.tsv"])
-def test_a_graph_that_is_only_called_like_a_benchmark_gets_the_small_preset(
+def test_a_graph_that_only_has_the_name_of_a_benchmark_gets_the_small_preset(
     tmp_path: Path, name: str
 ) -> None:
     place = tmp_path / name
@@ -281,7 +281,7 @@ def test_a_graph_that_is_only_called_like_a_benchmark_gets_the_small_preset(
 
 
 def sample_links(graph: Path, *options: str) -> tuple[Result, QuerySet]:
-    """What sampling the training links of a graph tells, and the set."""
+    """The result of the command that samples the training links of a graph, and the query set."""
     path = graph.parent / "q.arrow"
     command = ["sample", str(graph), "--split", "train", "--out", str(path), "--shapes", "1p"]
     result = CliRunner().invoke(app, [*command, *options])
@@ -289,7 +289,7 @@ def sample_links(graph: Path, *options: str) -> tuple[Result, QuerySet]:
     return result, load_query_set(path)
 
 
-def test_a_shortfall_is_told(tmp_path: Path) -> None:
+def test_a_shortfall_is_reported(tmp_path: Path) -> None:
     facts = tmp_path / "facts.tsv"
     rows = [(f"x{i}", "likes", f"x{(i * 3 + k) % 12}") for i in range(12) for k in range(2)]
     facts.write_text("".join("\t".join(row) + "\n" for row in rows))

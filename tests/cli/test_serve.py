@@ -32,7 +32,7 @@ from tiny import FEW, SETTINGS, tiny_graph
 runner = CliRunner()
 
 
-def test_a_missing_run_is_one_message(tmp_path: Path):
+def test_a_missing_run_is_one_message_and_exit_code_2(tmp_path: Path):
     result = runner.invoke(app, ["serve", str(tmp_path / "nothing"), "--port", "0"])
     assert result.exit_code == 2
     assert "nothing" in result.stderr
@@ -57,8 +57,8 @@ def test_bad_options_are_refused_before_the_run_is_read(tmp_path: Path, options,
 
 
 @pytest.mark.parametrize("key", ["", " \n"])
-def test_a_variable_without_a_key_does_not_serve_everybody(tmp_path: Path, monkeypatch, key: str):
-    """A secret that was not filled in must not open the server that it was to guard."""
+def test_an_empty_key_variable_is_refused(tmp_path: Path, monkeypatch, key: str):
+    """If a secret was not filled in, the server must not run without protection."""
     monkeypatch.setenv("CONEKG_API_KEY", key)
     result = runner.invoke(app, ["serve", str(tmp_path), "--port", "0"])
     assert result.exit_code == 2
@@ -74,7 +74,7 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             raise ModuleNotFoundError(f"No module named {name!r}", name="fastapi")
         return real_import(name, *arguments, **options)
 
-    # Importing anew replaces the package's attribute as well, which later tests go by.
+    # Importing again also replaces the package's attribute `serving`, which later tests need.
     monkeypatch.setattr(conekg, "serving", None, raising=False)
     for module in [name for name in sys.modules if name.startswith("conekg.serving")]:
         monkeypatch.delitem(sys.modules, module)
@@ -92,7 +92,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_checkpoint_without_probabilities_is_told(
+def test_a_checkpoint_without_probabilities_is_pointed_out(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def stop(*_: object, on_ready: Callable[[], None], **__: object) -> None:
@@ -159,7 +159,7 @@ def status_for(url: str, host: str) -> int:
         return client.get("/health", headers={"host": host}).status_code
 
 
-def test_a_server_of_this_machine_answers_to_its_own_names(run_folder: Path):
+def test_a_loopback_server_answers_only_to_loopback_names(run_folder: Path):
     with served(run_folder) as (_, url):
         assert status_for(url, "localhost:8000") == 200
         assert status_for(url, "evil.example") == 421
@@ -167,7 +167,7 @@ def test_a_server_of_this_machine_answers_to_its_own_names(run_folder: Path):
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
-    """The server's processes below its first; Linux only."""
+    """The process ids of the server's worker processes; Linux only."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     is_worker = [b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
     return [int(child) for child, found in zip(children, is_worker, strict=True) if found]
@@ -189,7 +189,7 @@ def hears_interrupts(process_id: int) -> bool:
 
 
 def knows_its_work(process_id: int) -> bool:
-    """Whether a worker has been told all by its parent: it loads our code to understand that."""
+    """Whether a worker has received its arguments: unpickling them imports our code."""
     return "numpy" in Path(f"/proc/{process_id}/maps").read_text()
 
 
@@ -200,7 +200,7 @@ def is_gone(process_id: int) -> bool:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads processes from /proc")
 class TestSeveralProcesses:
-    def test_they_answer_and_count_as_one_server(self, run_folder: Path):
+    def test_they_answer_and_report_metrics_as_one_server(self, run_folder: Path):
         asked = 24
         names = ("--allow-host", "kg.example", "--allow-host", "kg.test")
         with served(run_folder, "--processes", "2", *names) as (process, url):
@@ -245,7 +245,7 @@ class TestSeveralProcesses:
             assert all(answers)
             assert process.wait(60) == 0
 
-    def test_one_that_dies_ends_the_server_with_a_message(self, run_folder: Path):
+    def test_a_process_that_dies_ends_the_server_with_a_message(self, run_folder: Path):
         with served(run_folder, "--processes", "2") as (process, _):
             first, second = workers_of(process)
             os.kill(first, signal.SIGKILL)
@@ -256,7 +256,7 @@ class TestSeveralProcesses:
             assert "Traceback" not in told
             assert is_gone(second)
 
-    def test_none_outlives_its_parent(
+    def test_no_process_outlives_its_parent(
         self, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -267,7 +267,7 @@ class TestSeveralProcesses:
             wait_until(lambda: all(is_gone(worker) for worker in workers))
         assert not list(tmp_path.glob("conekg-*")), "nobody tidied up"
 
-    def test_none_complains_when_its_parent_is_gone_before_it_listens(
+    def test_no_traceback_if_the_parent_dies_before_the_processes_listen(
         self, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -304,7 +304,7 @@ class TestSeveralProcesses:
             assert process.wait(60) == 0
             assert all(is_gone(worker) for worker in workers)
 
-    def test_what_they_cannot_load_is_told_once(self, run_folder: Path, tmp_path: Path):
+    def test_a_load_error_is_one_message(self, run_folder: Path, tmp_path: Path):
         damaged = shutil.copytree(run_folder, tmp_path / "damaged")
         shutil.rmtree(damaged / "checkpoints")
         command = ["serve", str(damaged), "--port", "0", "--processes", "2"]

@@ -73,7 +73,7 @@ def run(graph, tmp_path_factory):
 
 
 @pytest.mark.parametrize(("held_out", "warned"), [(0, False), (19, True), (20, False)])
-def test_what_was_measured_on_few_facts_is_not_to_be_relied_on(held_out, warned, capsys):
+def test_few_held_out_facts_give_a_warning_about_metrics(held_out, warned, capsys):
     vocabulary = Vocabulary(NameTable("entity", ["a", "b"]), NameTable("relation", ["r"]))
     edges = with_inverses(np.array([[0, 0, 1]] * 40, dtype=np.int32))
     parts = {"train": edges, "valid": edges, "test": edges[: 2 * held_out]}
@@ -83,7 +83,7 @@ def test_what_was_measured_on_few_facts_is_not_to_be_relied_on(held_out, warned,
     assert ("so few held-out facts" in told) == warned
 
 
-def test_what_was_sampled_is_told_before_training_begins(graph, tmp_path, monkeypatch):
+def test_sampling_is_reported_before_training_begins(graph, tmp_path, monkeypatch):
     def sample_queries(graph, protocol, seed, events, times, trained):
         events.sampling("test", STRUCTURES["1p"], 5, 5)
         return tiny_queries()
@@ -113,7 +113,7 @@ def test_a_graph_without_held_out_facts_is_learnt_and_not_evaluated(tmp_path):
     assert "held out" not in result.stderr
 
 
-def test_a_loss_is_told_once_there_is_one(capsys):
+def test_the_loss_is_shown_once_there_is_one(capsys):
     for losses, told in (({}, r"0:0\d elapsed\n"), ({"all": 0.5}, r"loss 0\.5000\n")):
         with told_events() as events:
             events.training(Progress(1, 10, losses))
@@ -130,7 +130,7 @@ def test_a_model_above_the_baseline_is_not_warned_about(graph, tmp_path, monkeyp
 @pytest.mark.usefixtures("usual_ctrl_c")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("stage", ["sample_queries", "evaluate_run"])
-def test_a_fit_that_is_stopped_between_steps_says_what_is_there(
+def test_a_fit_stopped_outside_training_says_whether_there_is_a_run(
     graph, tmp_path, monkeypatch, number, stage
 ):
     def stop(*_, **__):
@@ -158,7 +158,7 @@ def test_a_fit_that_is_stopped_between_steps_says_what_is_there(
     assert (tmp_path / "run" / "evaluation.json").is_file()
 
 
-def test_all_that_a_run_consists_of_is_known_to_who_writes_results(run, tmp_path):
+def test_every_file_of_a_run_is_protected_from_being_overwritten(run, tmp_path):
     whole = tmp_path / "run"
     shutil.copytree(run, whole)
     assert conekg("calibrate", whole, "--checkpoint", "last").exit_code == 0
@@ -189,7 +189,7 @@ def test_evaluate_prints_the_table_json_and_markdown(run, tmp_path):
     assert both["baseline"]["structures"] == kept["baseline"]["structures"]
 
 
-def test_ranks_of_single_answers_make_up_the_metrics(run, tmp_path):
+def test_metrics_follow_from_the_ranks_in_the_csv_file(run, tmp_path):
     file = tmp_path / "ranks.csv"
     result = conekg("evaluate", run, "--json", "--max-queries", 20, "--ranks", file)
     content = json.loads(result.stdout)
@@ -208,7 +208,7 @@ def test_ranks_of_single_answers_make_up_the_metrics(run, tmp_path):
         assert of["hits_at_3"] == pytest.approx(np.mean([np.mean(np.array(r) <= 3) for r in ranks]))
 
 
-def test_numbers_are_whole_on_a_narrow_terminal(run, monkeypatch):
+def test_numbers_are_not_cut_on_a_narrow_terminal(run, monkeypatch):
     wide = conekg("evaluate", run, "--baseline").stdout
     monkeypatch.setenv("COLUMNS", "40")
     assert conekg("evaluate", run, "--baseline").stdout == wide
@@ -288,7 +288,7 @@ def test_a_fit_that_was_stopped_is_continued_as_a_fit(graph, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["fit", "train"])
-def test_what_happened_to_the_facts_is_told(command, tmp_path):
+def test_notes_about_the_facts_are_printed(command, tmp_path):
     facts = [f"e{i}\tr{k}\te{(i + k) % 12}\n" for i in range(12) for k in range(1, 5)]
     (tmp_path / "facts.tsv").write_text("".join([*facts, facts[0], facts[1]]))
     result = conekg(command, tmp_path / "facts.tsv", "--out", tmp_path / "run", *SMALL)
@@ -301,7 +301,7 @@ def test_a_fit_is_not_continued_on_another_graph(graph, tmp_path):
     conekg("fit", graph, "--out", folder, "--max-minutes", 0, *SMALL)
     refused = conekg("fit", "geography", "--resume", "--out", folder)
     assert refused.exit_code == 2
-    assert "started on a graph other than geography" in " ".join(refused.stderr.split())
+    assert "started on another graph than geography" in " ".join(refused.stderr.split())
 
 
 def test_a_trained_run_is_calibrated_afterwards(graph, run, tmp_path):
@@ -323,8 +323,8 @@ def test_a_trained_run_is_calibrated_afterwards(graph, run, tmp_path):
     assert all(0 <= each["probability"] <= 1 for each in after["answers"])
 
 
-def test_calibrated_shapes_have_the_names_of_other_commands(monkeypatch, run):
-    """Whatever has curves of its own is called as `sample` and `evaluate` call it."""
+def test_calibrated_shapes_have_the_usual_names(monkeypatch, run):
+    """Shapes with curves of their own have the names that `sample` and `evaluate` use."""
     scores = ScoreCurve(Curve((0.0,), (0.5,)), relative=False, error=0.25)
     count = CountCurve(Curve((0.0,), (0.5,)), 1.5)
     spelled = shape_of((Anchor(0) & Anchor(1).project(0)).project(1))
@@ -365,7 +365,7 @@ def test_training_takes_queries_and_a_configuration(graph, run, tmp_path):
     assert f"`conekgcalibrate{folder}`gives" in told
 
 
-def test_a_run_of_training_queries_alone_names_no_step_that_would_fail(graph, run, tmp_path):
+def test_a_run_with_only_training_queries_suggests_no_command_that_would_fail(graph, run, tmp_path):
     (tmp_path / "queries").mkdir()
     shutil.copy(run / "queries" / "train.arrow", tmp_path / "queries")
     folder = tmp_path / "run"
@@ -373,12 +373,12 @@ def test_a_run_of_training_queries_alone_names_no_step_that_would_fail(graph, ru
     assert result.exit_code == 0, result.output
     told = "".join(result.stderr.split())
     assert f"therunisin{folder}" in told
-    assert "novalidationbeforeit" in told
+    assert "withoutvalidation" in told
     assert "conekgcalibrate" not in told
     assert "conekgevaluate" not in told
 
 
-def test_a_graph_too_small_for_held_out_queries_names_no_step_that_would_fail(tmp_path):
+def test_a_graph_too_small_for_held_out_queries_suggests_no_command_that_would_fail(tmp_path):
     facts = tmp_path / "facts.tsv"
     facts.write_text("a\tlikes\tb\nb\tlikes\tc\n")
     result = conekg("train", facts, "--out", tmp_path / "run", *SMALL)
@@ -397,7 +397,7 @@ def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
 
 @pytest.mark.parametrize("options", [(), ("--recipe", "small"), ("--model", "gqe")])
 def test_the_recipe_of_a_run_can_be_given_again(graph, tmp_path, options):
-    """It says which model and which recipe it is; nothing else is chosen then."""
+    """The file names the model and the recipe, so that nothing is chosen automatically."""
     recorded = conekg(
         "train", graph, "--out", tmp_path / "run", "--model", "gqe", "--recipe", "small",
         "--set", "training.steps=7", "--show-recipe",
@@ -411,7 +411,7 @@ def test_the_recipe_of_a_run_can_be_given_again(graph, tmp_path, options):
 
 
 @pytest.mark.parametrize("name", ["[1]", "3", '"cube"'])
-def test_a_whole_recipe_of_no_model_is_refused(graph, tmp_path, name):
+def test_a_whole_recipe_without_a_known_model_is_refused(graph, tmp_path, name):
     (tmp_path / "recipe.toml").write_text(f'recipe = "small"\n[model]\nname = {name}\n')
     config = ("--config", tmp_path / "recipe.toml")
     result = conekg("train", graph, "--out", tmp_path / "run", *config)
@@ -420,7 +420,7 @@ def test_a_whole_recipe_of_no_model_is_refused(graph, tmp_path, name):
 
 
 @pytest.mark.parametrize("options", [("--recipe", "fast"), ("--model", "box")])
-def test_a_whole_recipe_and_another_one_are_too_many(graph, run, tmp_path, options):
+def test_a_whole_recipe_and_a_second_recipe_are_refused(graph, run, tmp_path, options):
     config = ("--config", run / "recipe.toml")
     result = conekg("train", graph, "--out", tmp_path / "run", *config, *options)
     assert result.exit_code == 2
@@ -465,7 +465,7 @@ def test_a_whole_recipe_and_another_one_are_too_many(graph, run, tmp_path, optio
         (["calibrate", "OUT"], "does not exist"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_and_exit_with_2(graph, run, tmp_path, arguments, words):
+def test_mistakes_are_one_message_and_exit_code_2(graph, run, tmp_path, arguments, words):
     places = {"GRAPH": str(graph), "RUN": str(run), "OUT": str(tmp_path / "out")}
     for name, place in places.items():
         arguments = [argument.replace(name, place) for argument in arguments]

@@ -86,7 +86,7 @@ def answerer() -> Answerer:
 
 @pytest.fixture(scope="session")
 def namesakes() -> Answerer:
-    """Of two people with one name, and where each was born."""
+    """A graph with two people of the same label, born in different places."""
     entities = NameTable("entity", ["Q1", "Q2", "Cork", "Delft"], ["Jane Doe", "Jane Doe", "", ""])
     vocabulary = Vocabulary(entities, NameTable("relation", ["born_in"]))
     train = with_inverses(np.array([[0, 0, 2], [1, 0, 3]], dtype=np.int32))
@@ -103,5 +103,5 @@ def served(answerer: Answerer) -> Iterator[Served]:
 
 @pytest.fixture
 def start_server() -> Callable[..., Any]:
-    """The way to start a server of one's own."""
+    """The function that starts a server for one test."""
     return serve

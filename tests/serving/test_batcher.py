@@ -32,7 +32,7 @@ class Doubler:
         return [[ValueError(job) if job < 0 else 2 * job for job in jobs]]
 
 
-def test_results_come_back_to_those_who_asked():
+def test_each_client_gets_the_result_of_its_own_job():
     async def main():
         batcher = Batcher(Doubler(), max_batch=4)
         batcher.start()
@@ -43,7 +43,7 @@ def test_results_come_back_to_those_who_asked():
     assert run(main()) == [2 * n for n in range(50)]
 
 
-def test_jobs_that_gather_while_the_thread_works_go_together_up_to_the_cap():
+def test_jobs_that_arrive_during_a_batch_form_the_next_one_up_to_its_maximum():
     doubler, heard = Doubler(), []
 
     async def main():
@@ -84,7 +84,7 @@ def come_and_come_again(gather_s, apart_s):
     return [len(batch) for batch in doubler.batches]
 
 
-def test_after_a_batch_the_next_is_given_time_to_become_as_large():
+def test_a_batch_waits_to_become_as_large_as_the_previous_one():
     assert come_and_come_again(gather_s=5.0, apart_s=0.001) == [8, 8]
     scattered = come_and_come_again(gather_s=0.0, apart_s=0.05)  # also where a machine is slow
     assert scattered[0] == 8
@@ -92,7 +92,7 @@ def test_after_a_batch_the_next_is_given_time_to_become_as_large():
 
 
 class ScriptedLooks:
-    """asyncio, except that sleeping takes no time and things happen at some of the looks."""
+    """asyncio, except that sleeping takes no time and scripted events happen at some polls."""
 
     def __init__(self, happens):
         self.happens = happens
@@ -111,7 +111,7 @@ class ScriptedLooks:
     ("come_at", "closes_at", "size", "looks"),
     [((), None, 1, 8), ((8, 16), None, 3, 24), ((3, 4), 5, 3, 5), ((1, 2, 3), None, 4, 3)],
 )
-def test_others_are_waited_for_until_a_lull_the_end_or_as_many_as_before(
+def test_a_batch_waits_until_no_jobs_come_the_time_is_up_or_it_is_as_large_as_before(
     monkeypatch, come_at, closes_at, size, looks
 ):
     async def main():
@@ -132,7 +132,7 @@ def test_others_are_waited_for_until_a_lull_the_end_or_as_many_as_before(
     assert run(main()) == (size, looks)
 
 
-def test_what_was_not_started_takes_no_jobs():
+def test_a_batcher_that_was_not_started_refuses_jobs():
     with pytest.raises(ServerStoppingError):
         run(Batcher(Doubler(), max_batch=1).submit(1))
 
@@ -150,7 +150,7 @@ def test_a_lone_client_never_waits():
     assert time.monotonic() - started < 50
 
 
-def test_closing_does_not_wait_for_more():
+def test_closing_does_not_wait_for_more_jobs():
     async def main():
         batcher = Batcher(Doubler(), max_batch=8, gather_s=30.0)
         batcher.start()
@@ -178,7 +178,7 @@ def test_one_failing_job_fails_alone():
     assert isinstance(second, ValueError)
 
 
-def test_a_batch_that_raises_reaches_every_client():
+def test_an_exception_of_a_whole_batch_reaches_every_client():
     def broken(jobs):
         raise OSError("no memory")
 
@@ -194,7 +194,7 @@ def test_a_batch_that_raises_reaches_every_client():
     assert [type(result) for result in run(main())] == [OSError, OSError]
 
 
-def test_results_are_handed_over_as_they_come():
+def test_results_are_delivered_as_they_come():
     answered = threading.Event()
 
     def in_parts(jobs):
@@ -220,7 +220,7 @@ def test_results_are_handed_over_as_they_come():
     assert [type(result) for result in failed] == [OSError, OSError]
 
 
-def test_who_gave_up_waiting_is_not_scored():
+def test_jobs_whose_clients_gave_up_are_not_run():
     doubler = Doubler()
 
     async def main():
@@ -258,8 +258,8 @@ def test_two_threads_work_on_two_batches_at_once():
     assert run(main()) == [2 * n for n in range(8)]
 
 
-def test_a_batch_takes_a_threads_share_of_all_there_is():
-    """Eight that come together to two idle threads are worked on by both, four each."""
+def test_a_batch_takes_one_threads_share_of_all_jobs():
+    """Eight jobs that arrive together are shared by two idle threads, four each."""
     doubler = Doubler()
 
     async def main():
@@ -274,7 +274,7 @@ def test_a_batch_takes_a_threads_share_of_all_there_is():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_closing_finishes_what_was_accepted_and_refuses_what_comes_after(threads):
+def test_closing_finishes_accepted_jobs_and_refuses_later_ones(threads):
     doubler = Doubler()
 
     async def main():

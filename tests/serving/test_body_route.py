@@ -1,4 +1,4 @@
-"""A route that reads its body itself accepts and refuses as the framework's own do."""
+"""A BodyRoute accepts and refuses the same bodies as a route of FastAPI."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def post(app, body, content_type="application/json"):
     ],
 )
 @pytest.mark.parametrize("kind", ["application/json", "application/json; charset=utf-8"])
-def test_bodies_are_read_alike(both, body, kind):
+def test_bodies_are_parsed_as_fastapi_parses_them(both, body, kind):
     own, theirs = post(both, body, kind)
     assert own.status_code == theirs.status_code == 200
     assert own.json() == theirs.json()
@@ -76,7 +76,7 @@ def test_bodies_are_read_alike(both, body, kind):
         b'{"top_k": 3}',
     ],
 )
-def test_bad_fields_are_named_alike(both, body):
+def test_bad_fields_are_described_as_fastapi_describes_them(both, body):
     own, theirs = post(both, body)
     assert own.status_code == theirs.status_code == 422
     places = [[detail["loc"] for detail in each.json()["detail"]] for each in (own, theirs)]
@@ -96,7 +96,7 @@ def test_bad_fields_are_named_alike(both, body):
         (b'{"query": "a"}', ""),
     ],
 )
-def test_what_is_no_json_is_refused(both, body, content_type):
+def test_a_body_that_is_not_json_is_refused(both, body, content_type):
     headers = {"Content-Type": content_type}
     own = send(both, "POST", "/echo/own", content=body, headers=headers)
     assert own.status_code == 422
@@ -119,7 +119,7 @@ def test_a_field_given_twice_is_refused(both, body, name):
     assert detail["msg"] == "given more than once"
 
 
-def test_a_wrong_content_type_is_told(both):
+def test_a_wrong_content_type_is_named(both):
     own, _ = post(both, b'{"query": "a"}', "text/plain")
     assert "was sent as 'text/plain'" in own.json()["detail"][0]["msg"]
 
@@ -135,8 +135,8 @@ class CountedName(str):
         return str.__eq__(self, other)
 
 
-def test_many_parameters_are_not_compared_each_with_each():
-    """The event loop does that: thousands of them, compared in pairs, kept it for seconds."""
+def test_checking_many_parameters_takes_linear_time():
+    """Comparing thousands of names in pairs would block the event loop for seconds."""
     names = [CountedName(f"a{number}") for number in range(300)]
     params = SimpleNamespace(multi_items=lambda: [(name, "") for name in names])
     refuse_repeated(SimpleNamespace(query_params=params))
@@ -146,14 +146,14 @@ def test_many_parameters_are_not_compared_each_with_each():
         refuse_repeated(SimpleNamespace(query_params=params))
 
 
-def test_both_are_described_alike(both):
+def test_the_openapi_description_is_that_of_a_usual_route(both):
     paths = send(both, "GET", "/openapi.json").json()["paths"]
     own, theirs = (paths[f"/echo/{name}"]["post"] for name in ("own", "theirs"))
     assert own["requestBody"] == theirs["requestBody"]
     assert own["responses"] == theirs["responses"]
 
 
-def test_json_by_any_name():
+def test_which_content_types_count_as_json():
     assert is_json("Application/JSON ; charset=utf-8")
     assert is_json("application/problem+json")
     assert not is_json("application/jsonp")

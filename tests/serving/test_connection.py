@@ -1,4 +1,4 @@
-"""Connections that keep a server waiting or send what is no request, over real sockets."""
+"""Slow clients and input that is not HTTP, over real sockets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def connected(served) -> Iterator[socket.socket]:
 
 
 def all_of(connection: socket.socket) -> bytes:
-    """What the server says until it hangs up."""
+    """All that the server sends until it closes the connection."""
     told = b""
     try:
         while part := connection.recv(65_536):
@@ -48,13 +48,13 @@ def error_in(told: bytes) -> dict:
 
 
 @pytest.mark.parametrize("said", [b"", b"\r\n"])
-def test_a_connection_on_which_nobody_has_asked_is_closed_in_time(start_server, answerer, said):
+def test_a_connection_without_a_request_is_closed_at_its_time_limit(start_server, answerer, said):
     with start_server(answerer, Limits(keep_alive_s=1)) as served, connected(served) as silent:
         silent.sendall(said)
         assert all_of(silent) == b""
 
 
-def test_a_blank_line_after_an_answer_is_no_request(start_server, answerer):
+def test_a_blank_line_after_an_answer_does_not_count_as_a_request(start_server, answerer):
     with start_server(answerer, Limits(keep_alive_s=1)) as served, connected(served) as silent:
         silent.sendall(HEAD + b"\r\n")
         assert silent.recv(65_536).startswith(b"HTTP/1.1 200")
@@ -62,20 +62,20 @@ def test_a_blank_line_after_an_answer_is_no_request(start_server, answerer):
         all_of(silent)  # ends, because the server hangs up
 
 
-def test_an_answer_that_is_being_worked_on_goes_before_a_slow_head():
+def test_a_slow_head_is_refused_only_after_the_answer_before_it():
     connection = Connection.__new__(Connection)
     connection.transport, connection.loop = Mock(), Mock()
     connection.transport.is_closing.return_value = False
     connection.cycle = SimpleNamespace(response_complete=False)
     connection._is_in_head = True
-    connection._give_up()
+    connection._on_request_timeout()
     connection.transport.write.assert_not_called()
     connection.transport.close.assert_not_called()
     connection.loop.call_later.assert_called_once()
 
 
 @pytest.mark.parametrize("before", [b"", HEAD + b"\r\n"])
-def test_a_head_that_does_not_end_is_given_up_in_time(start_server, answerer, before):
+def test_a_head_that_does_not_end_is_refused_at_the_time_limit(start_server, answerer, before):
     with start_server(answerer, Limits(timeout_s=0.5)) as served, connected(served) as slow:
         slow.sendall(before + HEAD)
         told = all_of(slow)
@@ -110,7 +110,7 @@ def test_a_head_without_end_is_refused_before_it_fills_the_memory(start_server, 
         assert served.get("/health").status_code == 200
 
 
-def test_the_limit_of_a_head_is_told(start_server, answerer):
+def test_the_message_names_the_limit_of_a_head(start_server, answerer):
     with start_server(answerer, Limits(head_bytes=1_000)) as served:
         assert served.client.get("/health", headers={"X-Short": "a" * 500}).status_code == 200
         for address, headers in (("/health", {"X-Long": "a" * 1_000}), (f"/{'a' * 1_000}", {})):
@@ -137,7 +137,7 @@ def test_a_head_beyond_the_limit_is_refused_before_its_end(start_server, answere
 
 
 @pytest.mark.parametrize("cut", range(0, 900, 50))
-def test_a_read_that_two_requests_share_counts_for_neither_head(start_server, answerer, cut):
+def test_a_read_with_parts_of_two_requests_counts_for_neither_head(start_server, answerer, cut):
     """Cut anywhere, two heads within the limit and a body beyond it are two requests."""
     body = b"b" * 500
     first = HEAD.replace(b"GET /health", b"POST /nowhere") + b"Content-Length: 500\r\n\r\n" + body
@@ -164,18 +164,18 @@ def test_a_read_that_two_requests_share_counts_for_neither_head(start_server, an
         b"\x16\x03\x01\x02\x00\x01\x00",  # how TLS begins
     ],
 )
-def test_what_is_no_request_is_refused_in_the_one_shape(served, sent):
+def test_input_that_is_not_http_is_refused_in_the_one_shape(served, sent):
     with connected(served) as stranger:
         stranger.sendall(sent)
         error = error_in(all_of(stranger))
     assert (error["status"], error["kind"]) == (400, "request")
-    assert "cannot be read" in error["message"]
+    assert "not a valid HTTP" in error["message"]
     assert error["hint"]
 
 
 @pytest.mark.parametrize("protocol", ["h2c", "websocket"])
 @pytest.mark.parametrize("is_chunked", [False, True])
-def test_an_offer_of_another_protocol_loses_no_body(served, protocol, is_chunked):
+def test_an_upgrade_offer_is_ignored_and_the_body_is_kept(served, protocol, is_chunked):
     """Some clients offer HTTP/2 with their first request, whatever its method."""
     headers = {"connection": "Upgrade, HTTP2-Settings", "upgrade": protocol}
     body = json.dumps({"query": "France.borders", "top_k": 3}).encode()
@@ -190,15 +190,15 @@ def test_an_offer_of_another_protocol_loses_no_body(served, protocol, is_chunked
     assert served.client.get("/health", headers=headers).json() == {"status": "ok"}
 
 
-def test_an_offer_of_another_protocol_passes_no_limit(start_server, answerer):
+def test_an_upgrade_offer_is_subject_to_the_limit_of_a_head(start_server, answerer):
     offer = b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
     with start_server(answerer, Limits(head_bytes=1_000)) as served, connected(served) as client:
         client.sendall(HEAD + offer + b"X-Long: " + b"a" * 1_000 + b"\r\n\r\n")
         assert client.recv(65_536).startswith(b"HTTP/1.1 431")
 
 
-def test_clients_that_do_not_end_their_bodies_keep_nobody_out(start_server, answerer):
-    """What counts is what the server works on; these it only listens to."""
+def test_unfinished_bodies_do_not_count_as_concurrent_requests(start_server, answerer):
+    """Requests count as concurrent only once their bodies have arrived."""
     head = b"POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     limits = Limits(concurrent_requests=2, timeout_s=20)
     with start_server(answerer, limits) as served, ExitStack() as stalled:
@@ -210,8 +210,8 @@ def test_clients_that_do_not_end_their_bodies_keep_nobody_out(start_server, answ
         assert response.status_code == 200, response.text
 
 
-def test_a_client_that_takes_none_of_its_answers_is_given_up(start_server, answerer):
-    """Who waits to be read by such a client counts as a request that is worked on."""
+def test_a_client_that_reads_none_of_its_answers_is_disconnected(start_server, answerer):
+    """Otherwise, requests that wait for such a client would count as concurrent for ever."""
     request = b"GET /static-offline-docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with start_server(answerer, Limits(timeout_s=0.5)) as served, connected(served) as idle:
         idle.sendall(HEAD + b"\r\n")
@@ -223,7 +223,7 @@ def test_a_client_that_takes_none_of_its_answers_is_given_up(start_server, answe
             time.sleep(0.01)
 
 
-def test_a_client_that_takes_its_answers_slowly_is_waited_for():
+def test_a_client_that_reads_its_answers_slowly_stays_connected():
     connection = Connection.__new__(Connection)
     connection.transport, connection.loop, connection.flow = Mock(), Mock(), Mock()
     left = connection.transport.get_write_buffer_size

@@ -1,4 +1,4 @@
-"""The page about the API keeps up with the code."""
+"""docs/http-api.md is complete: routes, fields, limits, errors and metrics."""
 
 from __future__ import annotations
 

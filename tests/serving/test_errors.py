@@ -1,4 +1,4 @@
-"""Errors on the wire: every class has a status and the one shape, and no path leaks."""
+"""Errors as responses: every class has a status and the one shape, and no path leaks."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_an_unknown_name_carries_place_and_suggestions():
     assert body.hint == "did you mean 'France'?", "commands are for terminals too"
 
 
-def test_an_unknown_name_like_no_other_gets_a_route_to_look_at():
+def test_an_unknown_name_without_suggestions_gets_a_route_that_lists_names():
     with pytest.raises(UnknownNameError) as caught:
         NameTable("relation", ["borders"]).id_of("zzz")
     assert "conekg graph relations" in str(caught.value)
@@ -107,7 +107,7 @@ def test_an_unknown_name_like_no_other_gets_a_route_to_look_at():
     assert "use the unique name" in (describe(caught.value).hint or "")
 
 
-def test_what_to_write_instead_of_a_name_goes_over_the_wire():
+def test_the_hint_of_an_unknown_name_is_sent_to_the_client():
     for where in (None, "`conekg graph entities GRAPH --search TEXT` searches all 5,233"):
         error = UnknownNameError(
             "entity", "New", hint="this name needs quotes", where_to_look=where
@@ -115,14 +115,14 @@ def test_what_to_write_instead_of_a_name_goes_over_the_wire():
         assert describe(error).hint == "this name needs quotes"
 
 
-def test_private_failures_go_to_the_log_only(caplog):
+def test_messages_of_internal_failures_go_to_the_log_only(caplog):
     body = describe(CheckpointError("no weights in /home/me/run"))
     assert body.status == 500
     assert "/home" not in body.message
     assert "/home/me/run" in caplog.text
 
 
-def test_overload_tells_when_to_come_back_and_a_missing_key_how_to_send_it():
+def test_503_has_retry_after_and_401_has_www_authenticate():
     assert error_response(describe(ServerBusyError("busy")), 7).headers["retry-after"] == "7"
     assert "www-authenticate" in error_response(describe(MissingKeyError("key")), 1).headers
 
@@ -138,17 +138,17 @@ def test_invalid_requests_name_the_field():
     ("value", "told"),
     [(0, ", not 0"), (True, ", not true"), ("7", ', not "7"'), ({"a": 1}, ""), ("a" * 99, "")],
 )
-def test_a_short_value_that_does_not_fit_is_told(value, told):
+def test_a_short_wrong_value_is_part_of_the_message(value, told):
     detail = {"type": "int_type", "loc": ("body", "top_k"), "msg": "a number", "input": value}
     assert describe_invalid([detail]).message == f"body.top_k: a number{told}"
     extra = {**detail, "type": "extra_forbidden"}  # the name is wrong, whatever the value
     assert describe_invalid([extra]).message == "body.top_k: no such field here"
 
 
-def test_a_bare_status_has_words_that_name_the_request():
+def test_an_error_with_only_a_status_names_the_request():
     refused = describe_status(405, "GET", "/api/ask")
     assert refused.kind == "method_not_allowed"
-    assert refused.message == "'/api/ask' does not answer to GET"
+    assert refused.message == "'/api/ask' does not support GET"
     missing = describe_status(404, "GET", "/api/aks")
     assert (missing.kind, missing.message) == ("not_found", "there is nothing at '/api/aks'")
     assert refused.hint == missing.hint == "GET /openapi.json describes every route"
@@ -157,11 +157,11 @@ def test_a_bare_status_has_words_that_name_the_request():
     assert slashed.hint == "GET /openapi.json describes every route; none ends in a slash"
 
 
-def test_a_bad_range_is_named_by_its_fault():
+def test_a_bad_range_header_is_described_by_its_fault():
     beyond = describe_range(416, "bytes=9-", "/static/main.js")
     assert beyond.kind == "range_not_satisfiable"
     assert beyond.message == "the Range header 'bytes=9-' lies beyond the end of '/static/main.js'"
     unread = describe_range(400, "lines=1-2", "/")
     assert unread.kind == "bad_request"
-    assert unread.message == "the Range header 'lines=1-2' cannot be read"
+    assert unread.message == "the Range header 'lines=1-2' is not valid"
     assert "bytes=0-99" in unread.hint

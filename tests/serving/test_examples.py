@@ -1,4 +1,4 @@
-"""Examples: the chosen ones fit the built-in graph, sampled ones come one a shape."""
+"""Example questions: chosen ones for the built-in graph, one sampled per shape for others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_chosen_questions_have_answers_in_the_embedded_graph():
         assert example.reading
 
 
-def test_a_model_without_negation_is_not_asked_for_it():
+def test_a_model_without_negation_gets_no_examples_with_it():
     examples = examples_of(load_geography(), can_negate=False)
     assert examples
     assert not any("!" in example.query for example in examples)
@@ -72,7 +72,7 @@ def test_without_queries_there_are_no_examples():
     assert examples_of(tiny_graph(), replace(queries, blocks=none_of_each)) == ()
 
 
-def test_a_stranger_called_geography_is_not_asked_about_france():
+def test_another_graph_named_geography_gets_no_questions_about_france():
     tiny = tiny_graph()
     edges = {split: tiny.edges(split) for split in SPLITS}
     stranger = KnowledgeGraph("geography", tiny.vocabulary, edges)

@@ -1,4 +1,4 @@
-"""The gate alone, around an application that tells what reached it."""
+"""The gate alone, around an application that records the requests that reach it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conekg.serving.metrics import Metrics
 
 
 class Around:
-    """A gate, what its application was given, and one request after another through it."""
+    """A gate around an application that records what it is given; `ask` sends a request."""
 
     def __init__(self, limits: Limits | None = None, **options: Any) -> None:
         self.metrics = Metrics()
@@ -104,7 +104,7 @@ def test_requests_are_counted_by_the_pattern_of_their_route() -> None:
     assert around.counted() == [["GET", "/health/{of}", 200, 1], ["GET", "/health", 200, 2]]
 
 
-def test_the_limit_of_a_body_is_exact_however_it_is_told() -> None:
+def test_the_limit_of_a_body_is_exact_declared_or_counted() -> None:
     around = Around(Limits(body_bytes=5))
     declared = lambda size: ((b"content-length", size),)  # noqa: E731
     assert around.ask(chunks=(b"abc", b"de"), headers=declared(b"5"))[0] == 200
@@ -122,7 +122,7 @@ def test_the_limit_of_a_body_is_exact_however_it_is_told() -> None:
     assert len(around.reached) == 1
 
 
-def test_a_compressed_body_is_refused_by_what_it_is() -> None:
+def test_a_compressed_body_is_refused_and_its_encoding_named() -> None:
     around = Around()
     for encoding in (b"gzip", b"br, gzip", b"x-unheard-of"):
         header = ((b"content-encoding", encoding),)
@@ -164,7 +164,7 @@ def test_requests_at_once_are_bounded_and_only_those_of_the_api() -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/ask", "/metrics", "/", "/static/page.js", "/apis"])
-def test_the_key_opens_the_api_and_the_metrics(path: str) -> None:
+def test_only_the_api_and_the_metrics_need_the_key(path: str) -> None:
     around, locked = Around(api_key="s3same"), path in ("/api/ask", "/metrics")
     for headers, opens in (
         ((), False),
@@ -179,12 +179,12 @@ def test_the_key_opens_the_api_and_the_metrics(path: str) -> None:
         assert status == (200 if opens or not locked else 401), headers
         if status == 401:
             sent = headers and headers[0][1] != b"Basic s3same"
-            told = "the API key that was sent is not" if sent else "this server asks for its"
+            told = "the API key that was sent is not" if sent else "this server requires its"
             assert body["error"]["message"].startswith(told)
             assert "X-API-Key: KEY" in body["error"]["hint"]
 
 
-def test_every_host_of_a_request_must_be_the_servers() -> None:
+def test_every_host_header_of_a_request_must_be_allowed() -> None:
     around = Around(hosts=Hosts(frozenset({"kg.example"})))
     own, foreign = (b"host", b"kg.example:80"), (b"host", b"evil.example")
     assert around.ask("/", headers=())[0] == 200
@@ -215,7 +215,7 @@ def test_head_is_answered_as_get_is_and_counted_as_itself() -> None:
     ]
 
 
-def test_what_an_application_raises_is_told_in_the_one_shape(caplog) -> None:
+def test_exceptions_of_the_application_become_errors_of_the_one_shape(caplog) -> None:
     around = Around()
 
     async def refuse(*_: Any) -> None:
@@ -249,7 +249,7 @@ def test_a_failure_after_the_reply_began_adds_nothing_to_it(caplog) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 404, 416])
-def test_errors_in_the_framework_s_words_are_told_again(status: int) -> None:
+def test_errors_of_the_framework_get_the_one_shape(status: int) -> None:
     around = Around()
 
     async def word(scope, receive, send) -> None:
@@ -268,7 +268,7 @@ def test_errors_in_the_framework_s_words_are_told_again(status: int) -> None:
     assert around.counted() == [["GET", "/static", status, 2]]
 
 
-def test_what_is_well_is_passed_on_whatever_its_type() -> None:
+def test_responses_below_400_are_passed_on_whatever_their_type() -> None:
     around = Around()
 
     async def word(scope, receive, send) -> None:
@@ -288,7 +288,7 @@ def test_what_is_well_is_passed_on_whatever_its_type() -> None:
         ("/static-offline-docs/a.js", b"no-cache", DOCS_POLICY),
     ],
 )
-def test_every_reply_is_told_how_it_may_be_used(path: str, cache: bytes, policy: str) -> None:
+def test_every_reply_has_security_and_cache_headers(path: str, cache: bytes, policy: str) -> None:
     _, headers, _ = Around().ask(path)
     assert headers[b"x-content-type-options"] == b"nosniff"
     assert headers[b"cache-control"] == cache
@@ -296,13 +296,13 @@ def test_every_reply_is_told_how_it_may_be_used(path: str, cache: bytes, policy:
     assert b"connection" not in headers
 
 
-def test_a_server_that_ends_asks_its_clients_to_go() -> None:
+def test_a_stopping_server_closes_connections_with_its_answers() -> None:
     around = Around()
     around.is_stopping = True
     assert around.ask("/")[1][b"connection"] == b"close"
 
 
-def test_a_client_that_hangs_up_or_lingers_reaches_nothing() -> None:
+def test_a_body_that_breaks_off_or_stalls_is_refused() -> None:
     around = Around(Limits(timeout_s=0.05))
     status, _, body = around.ask(chunks=())
     assert status == 400
@@ -318,7 +318,7 @@ def test_a_client_that_hangs_up_or_lingers_reaches_nothing() -> None:
     assert around.reached == []
 
 
-def test_the_life_of_the_server_is_none_of_its_business() -> None:
+def test_lifespan_events_are_passed_on_and_not_counted() -> None:
     around, seen = Around(), []
 
     async def live(scope, receive, send) -> None:

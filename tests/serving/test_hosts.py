@@ -1,4 +1,4 @@
-"""Host names: whose requests are answered, by what the header says and where the server listens."""
+"""Host names: which Host headers are allowed, by the address that the server listens on."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def test_loopback_is_recognised(host, local):
 
 
 @pytest.mark.parametrize("port", ["", ":", ":8000"])
-def test_a_machine_answers_to_its_own_names_on_any_port(port):
+def test_loopback_names_are_allowed_on_any_port(port):
     assert [name for name in OWN if not Hosts().allow(name + port)] == []
     assert [name for name in FOREIGN if Hosts().allow(name + port)] == []
 
 
-def test_names_that_were_given_are_answered_to_however_they_are_written():
+def test_given_names_are_allowed_however_they_are_written():
     hosts = Hosts(host_names(["KG.example.org", "2001:DB8:0::1", "[2001:db8::2]", "192.168.0.7"]))
     for given in ("kg.example.org:443", "KG.EXAMPLE.ORG.", "[2001:db8::1]", "[2001:db8::2]:80"):
         assert hosts.allow(given), given
@@ -60,7 +60,7 @@ def test_names_that_were_given_are_answered_to_however_they_are_written():
     assert hosts.allow("192.168.0.7:8000")
 
 
-def test_a_header_that_names_nothing_is_refused_where_no_host_was_named_either():
+def test_an_empty_or_malformed_host_header_is_refused():
     hosts = hosts_of("", "0.0.0.0", frozenset({"kg.example"}))
     assert hosts.allow("kg.example")
     assert not any(map(hosts.allow, ("", ":8000", "a:b")))
@@ -70,20 +70,20 @@ def test_a_header_that_names_nothing_is_refused_where_no_host_was_named_either()
 @pytest.mark.parametrize(
     "name", ["kg.example:80", "https://kg.example", "kg.example/x", "*", "*.example", "", "a b"]
 )
-def test_what_is_no_name_is_refused(name):
+def test_a_text_that_is_not_a_host_name_is_refused(name):
     with pytest.raises(ConfigError, match="is not a host name") as refused:
         host_names([name])
     assert repr(name) in str(refused.value)
     assert "kg.example.org" in str(refused.value)
 
 
-def test_only_a_server_of_this_machine_checks_names_by_itself():
+def test_only_a_loopback_server_checks_host_names_by_default():
     assert hosts_of("0.0.0.0", "0.0.0.0", frozenset()) is None
     assert hosts_of("example.org", "93.184.216.34", frozenset()) is None
     own = hosts_of("127.0.0.1", "127.0.0.1", frozenset())
     assert own is not None
     assert not own.allow("evil.example")
-    # The address it says it listens on must be one that it answers to.
+    # The server must answer to the address that it prints.
     named = hosts_of("Desk", "127.0.1.1", frozenset())
     assert named is not None
     assert named.allow("desk:8000")
@@ -98,7 +98,7 @@ def test_only_a_server_of_this_machine_checks_names_by_itself():
 PATHS = ("/", "/static/main.js", "/api/about", "/health", "/metrics", "/docs", "/nowhere")
 
 
-def test_a_page_of_the_web_that_leads_its_name_here_is_told_nothing(start_server, answerer):
+def test_a_request_by_dns_rebinding_is_refused(start_server, answerer):
     with start_server(answerer, hosts=Hosts(host_names(["kg.example"]))) as served:
         for path in PATHS:
             response = served.client.get(path, headers={"host": "evil.example:8000"})
@@ -119,7 +119,7 @@ def test_a_page_of_the_web_that_leads_its_name_here_is_told_nothing(start_server
         assert 'conekg_requests_total{method="POST",route="/api/ask",status="421"} 1' in metrics
 
 
-def test_a_foreign_host_is_refused_before_its_key_is_looked_at(start_server, answerer):
+def test_a_foreign_host_is_refused_before_its_key_is_checked(start_server, answerer):
     with start_server(answerer, hosts=Hosts(), api_key="s3same") as served:
         response = served.client.get("/api/about", headers={"host": "evil.example"})
         assert response.json()["error"]["kind"] == "host_not_allowed"
@@ -133,14 +133,12 @@ def status_of(url: str, request: bytes) -> bytes:
         return raw.recv(100).split(b" ")[1]
 
 
-def test_of_two_hosts_none_may_be_foreign_and_one_that_no_browser_leaves_out_may_lack(
-    start_server, answerer
-):
+def test_no_host_header_may_be_foreign_and_a_missing_one_is_allowed(start_server, answerer):
     with start_server(answerer, hosts=Hosts()) as served:
         both = b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n"
         assert status_of(served.url, both) in (b"400", b"421")
         assert status_of(served.url, b"GET /health HTTP/1.0\r\n\r\n") == b"200"
 
 
-def test_without_names_every_host_is_answered(served):
+def test_without_a_list_every_host_is_allowed(served):
     assert served.client.get("/health", headers={"host": "evil.example"}).status_code == 200

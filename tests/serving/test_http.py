@@ -1,7 +1,8 @@
-"""The routes of a real server: what they answer, what they refuse, what they never tell."""
+"""The routes of a real server: what they answer, refuse, and never disclose."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 from dataclasses import asdict
@@ -144,7 +145,7 @@ def test_an_unknown_name_is_located_and_suggested(served):
         ("parse", {"query": "?x: born_in('Jane Doe', ?x)"}),
     ],
 )
-def test_who_share_a_name_are_told_apart(start_server, namesakes, path, body):
+def test_entities_of_one_label_are_told_apart(start_server, namesakes, path, body):
     with start_server(namesakes) as own:
         error = error_of(own.post(f"/api/{path}", **body), 404, "unknown_name")
     assert (error["suggestions"], error["about"]) == (
@@ -163,7 +164,7 @@ def test_who_share_a_name_are_told_apart(start_server, namesakes, path, body):
         ("France.zzzz", "GET /api/relations lists all"),
     ],
 )
-def test_the_remedy_of_an_unknown_name_is_told(served, query, remedy):
+def test_the_hint_for_an_unknown_name_says_what_to_do(served, query, remedy):
     error = error_of(served.post("/api/ask", query=query), 404, "unknown_name")
     assert error["hint"] == remedy
 
@@ -189,7 +190,7 @@ def test_syntax_errors_are_located(served):
     assert error["span"] == [16, 16]
 
 
-def test_completion_finds_names_and_writes_them_as_queries_want(served):
+def test_completion_finds_names_and_gives_them_as_written_in_queries(served):
     body = served.get("/api/entities", prefix="new zea").json()
     assert body["entities"][0] == {
         "name": "New Zealand",
@@ -293,7 +294,7 @@ def test_a_head_is_the_answer_without_its_body(served, path):
     ]
 
 
-def test_what_answers_to_get_says_that_it_answers_to_head(served):
+def test_the_allow_header_of_a_get_route_includes_head(served):
     served.client.head("/health")
     counted = 'conekg_requests_total{method="HEAD",route="/health",status="200"}'
     assert counted in served.get("/metrics").text
@@ -303,8 +304,8 @@ def test_what_answers_to_get_says_that_it_answers_to_head(served):
 
 
 @pytest.mark.parametrize("path", ["/health/", "/api/about/", "/docs/", "/static"])
-def test_no_address_leads_to_another(served, path):
-    """A server behind a proxy does not know by which name and scheme clients reach it."""
+def test_no_address_is_redirected(served, path):
+    """Behind a proxy, the server does not know the name and scheme that a redirect would need."""
     error_of(served.get(path), 404, "not_found")
 
 
@@ -355,8 +356,8 @@ def test_limits_of_a_question(served, body, status, kind):
     error_of(served.post("/api/ask", **body), status, kind)
 
 
-def test_what_is_left_to_a_server_is_within_its_limits(start_server, answerer):
-    """Defaults are no requests: a server that gives less than they say gives what it does."""
+def test_defaults_are_lowered_to_the_servers_limits(start_server, answerer):
+    """A default above a limit of the server is lowered to the limit rather than refused."""
     asked = {"query": "France.borders", "answer": "Spain"}
     with start_server(answerer, Limits(top_k=2, completions=3, dimensions=4)) as small:
         cases = [
@@ -372,7 +373,9 @@ def test_what_is_left_to_a_server_is_within_its_limits(start_server, answerer):
             ]
             assert len(found) == limit
             refused = error_of(send(**{name: limit + 1}), 422, "config")
-            assert refused["message"] == f"{name} is {limit + 1}; this server takes {limit} at most"
+            assert (
+                refused["message"] == f"{name} is {limit + 1}; this server allows {limit} at most"
+            )
 
 
 @pytest.mark.parametrize("path", ["ask", "explain", "cones", "parse", "relations", "about"])
@@ -400,7 +403,7 @@ def test_parameters_given_twice_are_refused(served, address, name):
 
 
 def test_fields_given_twice_are_refused(served):
-    """At any depth: only the last would be used."""
+    """At any depth, as only the last one would be used otherwise."""
     sent = {"content-type": "application/json"}
     tree = b'{"tree": {"kind": "all", "kind": "all"}}'
     for path, body, name in (
@@ -422,10 +425,10 @@ def test_fields_given_twice_are_refused(served):
 )
 def test_long_texts_are_named_by_their_place(served, path, body, place):
     error = error_of(served.post(f"/api/{path}", **body), 413, "query_too_large")
-    assert error["message"] == f"{place} has 2001 characters; this server takes 2000"
+    assert error["message"] == f"{place} has 2001 characters; this server allows 2000"
 
 
-def test_a_client_that_hangs_up_within_its_body_is_not_taken_at_half_a_word(start_server, answerer):
+def test_a_body_that_breaks_off_is_not_answered(start_server, answerer):
     with start_server(answerer) as own:
         host, port = own.url.removeprefix("http://").split(":")
         body = b'{"query": "France"}'
@@ -465,13 +468,13 @@ def test_malformed_bodies_are_refused(served):
         ("cones", r'{"query": "France", "answer": "France", "\ud800": 1}'),
     ],
 )
-def test_halves_of_characters_are_refused(served, path, body):
+def test_unpaired_surrogates_are_refused(served, path, body):
     sent = {"content-type": "application/json"}
     response = served.client.post(f"/api/{path}", content=body, headers=sent)
     error_of(response, 422, "invalid_request")
 
 
-def test_deep_trees_are_refused_without_falling_over(served):
+def test_very_deep_trees_are_refused(served):
     tree: dict = {"kind": "entity", "name": "France"}
     for _ in range(150):
         tree = {"kind": "not", "operands": [tree]}
@@ -482,7 +485,7 @@ def test_deep_trees_are_refused_without_falling_over(served):
 
 
 @pytest.mark.parametrize("path", ["ask", "explain", "cones", "parse"])
-def test_bodies_too_deep_to_read_are_refused_alike(served, path):
+def test_bodies_nested_too_deeply_to_parse_are_refused(served, path):
     deep = '{"kind": "not", "operands": [' * 500 + '{"kind": "all"}' + "]}" * 500
     response = served.client.post(
         f"/api/{path}",
@@ -494,7 +497,7 @@ def test_bodies_too_deep_to_read_are_refused_alike(served, path):
     assert error["hint"] == "GET /openapi.json describes every request"
 
 
-def test_names_that_a_tree_has_no_use_for_are_refused(served):
+def test_names_of_nodes_that_take_none_are_refused(served):
     tree = {"kind": "not", "operands": [{"kind": "all", "name": "France"}]}
     error = error_of(served.post("/api/parse", tree=tree), 422, "query")
     assert error["message"].startswith("tree.operands.0.name: ")
@@ -507,10 +510,10 @@ def test_long_names_in_a_tree_are_refused_as_long_texts_are(served):
     many = {"kind": "or", "operands": [{"kind": "entity", "name": "x" * 501}] * 4}
     error = error_of(served.post("/api/parse", tree=many), 413, "query_too_large")
     assert error["message"].startswith("tree.operands.3.name: ")
-    assert "2004 characters; this server takes 2000" in error["message"]
+    assert "2004 characters; this server allows 2000" in error["message"]
 
 
-def test_a_query_of_many_branches_is_understood_and_answered_in_one(served, answerer):
+def test_a_query_of_many_branches_is_answered_by_de_morgan(served, answerer):
     names = map(answerer.graph.vocabulary.entities.name, range(17))
     query = " | ".join(f"{quote(name)}.borders" for name in names)
     parsed = served.post("/api/parse", query=query)
@@ -520,13 +523,13 @@ def test_a_query_of_many_branches_is_understood_and_answered_in_one(served, answ
     for path in ("explain", "ask", "cones"):
         answer = {} if path == "ask" else {"answer": "Spain"}
         error = error_of(served.post(f"/api/{path}", query=query, **answer), 413, "query_too_large")
-        assert "17 union-free branches; this server takes 16" in error["message"]
+        assert "17 union-free branches; this server allows 16" in error["message"]
         assert "demorgan" in error["hint"]
         by_law = served.post(f"/api/{path}", query=query, union="demorgan", **answer)
         assert by_law.status_code == 200
 
 
-def test_cones_are_those_that_the_question_is_ranked_by(served, answerer):
+def test_cones_are_those_of_the_union_form_asked_for(served, answerer):
     query = "France.borders | Spain.borders"
     asked = {"query": query, "answer": "Portugal", "dimensions": 5}
     by_branch, by_law = (
@@ -546,6 +549,17 @@ def test_cones_are_those_that_the_question_is_ranked_by(served, answerer):
     assert by_branch["cones"] != by_law["cones"]
 
 
+def test_a_compressed_body_is_refused_and_the_description_says_so(served):
+    body = gzip.compress(b'{"query": "France.borders"}')
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    response = served.client.post("/api/ask", content=body, headers=headers)
+    error = error_of(response, 415, "encoded_body")
+    assert "'gzip'" in error["message"]
+    assert "without Content-Encoding" in error["hint"]
+    described = served.get("/openapi.json").json()["paths"]["/api/ask"]["post"]["responses"]
+    assert "415" in described
+
+
 def test_chunked_bodies_are_bounded_too(served):
     def chunks():
         yield b'{"query": "'
@@ -557,7 +571,7 @@ def test_chunked_bodies_are_bounded_too(served):
     error_of(response, 413, "body_too_large")
 
 
-def test_responses_tell_no_path_of_this_machine(served):
+def test_responses_contain_no_path_of_this_machine(served):
     texts = [
         served.get("/api/about").text,
         served.get("/openapi.json").text,
@@ -593,7 +607,7 @@ def test_without_a_key_the_api_description_mentions_none(answerer):
     assert "securitySchemes" not in create_app(answerer).openapi()["components"]
 
 
-def test_what_may_change_is_never_kept_by_a_browser_and_the_page_only_if_it_is_asked_about(served):
+def test_answers_are_never_cached_and_the_page_is_revalidated(served):
     kept = {
         path: served.get(path).headers["cache-control"] for path in ("/", "/api/about", "/health")
     }

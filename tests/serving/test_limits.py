@@ -30,7 +30,7 @@ def test_every_limit_is_positive_and_settable(each):
         limits_from_settings([f"{each.name}=0"])
 
 
-def test_queries_deeper_than_can_be_read_are_not_promised():
+def test_a_depth_limit_beyond_what_can_be_parsed_is_refused():
     assert Limits(query_depth=DEPTH_LIMIT).query_depth == DEPTH_LIMIT
     with pytest.raises(ConfigError, match="limit query_depth is 200; set it to 128 or less") as got:
         limits_from_settings(["query_depth=200"])
@@ -55,7 +55,7 @@ def test_a_misspelt_limit_gets_a_suggestion():
         ("timeout_s=inf", "limit timeout_s is inf; a limit is a positive number"),
     ],
 )
-def test_settings_that_are_no_numbers_are_refused(setting, told):
+def test_settings_that_are_not_numbers_are_refused(setting, told):
     with pytest.raises(ConfigError, match=f"^{re.escape(told)}$") as caught:
         limits_from_settings([setting])
     assert caught.value.key == setting.partition("=")[0]

@@ -26,7 +26,7 @@ def test_buckets_count_what_is_not_larger(values):
     assert lines[4] == f"x_count {len(values)}"
 
 
-def test_requests_and_batches_are_told():
+def test_requests_and_batches_are_counted():
     metrics = Metrics()
     metrics.observe_request("POST", "/api/ask", 200, 0.004)
     metrics.observe_request("POST", "/api/ask", 200, 0.3)

@@ -1,4 +1,4 @@
-"""The OpenAPI description is true: generated requests against the real server find no lie.
+"""The OpenAPI description is true: generated requests to a real server behave as described.
 
 Random text is rarely a query, so half of the generated bodies get a real one: that is
 what reaches the scoring thread.
@@ -62,7 +62,7 @@ def test_the_description_is_true(api_schema, method, path, mode):
     def check(case):
         if mode.is_positive:
             make_real(case)
-        # A text that fits the schema need not be a query of this graph: 400 and 404 are right.
+        # A text that matches the schema may not be a query of this graph: 400 and 404 are fine.
         case.call_and_validate(excluded_checks=[positive_data_acceptance])
 
     check()

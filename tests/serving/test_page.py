@@ -63,7 +63,7 @@ def browser():
 
 @pytest.fixture
 def open_page(browser, served):
-    """Opens the page; afterwards nothing may have been complained about or fetched elsewhere."""
+    """Opens the page; in the end there must be no console errors and no requests elsewhere."""
     contexts, complaints = [], []
 
     def open_at(url=None, *, viewport=DESK, scheme="light", allow=()):
@@ -107,7 +107,7 @@ def shoot(page, name: str) -> None:
 
 
 def ask(page, text: str) -> None:
-    """Ask, and wait for what the question is read as and for its own answers."""
+    """Ask a question, and wait for its reading and its answers."""
     page.get_by_label("Ask the graph").fill(text)
     with page.expect_response("**/api/parse"):
         page.get_by_role("button", name="Ask", exact=True).click()
@@ -116,7 +116,7 @@ def ask(page, text: str) -> None:
 
 
 def wait_until(page, condition) -> None:
-    """Until a condition holds, while the page goes on.
+    """Wait until a condition holds, while the page keeps running.
 
     Asked again and again from here: the page's policy forbids scripts that are made of text, which
     is how the browser would be made to wait.
@@ -128,12 +128,12 @@ def wait_until(page, condition) -> None:
 
 
 def wait_until_held(page) -> None:
-    """Until a test's own `fetch` holds a request back."""
+    """Wait until the `fetch` of `hold` holds a request back."""
     wait_until(page, lambda: page.evaluate("window.held.length") == 1)
 
 
 def type_and_act(page, *texts: str, then: str) -> None:
-    """Type each text and run `then` in one task: sooner than the page reads what is typed."""
+    """Type each text and run `then` in one task, before the page parses the typed text."""
     page.evaluate(
         f"""async (texts) => {{
           const field = document.querySelector("#question");
@@ -179,7 +179,7 @@ def test_a_question_is_answered_and_an_answer_explained(open_page):
 
 @pytest.fixture
 def behind_a_proxy(browser, served):
-    """A page that sees the server below /kg/ alone, and the addresses that it asked for."""
+    """A page that reaches the server only below /kg/, and the addresses that it requested."""
     page = browser.new_page()
     page.set_default_timeout(20_000)
     passed_on = []
@@ -224,7 +224,7 @@ def test_the_empty_field_shows_a_question_of_this_graph(open_page, served):
     expect(field).to_have_attribute("placeholder", first["query"])
 
 
-def test_facts_that_speak_against_an_answer_are_said_first(open_page):
+def test_facts_against_an_answer_are_said_first(open_page):
     """Answers that facts rule out are not listed, so the page is made to ask about one."""
     page = open_page()
 
@@ -248,7 +248,7 @@ def test_facts_that_speak_against_an_answer_are_said_first(open_page):
         (("fact", "fact", "absent"), 0, []),
     ],
 )
-def test_the_one_weakest_step_is_marked(open_page, kinds, weakest, marked):
+def test_exactly_one_weakest_step_is_marked(open_page, kinds, weakest, marked):
     """The same part of a question may be met twice, through entities of different scores."""
     entity = {"name": "Cuba", "label": "Cuba"}
     parts = [
@@ -275,7 +275,7 @@ def test_the_one_weakest_step_is_marked(open_page, kinds, weakest, marked):
     assert [place for place, count in enumerate(has_mark) if count] == marked
 
 
-def test_known_and_predicted_differ_by_word_sign_and_line(open_page):
+def test_known_and_predicted_differ_by_word_icon_and_border(open_page):
     page = open_page()
     ask(page, "France.borders")
     page.get_by_role("button", name="Show more").click()
@@ -333,8 +333,8 @@ def pick(page, label: str, typed: str, wanted: str) -> None:
     page.get_by_role("option").filter(has_text=re.compile(f"^{wanted}")).first.click()
 
 
-def test_a_name_typed_in_full_need_not_be_chosen_and_no_other_is_passed_over(open_page):
-    """An optional relation that was not understood must not be left out without a word."""
+def test_a_name_typed_in_full_need_not_be_chosen_from_the_list(open_page):
+    """An optional relation that is not understood must not be silently left out."""
     page = open_page()
     add = page.get_by_role("button", name="Add")
     entity = page.get_by_label("Entity", exact=True)
@@ -375,7 +375,7 @@ def test_an_unknown_name_shows_the_suggestion_which_corrects_it(open_page):
 
 
 def live(element) -> dict:
-    """What a screen reader is told of an element's changes, by itself and those around it."""
+    """The aria-live settings that apply to an element: its own and its ancestors'."""
     return element.evaluate(
         """(element) => {
           const region = element.closest("[aria-live], [role=alert], [role=status]");
@@ -387,7 +387,7 @@ def live(element) -> dict:
     )
 
 
-def test_what_to_write_instead_is_said_to_readers_in_their_words(open_page):
+def test_hints_of_errors_name_no_routes(open_page):
     page = open_page()
     field, error = page.get_by_label("Ask the graph"), page.locator("#question-error")
     field.fill("New Zealand.borders")
@@ -399,7 +399,7 @@ def test_what_to_write_instead_is_said_to_readers_in_their_words(open_page):
     assert "GET" not in error.text_content(), "routes are for programs"
 
 
-def test_the_words_of_an_earlier_text_step_back(open_page):
+def test_the_reading_of_an_earlier_text_is_faded(open_page):
     page = open_page()
     reading, field = page.locator("ck-reading"), page.get_by_label("Ask the graph")
     field.fill("France.")
@@ -416,13 +416,13 @@ def test_the_words_of_an_earlier_text_step_back(open_page):
     expect(reading).not_to_have_attribute("inert", "")
 
 
-def test_asking_nothing_leads_to_the_field(open_page):
+def test_asking_an_empty_question_focuses_the_field(open_page):
     page = open_page()
     page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.get_by_label("Ask the graph")).to_be_focused()
 
 
-def test_signs_of_answers_are_explained(open_page):
+def test_the_key_explains_the_answers_words_and_numbers(open_page):
     page = open_page()
     expect(page.get_by_text("How to read the answers")).to_be_hidden()
     ask(page, "Germany.borders & !German.^speaks")
@@ -441,7 +441,7 @@ def test_signs_of_answers_are_explained(open_page):
     assert "ruled out" not in signs.all_text_contents()
 
 
-def test_the_tools_of_the_drawing_say_what_they_are_for(open_page):
+def test_the_tools_of_the_builder_have_explanations(open_page):
     page = open_page()
     advice = page.get_by_text("Choose a step in the drawing, then change it:")
     expect(advice).to_be_hidden()  # nothing to choose yet
@@ -454,7 +454,7 @@ def test_the_tools_of_the_drawing_say_what_they_are_for(open_page):
     assert len(set(titles)) == 5
 
 
-def test_how_to_write_a_question_has_room_and_can_be_asked(open_page, served):
+def test_the_help_on_writing_questions_fits_and_its_examples_can_be_asked(open_page, served):
     page = open_page()
     page.get_by_text("How to write a question").click()
     written = page.locator(".grammar code")
@@ -465,8 +465,8 @@ def test_how_to_write_a_question_has_room_and_can_be_asked(open_page, served):
         assert served.post("/api/parse", query=query).status_code == 200, query
 
 
-def test_errors_and_news_are_announced_to_those_who_do_not_see_them(open_page):
-    """A region is listened to only if it was on the page before its text was."""
+def test_errors_and_news_are_announced_to_screen_readers(open_page):
+    """A live region is only announced if it was on the page before its text."""
     page = open_page()
     politely, at_once = {"live": "polite", "shown": True}, {"live": "assertive", "shown": True}
     error, summary = page.locator("#question-error"), page.locator("ck-answers .summary")
@@ -489,7 +489,7 @@ def test_errors_and_news_are_announced_to_those_who_do_not_see_them(open_page):
     expect(news).to_be_empty()
 
 
-def test_a_text_that_cannot_be_read_is_not_replaced_by_the_builder(open_page):
+def test_a_text_that_cannot_be_parsed_is_not_replaced_by_the_builder(open_page):
     page = open_page()
     field, tools = page.get_by_label("Ask the graph"), page.locator("ck-builder .tools button")
     afresh = page.get_by_role("button", name="Start afresh")
@@ -523,7 +523,7 @@ def test_a_text_that_cannot_be_read_is_not_replaced_by_the_builder(open_page):
     expect(field).to_have_value("France")
 
 
-def test_what_is_typed_while_the_builder_waits_for_the_server_is_kept(open_page):
+def test_text_typed_while_the_builder_waits_for_the_server_is_kept(open_page):
     page = open_page()
     field = page.get_by_label("Ask the graph")
     ask(page, "France.borders")
@@ -536,7 +536,7 @@ def test_what_is_typed_while_the_builder_waits_for_the_server_is_kept(open_page)
     expect(field).to_have_value("Spain.borders &")
 
 
-def test_what_is_built_outlives_a_keystroke_that_was_taken_back(open_page):
+def test_a_built_question_survives_a_keystroke_that_was_undone(open_page):
     page = open_page()
     ask(page, "France.borders")
     type_and_act(page, "France.borders ", "France.borders", then=clicking("[data-tool=not]"))
@@ -545,7 +545,7 @@ def test_what_is_built_outlives_a_keystroke_that_was_taken_back(open_page):
     expect(page.locator("ck-builder .tone-not")).to_have_count(1)
 
 
-def test_a_tool_used_before_the_text_is_read_waits_for_it(open_page):
+def test_a_tool_used_before_the_text_is_parsed_waits_for_it(open_page):
     page = open_page()
     field = page.get_by_label("Ask the graph")
     ask(page, "France.borders")
@@ -554,14 +554,14 @@ def test_a_tool_used_before_the_text_is_read_waits_for_it(open_page):
     expect(field).to_have_value("Spain.borders &")
 
 
-def test_a_text_is_read_though_old_answers_are_filtered_meanwhile(open_page):
+def test_a_text_is_parsed_even_if_old_answers_are_filtered_meanwhile(open_page):
     page = open_page()
     ask(page, "France.borders")
     type_and_act(page, "Japan.capital", then=clicking("input[name=only][value=known]"))
     expect(page.locator(".words")).to_contain_text("Japan")
 
 
-def test_a_suggestion_corrects_sparql_in_its_own_words(open_page):
+def test_a_suggestion_corrects_sparql_with_an_iri(open_page):
     page = open_page()
     field = page.get_by_label("Ask the graph")
     field.fill("SELECT ?x WHERE { <Frnce> <borders> ?x }")
@@ -571,7 +571,7 @@ def test_a_suggestion_corrects_sparql_in_its_own_words(open_page):
     expect(page.locator("#question-error")).to_be_hidden()
 
 
-def test_a_name_is_written_as_an_iri_that_is_read_as_that_name(open_page):
+def test_a_name_survives_being_written_as_an_iri_and_parsed(open_page):
     names = ["France", "New Zealand", "http://a.org/b#c", "http://a b", "urn:x:y", "mailto:a@b.c"]
     names += ["urn:conekg:France", "http://a/<b>", "50%", "http://a/%41", "it's (so)", "été"]
     written = open_page().evaluate(
@@ -598,7 +598,7 @@ def test_skipping_to_the_answers_keeps_the_question(open_page):
     assert "q=France.borders" in page.url
 
 
-def test_an_answer_that_comes_late_leaves_a_newer_error_alone(open_page):
+def test_a_late_answer_does_not_remove_a_newer_error(open_page):
     page = open_page()
     waiting = []
     page.route("**/api/ask", lambda route: waiting.append(route))
@@ -660,8 +660,8 @@ def test_names_are_completed_while_typing_with_the_keyboard_alone(open_page):
     expect(page.locator(".why-card")).to_be_visible()
 
 
-def test_a_highlighted_name_outlives_a_later_answer_that_has_it_too(open_page):
-    """Of two keystrokes the second's names may come after the arrow key."""
+def test_a_highlighted_name_stays_highlighted_in_a_later_list_with_it(open_page):
+    """The names for the second of two keystrokes may arrive after the arrow key."""
     told = open_page().evaluate(
         """async () => {
           const { Completion } = await import("/static/completion.js");
@@ -687,8 +687,8 @@ def test_a_highlighted_name_outlives_a_later_answer_that_has_it_too(open_page):
 
 
 @pytest.mark.parametrize("composing", [{"isComposing": True}, {"keyCode": 229}])
-def test_keys_of_an_input_method_choose_and_ask_nothing(open_page, composing):
-    """Arrows, Enter and Escape choose among its own words; Safari marks them by a code alone."""
+def test_keys_of_an_input_method_neither_choose_nor_ask(open_page, composing):
+    """They choose among the words of the input method; Safari marks them only by key code 229."""
     page = open_page()
     press = """(field, [key, composing]) =>
         field.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, ...composing }))"""
@@ -729,9 +729,7 @@ def test_more_answers_are_shown_up_to_the_servers_limit(open_page, start_server,
         expect(more).to_be_hidden()
 
 
-def test_names_are_completed_and_cones_drawn_within_narrow_limits(
-    open_page, start_server, answerer
-):
+def test_names_are_completed_and_cones_drawn_under_small_limits(open_page, start_server, answerer):
     limits = Limits(completions=3, dimensions=4, explanations=1)
     with start_server(answerer, limits) as small:
         page = open_page(small.url)
@@ -775,7 +773,7 @@ def test_an_example_starts_a_question_and_a_link_repeats_it(open_page, served):
         ("A+B.borders", "A+B.borders"),
     ],
 )
-def test_a_link_that_was_written_by_hand_is_taken_whole(open_page, served, text, written):
+def test_a_link_written_by_hand_is_read_completely(open_page, served, text, written):
     page = open_page()
     page.goto(f"{served.url}/#q={written}")
     expect(page.get_by_label("Ask the graph")).to_have_value(text)
@@ -800,7 +798,7 @@ def test_the_server_going_away_shows_a_message_and_keeps_the_question(
 def test_a_guarded_server_asks_for_its_key(open_page, start_server, answerer):
     with start_server(answerer, api_key="s3same") as own:
         page = open_page(own.url)
-        expect(page.get_by_label("this server asks for its API key")).to_be_focused()
+        expect(page.get_by_label("this server requires its API key")).to_be_focused()
         page.keyboard.type("s3sam")
         page.keyboard.press("Enter")
         again = page.get_by_label("the API key that was sent is not this server's")
@@ -812,11 +810,11 @@ def test_a_guarded_server_asks_for_its_key(open_page, start_server, answerer):
         ask(page, "France.borders")
 
 
-def test_a_key_in_any_letters_is_sent_as_it_is(open_page, start_server, answerer):
-    """One that no header can carry would look as if the server were gone, as long as the tab."""
+def test_a_key_with_non_ascii_characters_is_sent_unchanged(open_page, start_server, answerer):
+    """If such a key broke `fetch`, the server would seem to be gone until the tab is closed."""
     with start_server(answerer, api_key="clé à 東京") as running:
         page = open_page(running.url)
-        field = page.get_by_label("this server asks for its API key")
+        field = page.get_by_label("this server requires its API key")
         field.fill("ключ")
         page.get_by_role("button", name="Use this key").click()
         field = page.get_by_label("the API key that was sent is not this server's")
@@ -965,36 +963,50 @@ def test_the_page_fits_screens_and_schemes(open_page, device, viewport, scheme):
     shoot(page, f"page-{device}-{scheme}")
 
 
-def test_answers_that_stand_below_the_drawing_are_brought_into_view(open_page):
+def test_a_narrow_screen_has_the_answers_first_and_scrolls_to_them(open_page):
     page = open_page(viewport=PHONE)
     title = page.locator("#answers-title")
     ask(page, "Germany.borders & !German.^speaks")
     expect(title).to_be_in_viewport()
-    expect(page.locator(".answer").nth(5)).to_be_in_viewport()
-    page.evaluate("scrollTo(0, 0)")
-    expect(title).not_to_be_in_viewport()
-    # Who puts a question together goes on in the drawing.
+    expect(page.locator(".answer").nth(9)).to_be_in_viewport()
+    page.locator(".answer button").first.click()
+    expect(page.locator(".why-card")).to_be_in_viewport()
+    tops = [card.bounding_box()["y"] for card in page.locator(".card").all()]
+    assert len(tops) == 4
+    assert tops == sorted(tops), "a screen reader reads the cards in the order that is seen"
+    classes = [card.get_attribute("class") for card in page.locator(".card").all()]
+    assert classes == [f"card {name}-card" for name in ("answers", "why", "cones", "graph")]
+    # Building a question by clicking does not scroll away from the drawing.
     page.locator('[data-tool="not"]').click()
     expect(page.get_by_label("Ask the graph")).to_have_value("!(Germany.borders & !German.^speaks)")
     expect(page.locator("ck-answers")).not_to_have_class(re.compile("is-waiting"))
     expect(page.locator(".answer")).not_to_have_count(0)
-    expect(page.locator("ck-builder")).to_be_in_viewport()
-    # A mistake is told where it was made.
+    expect(page.locator('[data-tool="not"]')).to_be_in_viewport()
+    # Neither does a mistake scroll away from the text that has it.
     page.get_by_label("Ask the graph").fill("Germny.borders")
     page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.locator("#question-error")).to_be_in_viewport()
+    page.evaluate("scrollTo(0, 0)")
     page.locator(".example").first.click()
-    expect(title).to_be_in_viewport()
+    expect(page.locator(".answer").nth(9)).to_be_in_viewport()
 
 
-def test_answers_beside_the_drawing_move_nothing(open_page):
+def test_hidden_cards_leave_no_gap_on_a_narrow_screen(open_page):
+    page = open_page(viewport=PHONE)
+    answers, drawing = (
+        page.locator(f".{name}-card").bounding_box() for name in ("answers", "graph")
+    )
+    assert 0 < drawing["y"] - (answers["y"] + answers["height"]) < 30
+
+
+def test_a_wide_page_does_not_scroll_to_the_answers(open_page):
     page = open_page(viewport={"width": DESK["width"], "height": 500})
     ask(page, "Germany.borders & !German.^speaks")
     assert page.evaluate("scrollY") == 0
 
 
 def hold(page, path: str) -> None:
-    """From now on requests of `path` wait for `release`, whoever has lost interest in them."""
+    """From now on, requests of `path` wait for `release`, even if the page aborts them."""
     page.evaluate(
         """(path) => {
           const real = window.fetch;
@@ -1053,7 +1065,7 @@ def test_an_explanation_does_not_outlive_its_question(open_page):
     expect(page.locator(".why-card")).to_be_hidden()
 
 
-def test_reasons_that_take_a_while_are_seen_to_be_looked_for(open_page):
+def test_slow_explanations_show_that_they_are_being_looked_for(open_page):
     page = open_page()
     ask(page, "France.borders.capital")
     first, second = (page.locator(".answer button").nth(place) for place in (0, 1))
@@ -1072,12 +1084,12 @@ def test_reasons_that_take_a_while_are_seen_to_be_looked_for(open_page):
     expect(page.locator(".candidates").first).to_be_visible()
 
 
-def test_reasons_that_cannot_be_found_leave_neither_old_ones_nor_a_fault_of_the_text(open_page):
+def test_a_failed_explanation_leaves_no_old_one_and_no_error_at_the_text(open_page):
     page = open_page()
     ask(page, "France.borders")
     page.locator(".answer button").first.click()
     expect(page.locator(".why-card")).to_be_visible()
-    # As after another run has taken the place of the one that was asked.
+    # As if another run were served now.
     gone = {"status": 404, "kind": "unknown_name", "message": "answer: unknown entity 'Monaco'"}
     page.route(
         "**/api/explain",
@@ -1094,7 +1106,7 @@ def test_reasons_that_cannot_be_found_leave_neither_old_ones_nor_a_fault_of_the_
     expect(page.locator("ck-notice")).to_be_empty()
 
 
-def test_a_failure_stays_until_what_failed_has_been_done(open_page):
+def test_a_failure_stays_until_its_request_has_succeeded(open_page):
     busy = {"status": 503, "kind": "server_busy", "message": "too many requests at once"}
     page = open_page()
     page.route("**/api/ask", lambda route: route.fulfill(status=503, json={"error": busy}))
@@ -1113,7 +1125,7 @@ def test_a_failure_stays_until_what_failed_has_been_done(open_page):
 
 
 @pytest.mark.parametrize("last", ["ask", "parse"])
-def test_all_that_a_lost_server_left_undone_is_tried_again(open_page, last):
+def test_try_again_repeats_all_failed_requests(open_page, last):
     page = open_page()
     page.route("**/api/*", lambda route: route.abort())
     hold(page, f"api/{last}")
@@ -1186,7 +1198,7 @@ def test_a_question_is_built_with_the_keyboard_alone(open_page):
     expect(page.locator("[data-tool=not]")).to_be_focused()
 
 
-def test_enter_takes_what_the_text_asks_for_and_not_what_is_still_shown(open_page):
+def test_enter_takes_no_suggestion_for_an_earlier_text(open_page):
     page = open_page()
     field, options = page.get_by_label("Ask the graph"), page.get_by_role("option")
     press, waiting = page.keyboard.press, []
@@ -1219,7 +1231,7 @@ def test_enter_takes_what_the_text_asks_for_and_not_what_is_still_shown(open_pag
 NAMES = ["x" * 300, 'He said "<b>no</b>" & left; \\ it\'s', "😀😀", "Bea"]
 
 
-def test_awkward_names_are_shown_whole_on_a_narrow_screen(open_page, start_server):
+def test_long_and_unusual_names_are_shown_whole_on_a_narrow_screen(open_page, start_server):
     vocabulary = Vocabulary(NameTable("entity", NAMES), NameTable("relation", ["r" * 90]))
     none = np.empty((0, 3), dtype=np.int32)
     facts = [[3, 0, 0], [3, 0, 1], [3, 0, 2], [0, 0, 1]]
@@ -1252,7 +1264,7 @@ def test_awkward_names_are_shown_whole_on_a_narrow_screen(open_page, start_serve
 
 @pytest.mark.parametrize("width", [320, 800, 1280])
 def test_long_names_in_examples_and_suggestions_fit_any_screen(open_page, start_server, width):
-    """Of a graph whose names are web addresses, say, which have no space to break at."""
+    """As in a graph whose names are web addresses, which have no space to break at."""
     long = f"http://example.org/{'x' * 180}"
     relations = NameTable("relation", [long])
     vocabulary = Vocabulary(NameTable("entity", [long, "Bea"]), relations)
@@ -1278,9 +1290,7 @@ def test_long_names_in_examples_and_suggestions_fit_any_screen(open_page, start_
         assert notes.evaluate_all(cut) == 0
 
 
-def test_who_share_a_name_are_told_apart_where_one_is_to_be_chosen(
-    open_page, start_server, namesakes
-):
+def test_suggestions_tell_entities_of_one_label_apart(open_page, start_server, namesakes):
     with start_server(namesakes) as own:
         page = open_page(own.url)
         page.get_by_label("Ask the graph").fill('"Jane Doe".born_in')
@@ -1291,7 +1301,7 @@ def test_who_share_a_name_are_told_apart_where_one_is_to_be_chosen(
         expect(page.get_by_label("Ask the graph")).to_have_value("Q2.born_in")
 
 
-def test_a_drawing_wider_than_its_place_shows_the_chosen_step(open_page):
+def test_a_drawing_that_is_too_wide_scrolls_to_the_chosen_step(open_page):
     page = open_page(viewport=PHONE)
     names = ("France", "Germany", "Italy", "Spain", "Austria", "Poland", "Chile", "Peru")
     countries = " | ".join(f"{name}.borders" for name in names)
@@ -1324,10 +1334,8 @@ def test_a_drawing_wider_than_its_place_shows_the_chosen_step(open_page):
 
 
 @pytest.mark.parametrize("type_size", [16, 26])
-def test_words_of_drawings_have_room_whatever_their_letters_and_size(
-    open_page, start_server, type_size
-):
-    """Wide letters, as of many scripts, and the type size that a reader has chosen."""
+def test_texts_of_drawings_fit_in_every_script_and_font_size(open_page, start_server, type_size):
+    """Wide letters, as in many scripts, and a larger font size chosen by the reader."""
     names = ["W" * 12, "M" * 200, "Ill"]
     vocabulary = Vocabulary(NameTable("entity", names), NameTable("relation", ["W" * 14, "is"]))
     none = np.empty((0, 3), dtype=np.int32)
@@ -1355,7 +1363,7 @@ def test_words_of_drawings_have_room_whatever_their_letters_and_size(
         assert height > 0.8 * type_size
 
 
-def test_a_path_is_drawn_for_the_room_it_has_and_again_for_another(open_page):
+def test_a_path_is_drawn_again_when_its_width_changes(open_page):
     page = open_page()
     ask(page, "France.borders.capital")
     page.locator(".answer button").first.click()
@@ -1372,7 +1380,7 @@ def test_a_path_is_drawn_for_the_room_it_has_and_again_for_another(open_page):
     wait_until(page, is_across)
 
 
-def test_a_question_stays_whole_when_a_phone_is_turned(open_page):
+def test_the_field_fits_its_question_when_a_phone_is_turned(open_page):
     lying = {"width": 844, "height": 390}
     page = open_page(viewport=lying)
     field = page.get_by_label("Ask the graph")
@@ -1385,7 +1393,7 @@ def test_a_question_stays_whole_when_a_phone_is_turned(open_page):
     wait_until(page, lambda: field.bounding_box()["height"] == height)
 
 
-def test_no_answer_is_told_by_what_was_asked_for(open_page):
+def test_an_empty_result_says_which_filter_is_on(open_page):
     page = open_page()
     field, summary = page.get_by_label("Ask the graph"), page.locator("ck-answers .summary")
     field.fill("France.borders & !France.borders")
@@ -1395,7 +1403,7 @@ def test_no_answer_is_told_by_what_was_asked_for(open_page):
     expect(summary).to_have_text("No known answer.")
 
 
-def test_no_word_of_a_name_is_torn_on_the_narrowest_screens(open_page):
+def test_no_word_of_a_name_is_broken_on_the_narrowest_screens(open_page):
     """320 pixels, or 1,280 at four times the size; only names without a space may break."""
     page = open_page(viewport={"width": 320, "height": 640})
     ask(page, '"South America".^in_subregion.capital')
@@ -1425,8 +1433,8 @@ def test_a_long_list_of_answers_keeps_its_place_while_one_is_explained(open_page
     expect(last).to_be_in_viewport()
 
 
-def test_names_that_run_from_right_to_left_keep_their_signs(open_page, start_server):
-    """The bracket that ends such a name stands at its left end, wherever the name is shown."""
+def test_right_to_left_names_keep_their_place_beside_signs(open_page, start_server):
+    """The closing bracket of such a name is at its left end, wherever the name is shown."""
     name = "القاهرة (مصر)"
     vocabulary = Vocabulary(NameTable("entity", [name, "Bea"]), NameTable("relation", ["knows"]))
     none = np.empty((0, 3), dtype=np.int32)
@@ -1456,8 +1464,8 @@ def test_names_that_run_from_right_to_left_keep_their_signs(open_page, start_ser
             assert bracket < first, place
 
 
-def test_a_browser_that_stores_nothing_can_ask_all_the_same(browser, start_server, answerer):
-    """Where cookies are blocked, already looking at the storage is an error."""
+def test_a_browser_without_storage_can_ask_with_a_key(browser, start_server, answerer):
+    """Where cookies are blocked, even accessing the storage is an error."""
     with start_server(answerer, api_key="s3same") as own:
         page = browser.new_page()
         page.add_init_script(
@@ -1466,14 +1474,14 @@ def test_a_browser_that_stores_nothing_can_ask_all_the_same(browser, start_serve
             });"""
         )
         page.goto(own.url)
-        page.get_by_label("this server asks for its API key").fill("s3same")
+        page.get_by_label("this server requires its API key").fill("s3same")
         page.get_by_role("button", name="Use this key").click()
         expect(page.locator("#source")).to_contain_text("geography")
         ask(page, "France.borders")
         page.close()
 
 
-def test_an_answer_that_breaks_off_is_the_servers_going_away(open_page):
+def test_a_response_that_breaks_off_is_reported_as_a_lost_server(open_page):
     page = open_page()
     ask(page, "France.borders")
     page.evaluate(
@@ -1511,7 +1519,7 @@ def test_answers_to_an_earlier_question_are_not_explained_by_a_later_one(open_pa
     expect(page.locator(".why-card")).to_be_visible()
 
 
-def test_more_answers_go_on_where_the_keyboard_was(open_page):
+def test_show_more_by_keyboard_focuses_the_first_new_answer(open_page):
     page = open_page()
     ask(page, "France.borders")
     page.get_by_role("button", name="Show more").focus()
@@ -1524,7 +1532,7 @@ def test_more_answers_go_on_where_the_keyboard_was(open_page):
     expect(page.get_by_label("Ask the graph")).to_be_focused()
 
 
-def test_the_page_is_named_by_its_question(open_page):
+def test_the_title_of_the_page_has_the_question(open_page):
     page = open_page()
     assert page.title() == "conekg"
     for text in ("France.borders", "Japan.capital"):
@@ -1536,7 +1544,7 @@ def test_the_page_is_named_by_its_question(open_page):
     expect(page).to_have_title("conekg")
 
 
-def test_what_was_unfolded_stays_so(open_page):
+def test_unfolded_details_stay_unfolded(open_page):
     page = open_page()
     ask(page, "France.borders.capital")
     page.get_by_text("as logic").click()
@@ -1552,7 +1560,7 @@ def test_what_was_unfolded_stays_so(open_page):
     expect(page.locator(".candidates").first).to_be_visible()
 
 
-def test_paper_shows_every_answer_in_dark_ink_and_nothing_to_click(open_page):
+def test_the_printed_page_has_all_answers_in_dark_ink_and_no_controls(open_page):
     page = open_page(scheme="dark")
     ask(page, "France.borders")
     page.get_by_role("button", name="Show more").click()
@@ -1580,8 +1588,8 @@ def luminance(colour: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_words_stand_out_from_their_ground(open_page, scheme):
-    """By 4.5 to 1, as WCAG asks of text; of a pale placeholder too."""
+def test_texts_have_enough_contrast(open_page, scheme):
+    """4.5 to 1, as WCAG requires for text; also that of the placeholder."""
     page = open_page(scheme=scheme)
     ask(page, "Germany.borders & !German.^speaks")
     page.locator(".answer.is-predicted button").first.click()
@@ -1610,7 +1618,7 @@ def test_words_stand_out_from_their_ground(open_page, scheme):
         assert (lighter + 0.05) / (darker + 0.05) >= 4.5, (name, ink, ground)
 
 
-def test_what_is_chosen_is_seen_where_the_system_chooses_the_colours(open_page):
+def test_the_selection_is_visible_with_forced_colours(open_page):
     page = open_page()
     ask(page, "France.borders")
     chosen = page.locator(".answer button").first

@@ -1,6 +1,6 @@
-"""Several processes of one server, seen from the one that starts them.
+"""Several processes of one server, as their parent handles them.
 
-`tests/cli/test_serve.py` has them answer, die and end; here, what a clock cannot be trusted with.
+`tests/cli/test_serve.py` tests them as a whole; here is what would depend on timing there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from conekg.serving.server import open_sockets
 from conekg.serving.worker import Settings
 
 
-def test_an_interrupt_between_the_starts_of_two_ends_all(
+def test_an_interrupt_between_the_starts_of_two_processes_stops_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     started: list[SpawnProcess] = []

@@ -45,13 +45,13 @@ def test_the_limit_of_names_is_exact(query):
     total = sum(map(len, texts))
     check_names(tree, Limits(query_chars=max(1, total)))
     if total > 1:
-        refusal = f"have {total} characters; this server takes {total - 1}"
+        refusal = f"have {total} characters; this server allows {total - 1}"
         with pytest.raises(QueryTooLargeError, match=refusal) as caught:
             check_names(tree, Limits(query_chars=total - 1))
         assert caught.value.hint == IN_PARTS
 
 
-def test_the_name_that_is_too_much_is_located():
+def test_the_name_that_exceeds_the_limit_is_located():
     short, long = Tree(kind="entity", name="ab", label="x" * 99), Tree(kind="entity", name="abcd")
     hop = Tree(kind="hop", name="xyz", operands=[long])
     tree = Tree(kind="and", operands=[short, Tree(kind="not", operands=[hop]), long])
@@ -66,14 +66,14 @@ def test_the_limit_of_branches_is_exact():
     union = Or(tuple(Anchor(entity_id) for entity_id in range(17)))
     assert num_branches(union) == 17
     check_branches(union, "dnf", Limits(query_branches=17))
-    refusal = "17 union-free branches; this server takes 16"
+    refusal = "17 union-free branches; this server allows 16"
     with pytest.raises(QueryTooLargeError, match=refusal) as caught:
         check_branches(union, "dnf", Limits(query_branches=16))
     assert 'send "union": "demorgan"' in str(caught.value.hint)
     check_branches(union, "demorgan", Limits(query_branches=1))
 
 
-def test_what_is_said_twice_is_counted_once():
+def test_repeated_parts_are_counted_once():
     union = Or((Anchor(0), Anchor(1).project(0)))
     assert num_branches(union & union) == 2
     check_branches(And((union,) * 10), "dnf", Limits(query_branches=2))
@@ -82,7 +82,7 @@ def test_what_is_said_twice_is_counted_once():
 def test_long_texts_are_refused():
     assert check_text("abc", Limits(query_chars=3), "query") == "abc"
     for place, hint in (("query", IN_PARTS), ("shape", None)):
-        refusal = f"^{place} has 4 characters; this server takes 3"
+        refusal = f"^{place} has 4 characters; this server allows 3"
         with pytest.raises(QueryTooLargeError, match=refusal) as caught:
             check_text("abcd", Limits(query_chars=3), place)
         assert caught.value.hint == hint

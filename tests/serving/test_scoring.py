@@ -1,4 +1,4 @@
-"""What happens to a batch of questions of which one cannot be answered."""
+"""A batch of questions of which one fails."""
 
 from __future__ import annotations
 

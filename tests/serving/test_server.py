@@ -1,4 +1,4 @@
-"""A server under pressure: overload, slow work, bugs, and an end that loses nothing."""
+"""A server under load: overload, slow work, bugs, and a shutdown that loses no request."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from conekg.answering.engine import Answerer
 from conekg.errors import ConfigError
 from conekg.query.parse import parse_query
 from conekg.serving import service
+from conekg.serving.http import create_app
 from conekg.serving.limits import Limits
-from conekg.serving.server import open_sockets
+from conekg.serving.server import make_server, open_sockets
 from conekg.serving.worker import Settings, load_app
 from restless_client import ask_until_refused
 from untrained_run import untrained_run
 
 
 class HeldAnswerer:
-    """A real answerer whose scoring waits until it is let go, or fails as told."""
+    """A real answerer whose scoring waits for the event `go`, or fails for one question."""
 
     def __init__(self, answerer):
         self._answerer = answerer
@@ -111,7 +112,9 @@ def in_flight(url: str) -> int:
     return int(next(x for x in lines if x.startswith("conekg_requests_in_flight")).split()[1])
 
 
-def test_overload_is_told_and_the_accepted_are_answered(start_server, held, ask_many):
+def test_an_overloaded_server_answers_503_and_finishes_accepted_requests(
+    start_server, held, ask_many
+):
     with start_server(held, Limits(concurrent_requests=5, retry_after_s=3)) as served:
         accepted = ask_many(served.url, ["France.borders"] * 5)
         wait_until(lambda: in_flight(served.url) == 5)
@@ -141,7 +144,7 @@ def test_waiting_questions_are_scored_together(start_server, held, ask_many):
     assert held.batches == [1, 9]
 
 
-def test_no_question_waits_for_an_explanation(start_server, held):
+def test_questions_do_not_wait_for_explanations(start_server, held):
     held.go.set()
     held.explain.clear()
     asked = {"query": "France.borders", "answer": "Spain"}
@@ -177,7 +180,7 @@ def test_one_failing_question_does_not_fail_its_batch(start_server, held, ask_ma
     assert "ZeroDivisionError" in caplog.text, "the operator must find the bug in the log"
 
 
-def test_slow_work_is_given_up_in_time(start_server, held):
+def test_slow_scoring_ends_at_the_time_limit(start_server, held):
     with start_server(held, Limits(timeout_s=0.3)) as served:
         response = served.post("/api/ask", query="France.borders")
         assert response.status_code == 504
@@ -188,7 +191,7 @@ def test_slow_work_is_given_up_in_time(start_server, held):
 
 @pytest.fixture
 def slow_reading(monkeypatch):
-    """Reading of queries with braces that waits until it is let go, and what was begun."""
+    """Make parsing of queries with braces wait for an event; also the texts it began with."""
     go, begun = threading.Event(), []
 
     def read(text, *arguments, **options):
@@ -203,7 +206,7 @@ def slow_reading(monkeypatch):
 
 
 @pytest.mark.parametrize("path", ["ask", "explain", "cones", "parse"])
-def test_slow_reading_is_given_up_in_time_and_stops_nobody(
+def test_slow_parsing_ends_at_the_time_limit_and_delays_no_other_request(
     start_server, answerer, slow_reading, path
 ):
     go, begun = slow_reading
@@ -225,7 +228,7 @@ def test_slow_reading_is_given_up_in_time_and_stops_nobody(
     assert len(set(begun)) <= 2, "what had been given up before its turn was read"
 
 
-def test_looking_for_close_names_stops_nobody(start_server, answerer, monkeypatch):
+def test_the_search_for_similar_names_delays_no_other_request(start_server, answerer, monkeypatch):
     go = threading.Event()
     entities = type(answerer.graph.vocabulary.entities)
     suggest = entities.suggest
@@ -246,7 +249,7 @@ def test_looking_for_close_names_stops_nobody(start_server, answerer, monkeypatc
             assert "France" in response.json()["error"]["suggestions"]
 
 
-def test_reading_and_scoring_share_the_time_of_a_request(start_server, held, slow_reading):
+def test_parsing_and_scoring_share_the_time_limit_of_a_request(start_server, held, slow_reading):
     go, _ = slow_reading
     text = "SELECT ?x { <urn:conekg:France> <urn:conekg:borders> ?x }"
     with start_server(held, Limits(timeout_s=4)) as served, ThreadPoolExecutor(1) as pool:
@@ -264,7 +267,7 @@ def test_reading_and_scoring_share_the_time_of_a_request(start_server, held, slo
     assert response.elapsed.total_seconds() < 6.3, "each had 4 s of its own"
 
 
-def test_a_body_that_never_ends_is_given_up_in_time(start_server, answerer):
+def test_a_body_that_never_ends_is_refused_at_the_time_limit(start_server, answerer):
     with start_server(answerer, Limits(timeout_s=0.3)) as served:
         host, port = served.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=10) as raw:
@@ -317,8 +320,8 @@ make_server(app, limits, on_ready=tell).run(sockets=[listening])
 """
 
 
-def test_a_stopping_server_tears_no_connection_that_is_in_use(start_server, answerer):
-    """A client that asks again and again on one connection is told to close it, then refused."""
+def test_a_stopping_server_loses_no_request_of_busy_clients(start_server, answerer):
+    """A client that keeps asking on one connection gets `Connection: close`, then is refused."""
 
     def ask(url: str, answered: threading.Event) -> int:
         with httpx.Client(base_url=url, timeout=30, verify=False) as client:
@@ -346,7 +349,7 @@ def test_a_stopping_server_answers_once_more_on_an_open_connection(start_server,
         assert not served.thread.is_alive()
 
 
-def test_a_connection_on_which_nobody_asks_does_not_keep_a_server_up(start_server, answerer):
+def test_an_idle_connection_does_not_keep_a_server_from_stopping(start_server, answerer):
     with start_server(answerer, Limits(farewell_s=0.2)) as served:
         host, port = served.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as silent:
@@ -355,7 +358,7 @@ def test_a_connection_on_which_nobody_asks_does_not_keep_a_server_up(start_serve
             assert silent.recv(1) == b""
 
 
-def test_a_connection_on_which_nobody_asks_is_closed_in_time(start_server, answerer):
+def test_an_idle_connection_is_closed_at_its_time_limit(start_server, answerer):
     with start_server(answerer, Limits(keep_alive_s=1)) as served:
         host, port = served.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as used:
@@ -367,7 +370,7 @@ def test_a_connection_on_which_nobody_asks_is_closed_in_time(start_server, answe
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_signals_end_a_real_process_after_its_answers(ask_many, number):
+def test_a_signal_ends_a_server_after_its_accepted_requests(ask_many, number):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT],
@@ -393,6 +396,49 @@ def test_signals_end_a_real_process_after_its_answers(ask_many, number):
         process.communicate()
 
 
+STUCK_SCRIPT = """
+import signal, threading
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where these tests are run by nohup
+from conekg.answering.engine import Answerer
+from conekg.graph.geography import load_geography
+from conekg.model.catalog import build_model
+from conekg.serving.http import create_app
+from conekg.serving.limits import Limits
+from conekg.serving.server import make_server, open_sockets
+graph = load_geography()
+model = build_model("cone", graph.num_entities, graph.num_relations, {"dim": 4, "hidden": 8})
+answerer = Answerer(graph, model)
+def compile_for_minutes(*question, **options):
+    print("compiling", flush=True)
+    threading.Event().wait(600)
+answerer.ask = compile_for_minutes
+app = create_app(answerer)
+make_server(app, Limits()).run(sockets=open_sockets("127.0.0.1", 0, 1))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_a_loading_server_at_once(number):
+    """The first answer may compile for a minute, which nothing but the end of the process stops."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", STUCK_SCRIPT],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "compiling\n"
+        process.send_signal(number)
+        assert process.wait(30) == -number
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def is_up(url: str) -> bool:
     host, port = url.removeprefix("http://").split(":")
     try:
@@ -412,7 +458,27 @@ def test_a_taken_port_is_a_clear_error():
         open_sockets("no.such.host.invalid", 0, 1)
 
 
-def test_several_processes_share_a_port_that_nobody_else_has():
+@pytest.mark.parametrize("loop", ["asyncio", "auto"])
+def test_a_port_that_another_server_took_while_this_one_loaded_is_a_clear_error(answerer, loop):
+    """Two servers can bind one port as long as neither listens; "auto" is uvloop, if installed."""
+    (first,) = open_sockets("127.0.0.1", 0, 1)
+    port = first.getsockname()[1]
+    (second,) = open_sockets("127.0.0.1", port, 1)
+    first.listen()
+    limits, told = Limits(), []
+    app = create_app(answerer, limits=limits)
+    server = make_server(app, limits, on_ready=lambda: told.append("ready"))
+    server.config.loop = loop
+    with (
+        first,
+        pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1 port {port}: another server"),
+    ):
+        server.run(sockets=[second])
+    assert told == []
+    assert second.fileno() == -1
+
+
+def test_several_processes_share_a_port_that_no_other_server_can_take():
     sockets = open_sockets("127.0.0.1", 0, 3)
     port = sockets[0].getsockname()[1]
     try:

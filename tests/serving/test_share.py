@@ -1,4 +1,4 @@
-"""Several processes of one server: what each may do, and counts that are everybody's."""
+"""Several processes of one server: their share of the limits, and their common metrics."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_added_states_are_as_if_one_process_had_seen_everything(per_process):
     assert total.render() == everything.render()
 
 
-def test_whoever_is_asked_tells_of_all(tmp_path: Path):
+def test_every_process_reports_the_metrics_of_all(tmp_path: Path):
     processes = [(Metrics(), Share(index, 3, tmp_path)) for index in range(3)]
     shared = [SharedMetrics(metrics, share) for metrics, share in processes]
     for count, (metrics, _) in enumerate(processes, start=1):
@@ -50,7 +50,7 @@ def test_whoever_is_asked_tells_of_all(tmp_path: Path):
     assert not list(tmp_path.glob("*.draft"))
 
 
-def test_nothing_new_is_not_written_again(tmp_path: Path):
+def test_unchanged_metrics_are_not_written_again(tmp_path: Path):
     metrics = Metrics()
     shared = SharedMetrics(metrics, Share(0, 2, tmp_path))
     shared.publish()
@@ -80,7 +80,7 @@ def test_publishing_goes_on_until_it_is_cancelled(tmp_path: Path):
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
-def test_a_folder_that_was_tidied_away_is_made_again(tmp_path: Path):
+def test_a_folder_that_was_deleted_is_made_again(tmp_path: Path):
     metrics, folder = Metrics(), tmp_path / "conekg-1"
     shared = SharedMetrics(metrics, Share(0, 2, folder))
     shared.publish()
@@ -92,7 +92,7 @@ def test_a_folder_that_was_tidied_away_is_made_again(tmp_path: Path):
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_publishing_outlives_a_full_disk_and_says_so_once(tmp_path: Path, monkeypatch, caplog):
+def test_publishing_survives_a_full_disk_and_warns_once(tmp_path: Path, monkeypatch, caplog):
     metrics, tried, is_full = Metrics(), 0, True
     shared = SharedMetrics(metrics, Share(0, 2, tmp_path))
     write_text = Path.write_text
@@ -118,7 +118,7 @@ def test_publishing_outlives_a_full_disk_and_says_so_once(tmp_path: Path, monkey
     monkeypatch.setattr("conekg.serving.share.PUBLISH_EVERY_S", 0.001)
     asyncio.run(asyncio.wait_for(run(), 30))
     assert [record.message for record in caplog.records] == [
-        "the metrics of this process reach no other: [Errno 28] No space left on device"
+        "the other processes cannot see this one's metrics: [Errno 28] No space left on device"
     ]
 
 

@@ -1,4 +1,4 @@
-"""JSON trees: the way there and back, and refusals."""
+"""JSON trees: conversion in both directions, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one process of a server loads."""
+"""What one process of a server loads from a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def about(app: FastAPI) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("model", "can_negate"), [("cone", True), ("gqe", False)])
-def test_questions_to_start_from_are_those_that_the_model_can_answer(
+def test_examples_are_questions_that_the_model_can_answer(
     tmp_path: Path, model: str, can_negate: bool
 ) -> None:
     run = tiny_run(tmp_path / "run", model)
@@ -45,6 +45,6 @@ def test_questions_to_start_from_are_those_that_the_model_can_answer(
     assert any(map(has_negation, asked)) is can_negate
 
 
-def test_a_run_without_weights_is_told(tmp_path: Path) -> None:
+def test_a_run_without_a_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="holds no checkpoint"):
         load_app(settings_of(tiny_run(tmp_path / "run").folder))

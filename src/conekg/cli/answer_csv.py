@@ -1,4 +1,4 @@
-"""Answers as CSV, for spreadsheets: one row an answer, each with the question it belongs to."""
+"""Answers as CSV, for spreadsheets: one row per answer, each with its question."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS = (
     "known or predicted",
     "inside",
 )
-"""The first row; questions of a file have their line before it."""
+"""The header row; for the questions of a file, a column `line` comes before these."""
 
 
 def header(from_file: bool) -> tuple[str, ...]:
@@ -30,7 +30,7 @@ def header(from_file: bool) -> tuple[str, ...]:
 
 
 def answer_rows(question: str, answer: Answer, line: int | None) -> Iterator[tuple[Cell, ...]]:
-    """The answers to a question as it was asked; `line` is where it stands in a file."""
+    """The rows of a question's answers; `line` is the question's line if it is from a file."""
     place = () if line is None else (line,)
     for ranked in answer.answers:
         yield (

@@ -1,4 +1,4 @@
-"""`conekg ask`: questions to a trained run, answered as a table, as JSON or as CSV."""
+"""`conekg ask`: answers of a trained run to questions, as a table, as JSON or as CSV."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from conekg.graph.vocabulary import Vocabulary
 
 _BATCH = 64
-"""Questions of a file that are answered together."""
+"""How many questions of a file are answered together."""
 
 
 def ask(
@@ -59,8 +59,8 @@ def ask(
         Literal["train", "valid", "test"],
         typer.Option(
             "--known",
-            help="Which facts count as known: train, those learnt from; valid, also the validation "
-            "facts; test, all.",
+            help="Which facts count as known: train, those the model learnt from; valid, also the "
+            "validation facts; test, all facts.",
         ),
     ] = "train",
     union: UnionOption = "dnf",
@@ -69,7 +69,10 @@ def ask(
         typer.Option("--keep-contradicted", help="Also rank entities that known facts rule out."),
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", "-e", help="Show how each answer is reached.")
+        bool,
+        typer.Option(
+            "--explain", "-e", help="Show the facts and guesses that lead to each answer."
+        ),
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per question, on one line.")
@@ -98,9 +101,9 @@ def ask(
         raise DataError("contains no question", path=str(file), hint="write one per line")
     answerer = Answerer.open(run, which=checkpoint, device=device)
     settings = Question("", top_k, only, tuple(exclude or ()), known, union, keep_contradicted)
-    excluded_by(settings, answerer.graph)  # what is wrong with an option is no fault of a line
-    no_odds = partial(why_no_probabilities, run, checkpoint)
-    session = _Session(no_odds, answerer, settings, explain, form, file)
+    excluded_by(settings, answerer.graph)  # an error in an option is not the fault of a line
+    no_probabilities = partial(why_no_probabilities, run, checkpoint)
+    session = _Session(no_probabilities, answerer, settings, explain, form, file)
     for start in range(0, len(lines), _BATCH):
         session.answer(lines[start : start + _BATCH])
     if session.failures:
@@ -114,7 +117,7 @@ Form: TypeAlias = Literal["table", "json", "csv"]
 
 
 def _form(as_json: bool, as_csv: bool, explain: bool) -> Form:
-    """The one form that was asked for."""
+    """The form that the options ask for; ConfigError if they contradict each other."""
     if as_json and as_csv:
         raise ConfigError("--json and --csv are two forms of the same answers; choose one")
     if as_csv and explain:
@@ -129,14 +132,14 @@ class _Session:
 
     def __init__(
         self,
-        no_odds: Callable[[], str],
+        no_probabilities: Callable[[], str],
         answerer: Answerer,
         settings: Question,
         explain: bool,
         form: Form,
         file: Path | None,
     ) -> None:
-        self._no_odds = no_odds
+        self._no_probabilities = no_probabilities
         self._answerer = answerer
         self._settings = settings
         self._explain = explain
@@ -167,8 +170,8 @@ class _Session:
     def _report(self, number: int, text: str, error: ConeKGError) -> None:
         self.failures += 1
         if self._form == "json" and self._file is not None:
-            told = {"line": number, "question": text, "error": error.message, "hint": error.hint}
-            print_json(told, indent=None)
+            content = {"line": number, "question": text, "error": error.message, "hint": error.hint}
+            print_json(content, indent=None)
         if self._file is None:
             print_error(error)
         else:
@@ -185,21 +188,21 @@ class _Session:
             if self._file is not None:
                 content = {"line": number, **content}
             if explanation is not None:
-                told = explanation.to_json()
-                content |= {key: told[key] for key in ("variables", "witnesses")}
+                explained = explanation.to_json()
+                content |= {key: explained[key] for key in ("variables", "witnesses")}
             print_json(content, indent=None)
         else:
             vocabulary = self._answerer.graph.vocabulary
             asked = render_query(item.query, vocabulary, labels=True)
             _print_answer(answer, asked, vocabulary.entities.title)
-            print_text(_summary(answer, self._no_odds))
+            print_text(_summary(answer, self._no_probabilities))
             for note in wrong_way_notes(item.query, self._answerer.graph, answer.known_graph):
                 say(note)
             if explanation is not None:
                 _print_explanation(explanation, answer, vocabulary)
 
     def _print_csv(self, number: int, text: str, answer: Answer) -> None:
-        """The rows of an answer, below a header if they are the first; none left is told apart."""
+        """Print the rows of an answer, the first below a header; without rows, print a message."""
         line = None if self._file is None else number
         if not self._has_header:
             print_csv([header(from_file=line is not None)])
@@ -227,14 +230,14 @@ def _read_lines(file: Path) -> Iterator[tuple[int, str]]:
         raise DataError("not UTF-8 text", path=str(file), line=number) from error
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=str(file)) from error
-    # Not `splitlines`, which ends lines at signs that names may hold.
+    # Not `splitlines`, which also splits at characters that names may contain.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip() and not line.lstrip().startswith("#"):
             yield number, line.strip()
 
 
 Title: TypeAlias = Callable[[int], str]
-"""What an entity id is called here, told apart from others of the same label."""
+"""The title of an entity id: its label, with its name if other entities share the label."""
 
 
 def _print_answer(answer: Answer, asked: str, title: Title) -> None:
@@ -257,7 +260,7 @@ _KNOWN_FACTS = {
 
 
 def _within(factor: float) -> str:
-    """How near half of the estimates are; `within 1.0x` would say that they are exact.
+    """The factor that half of the estimates are within, in words; `within 1.0x` would be wrong.
 
     >>> _within(1.3), _within(1.02), _within(1.0)
     ('within 1.3x', 'within 5%', 'within 5%')
@@ -265,7 +268,7 @@ def _within(factor: float) -> str:
     return f"within {factor:.1f}x" if factor >= 1.05 else "within 5%"
 
 
-def _summary(answer: Answer, no_odds: Callable[[], str]) -> str:
+def _summary(answer: Answer, no_probabilities: Callable[[], str]) -> str:
     parts = [f"{answer.num_known:,} known from {_KNOWN_FACTS[answer.known_graph]}"]
     if answer.num_contradicted:
         parts.append(f"{answer.num_contradicted:,} ruled out by them")
@@ -278,7 +281,7 @@ def _summary(answer: Answer, no_odds: Callable[[], str]) -> str:
     if answer.calibration_error is not None:
         parts.append(f"probabilities off by {100 * answer.calibration_error:.1f} points on average")
     else:
-        parts.append(no_odds())
+        parts.append(no_probabilities())
     if answer.recall < 1:
         parts.append(f"approximate search, recall {answer.recall:.3f}")
     parts.append(f"{1000 * answer.seconds:.0f} ms")
@@ -287,7 +290,8 @@ def _summary(answer: Answer, no_odds: Callable[[], str]) -> str:
 
 def _print_explanation(explanation: Explanation, answer: Answer, vocabulary: Vocabulary) -> None:
     title = vocabulary.entities.title
-    # Ranks of the list above: a witness has its rank among all entities, ruled out ones too.
+    # Use the ranks of the list above. A witness has its rank among all entities, also those that
+    # the facts rule out.
     ranks = {ranked.entity_id: ranked.rank for ranked in answer.answers}
     for variable in explanation.variables:
         print_text(f"{variable.name}: {one_line(variable.reading)}")

@@ -1,4 +1,4 @@
-"""`conekg calibrate`: probabilities and numbers of answers for a run that was only trained."""
+"""`conekg calibrate`: fit probabilities and estimated numbers of answers for a trained run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def calibrate(
     which: CheckpointOption = "best",
     as_json: JsonOption = False,
 ) -> None:
-    """Fit a run's probabilities and numbers of answers on its validation queries.
+    """Fit a run's probabilities and estimated numbers of answers on its validation queries.
 
     `conekg fit` has already done so; a run from `conekg train` answers without
     probabilities until it is calibrated. Each checkpoint has its own calibration.
@@ -45,10 +45,10 @@ def calibrate(
 
 
 def _by_shape(calibration: Calibration) -> dict[str, dict[str, float | None]]:
-    """What the shapes with curves of their own are off by, named as other commands name them.
+    """The calibration errors of the shapes that have curves of their own, by the shape's name.
 
-    A calibration knows shapes by the outlines of their regions; that of a shape without a name
-    stays.
+    A calibration stores shapes as outlines of their regions. A shape without a name keeps its
+    outline as its key.
     """
     from conekg.answering.calibration import joined, outlines
     from conekg.query.rewrite import DEFAULT_BRANCH_CAP
@@ -57,15 +57,15 @@ def _by_shape(calibration: Calibration) -> dict[str, dict[str, float | None]]:
         joined(outlines(shape, "dnf", DEFAULT_BRANCH_CAP)): name
         for name, shape in STRUCTURES.items()
     }
-    told = {
-        names.get(regions, regions): _of_regions(calibration, regions)
+    errors = {
+        names.get(regions, regions): _errors_of(calibration, regions)
         for regions in {*calibration.predicted_of, *calibration.count_of}
     }
-    return dict(sorted(told.items()))
+    return dict(sorted(errors.items()))
 
 
-def _of_regions(calibration: Calibration, regions: str) -> dict[str, float | None]:
-    """What the curves of such regions are off by; None where they have none of their own."""
+def _errors_of(calibration: Calibration, regions: str) -> dict[str, float | None]:
+    """The errors of the curves for such regions; None for a curve that was not fitted."""
     scores, sizes = calibration.predicted_of.get(regions), calibration.count_of.get(regions)
     return {
         "error": None if scores is None else scores.error,

@@ -1,7 +1,7 @@
-"""What commands say and how: results to standard output, everything else to standard error.
+"""Output of the commands: results go to standard output, everything else to standard error.
 
-Progress is a bar with rate and time left on a terminal, and a plain line now and then
-elsewhere, so that logs stay readable. `--json` output is one JSON document.
+Progress is a bar with rate and time left on a terminal. Elsewhere it is a plain line now and then,
+so that logs stay readable.
 """
 
 from __future__ import annotations
@@ -38,27 +38,29 @@ PLAIN_INTERVAL_S = 10.0
 """Seconds between progress lines when standard error is not a terminal."""
 
 _WIDEST = 10_000
-"""Characters a line of a table may have."""
+"""Largest width of a table in a file or a pipe, in characters."""
 
 
 def messages() -> Console:
-    """The console for status, progress and errors, on standard error; made anew so that
-    redirection is respected."""
+    """A console on standard error, for status, progress and errors.
+
+    A new one for each message, so that it follows a redirection of `sys.stderr`.
+    """
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def say(text: str) -> None:
-    """Tell the user what is going on, on standard error."""
+    """Print a message about what is going on, on standard error."""
     messages().print(Text(text))
 
 
 def warn(text: str) -> None:
-    """Tell the user about something they should know but that stops nothing."""
+    """Print a warning on standard error."""
     messages().print(Text.assemble(("warning: ", "bold yellow"), text))
 
 
 def print_error(error: ConeKGError) -> None:
-    """One clear message on standard error: what was wrong, and below it what to do."""
+    """Print an error on standard error: what was wrong, and below it what to do."""
     console = messages()
     console.print(Text.assemble(("error: ", "bold red"), error.message))
     if error.hint:
@@ -66,46 +68,47 @@ def print_error(error: ConeKGError) -> None:
 
 
 def escape_what_cannot_be_printed() -> None:
-    """Let signs that the encoding of standard output lacks be printed as escapes, not fail.
+    """Print characters that standard output's encoding lacks as escapes, instead of failing.
 
-    Names are of any script, and not every terminal or locale is UTF-8.
+    Names may be in any script, and not every terminal or locale uses UTF-8.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
-    """One JSON document on standard output, names unescaped where it can hold them."""
+    """Print one JSON document on standard output; names are not escaped if the encoding allows."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    # JSON has escapes of its own: those of the stream would spoil it.
+    # Use JSON's own escapes: those of `escape_what_cannot_be_printed` are not valid in JSON.
     ascii_only = not encoding.lower().startswith("utf")
     typer.echo(json.dumps(value, ensure_ascii=ascii_only, indent=indent))
 
 
 def print_csv(rows: Iterable[Iterable[str | int | float | None]]) -> None:
-    """Rows of CSV on standard output; None is an empty cell.
+    """Print rows of CSV on standard output; None is an empty cell.
 
-    Always UTF-8, whatever the terminal's encoding: CSV has no escapes for what that lacks.
+    Always in UTF-8, whatever the terminal's encoding, because CSV has no escapes.
     """
     text = io.StringIO()
     csv.writer(text).writerows(rows)
-    # As bytes: a text stream may change the line ends, which names can have too.
+    # As bytes: a text stream may change line ends, also those within names.
     typer.echo(text.getvalue().encode("utf-8", "backslashreplace"), nl=False)
 
 
 def print_text(text: str) -> None:
-    """A line of result on standard output, exactly as it is."""
+    """Print a line of a result on standard output, without formatting."""
     typer.echo(text)
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in a row, parted by commas; those that have such commas themselves in quotes."""
+    """Names separated by commas; a name that contains a comma and a space is in quotes."""
     return ", ".join(f'"{name}"' if ", " in name else name for name in map(one_line, names))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table on standard output; columns of numbers are aligned to the right."""
-    whole_title = Text(one_line(title), style="table.title")  # a graph's name may have brackets
+    """Print a table on standard output; columns of numbers are aligned to the right."""
+    # A `Text`, because rich would take brackets in a graph's name for markup.
+    whole_title = Text(one_line(title), style="table.title")
     table = Table(title=whole_title, title_justify="left", header_style="bold")
     for index, column in enumerate(columns):
         numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
@@ -116,9 +119,9 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 def print_fitting(table: Table) -> None:
-    """A table on standard output: not wider than a terminal, elsewhere with every row one line.
+    """Print a table on standard output, folding cells to fit a terminal.
 
-    In a file or a pipe names are searched for, and a folded one is not found.
+    In a file or a pipe every row is one line, so that names can be searched for.
     """
     console = Console(highlight=False)
     if console.is_terminal or "COLUMNS" in os.environ:
@@ -128,9 +131,9 @@ def print_fitting(table: Table) -> None:
 
 
 def print_whole(table: Table) -> None:
-    """A table on standard output, as wide as it is.
+    """Print a table on standard output in its full width, even if the terminal is narrower.
 
-    Numbers cut off to fit a narrow terminal are no numbers.
+    For tables of numbers, which are unreadable when they are cut or folded.
     """
     console = Console(highlight=False, soft_wrap=True)
     needed = console.measure(table, options=console.options.update_width(_WIDEST)).maximum
@@ -139,17 +142,17 @@ def print_whole(table: Table) -> None:
 
 
 class ProgressReport(Protocol):
-    """What long work is handed to report through."""
+    """Receives the progress of long work."""
 
     def update(self, done: float, total: float | None = None, note: str = "") -> None:
-        """Say how much is done, of how much, and what is going on now."""
+        """Report how much is done, of how much, and what is going on now."""
 
 
 @contextmanager
 def progress(
     description: str, total: float | None = None, unit: str = "items"
 ) -> Iterator[ProgressReport]:
-    """A progress report that lasts as long as the block."""
+    """A progress report on standard error, for the duration of the block."""
     console = messages()
     if not console.is_terminal:
         report = _PlainReport(description, total, unit)
@@ -194,16 +197,16 @@ class _BarReport:
 class _PlainReport:
     """Progress as plain lines, at most one every `PLAIN_INTERVAL_S` and one at the end.
 
-    The rate counts from the first report, as a bar's does: work that is resumed has much done
-    by then.
+    The rate counts from the first report, like that of a bar, because resumed work begins with much
+    of it done.
     """
 
     def __init__(self, description: str, total: float | None, unit: str) -> None:
         self._description, self._total, self._unit = description, total, unit
         self._started = self._last_line = time.monotonic()
         self._done, self._note = 0.0, ""
-        self._first: tuple[float, float] | None = None  # how much was done, and when
-        self._told: tuple[float, str] | None = None
+        self._first: tuple[float, float] | None = None  # how much was done at first, and when
+        self._printed: tuple[float, str] | None = None
 
     def update(self, done: float, total: float | None = None, note: str = "") -> None:
         now = time.monotonic()
@@ -214,12 +217,12 @@ class _PlainReport:
             self._line()
 
     def finish(self) -> None:
-        if self._done and self._told != (self._done, self._note):
+        if self._done and self._printed != (self._done, self._note):
             self._line()
 
     def _line(self) -> None:
         self._last_line = time.monotonic()
-        self._told = (self._done, self._note)
+        self._printed = (self._done, self._note)
         parts = [f"{self._done:,.0f}"]
         if self._total:
             parts[0] += f" of {self._total:,.0f} ({self._done / self._total:.0%})"
@@ -235,7 +238,7 @@ class _PlainReport:
         say(f"{self._description}: {', '.join(parts)}")
 
     def _rate(self) -> float:
-        """Work per second since the first report; 0 where that is the only one."""
+        """Work per second since the first report; 0 if there was only one."""
         if self._first is None:
             return 0.0
         done, when = self._first
@@ -249,7 +252,7 @@ def _duration(seconds: float) -> str:
 
 
 def _number(rate: float) -> str:
-    """A rate to four digits or its whole part, never as a power of ten."""
+    """A rate with four digits, or all digits before the point; never in scientific notation."""
     return f"{rate:,.0f}" if rate >= 1000 else f"{rate:.4g}"
 
 

@@ -1,6 +1,6 @@
 """`conekg demo`: fit the built-in graph, then ask it a few questions.
 
-Answers that the training facts give are known; the others are what the model predicts.
+Answers that follow from the training facts are known; the model predicts the others.
 With `--exact` nothing is trained: the questions are answered from the facts alone.
 """
 
@@ -51,10 +51,10 @@ ASKED = (
         "(Germany.borders & Italy.borders).uses_currency",
     ),
 )
-"""What the trained model is asked: a negation, a union, and an intersection with a hop."""
+"""Questions to the trained model: a negation, a union, and an intersection with a hop."""
 
 RUN = Path("demo-run")
-"""Where the demonstration keeps what it trained."""
+"""The run folder that the demonstration writes by default."""
 
 TOLD = 7
 """How many answers of a trained model are printed, each with its reason."""
@@ -69,7 +69,7 @@ def demo(
         typer.Option(
             "--out",
             "-o",
-            help=f"The run folder; an existing one is used again. [{RUN}]",
+            help=f"The run folder, {RUN} by default; an existing run is used again.",
             show_default=False,
         ),
     ] = None,
@@ -81,7 +81,7 @@ def demo(
     """Train on the built-in graph of the world (a minute or two) and ask it three questions."""
     if exact:
         if out is not None:
-            raise ConfigError("--out is for a run, but --exact trains none and writes nothing")
+            raise ConfigError("--out is for a run, but --exact trains nothing and writes no run")
         _answer_exactly(as_json)
         return
     if as_json:

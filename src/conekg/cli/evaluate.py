@@ -1,4 +1,4 @@
-"""`conekg evaluate`: filtered MRR and Hits@k of a run, per structure."""
+"""`conekg evaluate`: filtered MRR and Hits@k of a run, per query structure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def evaluate(
     which: CheckpointOption = "best",
     ties: Annotated[
         Literal["mean", "optimistic", "pessimistic"],
-        typer.Option(help="Which rank a hard answer has among equal scores."),
+        typer.Option(
+            help="The rank of an answer among others with the same score: their mean rank, the "
+            "best, or the worst."
+        ),
     ] = "mean",
     union: UnionOption = "dnf",
     max_queries: Annotated[
@@ -46,12 +49,18 @@ def evaluate(
     recompute: Annotated[
         bool,
         typer.Option(
-            "--recompute", help="For a benchmark folder: take the answers from the graph."
+            "--recompute",
+            help="For a benchmark folder: compute the answers from the graph instead of reading "
+            "them.",
         ),
     ] = False,
     baseline: Annotated[
         bool,
-        typer.Option("--baseline", help="Also rank by frequency alone, for comparison."),
+        typer.Option(
+            "--baseline",
+            help="For comparison, also rank by how often entities answer the query's last "
+            "relation.",
+        ),
     ] = False,
     markdown: Annotated[
         Path | None, typer.Option(help="Also write the tables to this Markdown file.")
@@ -74,15 +83,17 @@ def evaluate(
     if queries is not None:
         query_set = open_queries(queries, split, opened.graph, recompute=recompute)
     elif recompute:
-        raise ConfigError("--recompute needs --queries: the run's own queries have their answers")
+        raise ConfigError(
+            "--recompute needs --queries: the answers of the run's own queries are from its graph"
+        )
     else:
         query_set = opened.queries(split or "test")
     if not len(query_set):
         raise DataError(
             f"there are no {query_set.split} queries to rank",
             path=str(queries or run),
-            hint="a graph needs held-out facts that queries can ask for; `conekg graph build "
-            "--test-share` holds some out, --split chooses other queries",
+            hint="queries need held-out facts; `conekg graph build --test-share` holds some out, "
+            "--split chooses other queries",
         )
     model = opened.load_model(which, pick_device())
     num_entities = opened.graph.num_entities

@@ -1,4 +1,4 @@
-"""`conekg fit`: from a file of triples to a model that can be asked, in one command."""
+"""`conekg fit`: from a file of triples to a model that answers questions, in one command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 
 _FEW_FACTS = 20
-"""Held-out facts below which a share of them may well be 10 points off."""
+"""With fewer held-out facts than this, metrics and probabilities may well be 10 points off."""
 
 
 def fit(
@@ -33,7 +33,10 @@ def fit(
     recipe: Annotated[
         str | None,
         typer.Option(
-            "--recipe", "-r", help="paper, fast, medium or small; by default chosen for you."
+            "--recipe",
+            "-r",
+            help="paper (the published schedule), fast (for a GPU), medium or small (for a CPU); "
+            "by default chosen for the graph and the machine.",
         ),
     ] = None,
     settings: SetOption = None,
@@ -41,15 +44,15 @@ def fit(
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Continue the fit in --out where it stopped; give the same graph."
+            "--resume", help="Continue the fit in --out where it stopped; give the same TRIPLES."
         ),
     ] = False,
     max_minutes: MaxMinutesOption = None,
 ) -> None:
     """Make a run from triples: read, split, sample, train, evaluate and calibrate.
 
-    Prints what it chose and why. Afterwards `conekg ask RUN "..."` answers questions,
-    `conekg evaluate RUN` prints the table again, `conekg serve RUN` starts the page.
+    Prints which settings it chose and why. Afterwards `conekg ask RUN "..."` answers questions,
+    `conekg evaluate RUN` prints the table of metrics again, `conekg serve RUN` starts the page.
     """
     from conekg.answering.fit import fit as fit_run
     from conekg.training.recipe_file import read_config
@@ -71,7 +74,7 @@ def fit(
         )
     tell_outcome(result.outcome, continue_with)
     if result.report is not None and not result.report.measured:
-        say("not evaluated: the graph has no test facts that a query could ask for")
+        say("not evaluated: the graph has no test facts, so that there are no test queries")
     elif result.report is not None and result.baseline is not None:
         print_whole(result.report.to_table({"frequency": result.baseline.row()}))
     if result.warning is not None:
@@ -84,7 +87,7 @@ def fit(
 
 
 def tell_split(graph: KnowledgeGraph) -> None:
-    """Say what the model has not seen: of a file of facts, some are always held out."""
+    """Say how many facts the model learnt from and how many were held out."""
     learnt, valid, test = (len(graph.edges(split)) // 2 for split in SPLITS)
     if valid or test:
         say(
@@ -92,20 +95,17 @@ def tell_split(graph: KnowledgeGraph) -> None:
             "out; `conekg ask --known test` counts these as known too"
         )
     if any(0 < held_out < _FEW_FACTS for held_out in (valid, test)):
-        say(
-            "so few held-out facts tell little: neither the metrics nor the probabilities can be "
-            "relied on"
-        )
+        say("with so few held-out facts, neither the metrics nor the probabilities are reliable")
 
 
 def check_same_graph(out: Path, triples: str) -> None:
-    """Refuse to continue what is no run, or a run on another graph than it was started on."""
+    """Raise an error if `out` is not a run, or was started on a graph other than `triples`."""
     from conekg.graph.source import read_source
     from conekg.training.run import open_run
 
     if read_source(triples).graph.fingerprint != open_run(out).graph.fingerprint:
         raise ConfigError(
-            f"{out} was started on a graph other than {triples} is now; continue it with the file "
-            "that it was started with, or start a new run",
+            f"{out} was started on another graph than {triples}, or that has changed since; give "
+            "the graph that the run was started with, or start a new run",
             key="resume",
         )

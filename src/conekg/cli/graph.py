@@ -61,10 +61,12 @@ def build(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The graph folder to write.")],
     valid: Annotated[
-        Path | None, typer.Option(help="Validation triples; SOURCE then has the training triples.")
+        Path | None,
+        typer.Option(help="A file of validation triples; SOURCE then has the training triples."),
     ] = None,
     test: Annotated[
-        Path | None, typer.Option(help="Test triples; SOURCE then has the training triples.")
+        Path | None,
+        typer.Option(help="A file of test triples; SOURCE then has the training triples."),
     ] = None,
     valid_share: Annotated[
         float, typer.Option(help="Share of a single file held out for validation.")
@@ -74,14 +76,18 @@ def build(
     ] = 0.05,
     seed: Annotated[int, typer.Option(help="Seed of the split of a single file.")] = 0,
     entity_labels: Annotated[
-        Path | None, typer.Option(help="Readable names: lines `name<TAB>label`, or CSV.")
+        Path | None,
+        typer.Option(help="Readable names of entities: lines of `name<TAB>label`, or CSV."),
     ] = None,
-    relation_labels: Annotated[Path | None, typer.Option(help="The same for relations.")] = None,
+    relation_labels: Annotated[
+        Path | None, typer.Option(help="Readable names of relations, in the same form.")
+    ] = None,
     drop_unseen: Annotated[
         bool,
         typer.Option(
             "--drop-unseen",
-            help="Drop held-out triples with names that training lacks, instead of failing.",
+            help="Drop held-out triples with names that the training triples lack, instead of "
+            "failing.",
         ),
     ] = False,
     from_folder: Annotated[
@@ -90,7 +96,7 @@ def build(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read facts and write them as a graph folder that opens at once.
+    """Read facts and write them as a graph folder that other commands open quickly.
 
     A single file is split for you, by --seed, so that every entity and relation of the
     held-out facts also occurs in training. Examples:
@@ -145,7 +151,7 @@ def relations(
 ) -> None:
     """List relations with their labels and how many facts use them.
 
-    In a query `^name` walks a relation backwards.
+    In a query, `^name` follows a relation backwards.
     """
     opened = open_told(graph)
     table = opened.vocabulary.relations
@@ -229,19 +235,19 @@ def neighbors(
                 say(f"{name}: {limit:,} of {len(tails):,} shown; --limit shows more")
         return
     for name, tails in found.items():
-        told = [
+        shown = [
             table.title(tail) if split == "train" else f"{table.title(tail)} ({split})"
             for tail, split in tails[:limit]
         ]
         rest = f", and {len(tails) - limit:,} more" if len(tails) > limit else ""
         if tails:
-            print_text(f"{one_line(name)}: {listed(told)}{rest}")
+            print_text(f"{one_line(name)}: {listed(shown)}{rest}")
     if not any(found.values()):
         say(f"no facts about {entity!r}" + ("" if relation is None else f" with {relation!r}"))
 
 
 def _store_of(graph: str) -> Path:
-    """The graph folder to check byte for byte: the one given, or that of the run given."""
+    """The folder of a stored graph, given itself or as a run; ConfigError if it is neither."""
     folder = Path(graph)
     if (folder / RUN_FILE).is_file():
         folder /= "graph"
@@ -251,19 +257,19 @@ def _store_of(graph: str) -> Path:
 
 
 def _relation(vocabulary: Vocabulary, relation_id: int) -> str:
-    """A relation as it is most easily typed: its name, or its label where that is an IRI."""
+    """A relation as it is easiest to type: its name, or its label if the name is, say, an IRI."""
     if is_bare_name(vocabulary.relations.name(relation_id >> 1)):
         return vocabulary.relation_name(relation_id)
     return vocabulary.relation_title(relation_id)
 
 
 def _tails(graph: KnowledgeGraph, head_id: int, relation_id: int) -> list[tuple[int, Split]]:
-    """All tails, each with the first of the nested graphs that knows it."""
-    told: dict[int, Split] = {}
+    """All tails, each with the smallest of the nested graphs that has the fact."""
+    split_of: dict[int, Split] = {}
     for split in SPLITS:
         for tail in graph.adjacency(split).neighbors(head_id, relation_id).tolist():
-            told.setdefault(tail, split)
-    return sorted(told.items())
+            split_of.setdefault(tail, split)
+    return sorted(split_of.items())
 
 
 def _facts_about(graph: KnowledgeGraph) -> dict[str, Any]:

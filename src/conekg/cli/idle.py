@@ -1,8 +1,8 @@
-"""How idle threads wait: asleep, so that they leave the cores to those with work.
+"""Lets idle OpenMP threads sleep instead of spin, so that busy threads can use their cores.
 
-torch's OpenMP threads spin for a while after each operation by default. On cores that
-have other work too that costs more than it saves: on two busy cores scoring a batch of
-32 took four times as long with spinning threads as without.
+By default torch's OpenMP threads spin for a while after each operation. When the cores have other
+work too, that costs more than it saves: on two busy cores, scoring a batch of 32 took four times as
+long with spinning threads.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 
 
 def let_idle_threads_sleep() -> None:
-    """Ask OpenMP not to spin, unless the environment already says how to wait.
+    """Tell OpenMP not to spin, unless OMP_WAIT_POLICY is already set.
 
     OpenMP reads this once, when torch is loaded: call it before anything imports torch.
     """

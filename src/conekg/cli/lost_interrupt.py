@@ -1,7 +1,7 @@
-"""Ctrl-C where Python cannot raise it: within a callback of the compiler, or of a destructor.
+"""Ctrl-C where Python cannot raise it: in a callback from numba's compiler, or in a destructor.
 
-Python prints such an exception and goes on, as if nobody had asked to stop. The compiled loops
-of a first run take a while to be made, so that this is where somebody is likely to ask.
+Python only prints such a KeyboardInterrupt and goes on. The first run compiles for a while, so that
+users often press Ctrl-C just then. This module raises the interrupt again a moment later.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 _AGAIN_AFTER_S = 0.05
-"""Seconds until a lost interrupt is tried again; by then the callback has mostly returned."""
+"""Seconds until a lost interrupt is raised again; the callback has usually returned by then."""
 
 
 def raise_lost_interrupts() -> None:
-    """Have an interrupt that cannot be raised where it arrives be raised a moment later."""
+    """From now on, raise interrupts again that Python could not raise where they arrived."""
     sys.unraisablehook = _raise_later
 
 
@@ -34,7 +34,7 @@ def _raise_later(lost: UnraisableHookArgs) -> None:
 
 
 def _interrupt() -> None:
-    """Ctrl-C for the main thread, which a real signal also wakes where it waits."""
+    """Interrupt the main thread as Ctrl-C does; a real signal also ends its waiting."""
     main = threading.main_thread().ident
     if hasattr(signal, "pthread_kill") and main is not None:
         signal.pthread_kill(main, signal.SIGINT)

@@ -1,8 +1,8 @@
-"""The command `conekg`: its first page, its commands, and the one place that reports errors.
+"""The command `conekg`: its help page, its subcommands, and the reporting of errors.
 
-A command lives in a module of its own and imports heavy libraries inside its function,
-so that `conekg --help` is quick. To add one: write `cli/<name>.py`, import it here, and
-add one line to the registrations below.
+Each subcommand has a module of its own and imports heavy libraries inside its function, so that
+`conekg --help` is quick. To add one: write `cli/<name>.py`, import it here, and add one line to the
+registrations below.
 """
 
 from __future__ import annotations
@@ -38,37 +38,37 @@ from conekg.version import VERSION
 
 
 class ReportingGroup(TyperGroup):
-    """A group whose commands end user-caused failures with one message and exit code 2."""
+    """A command group that reports a user's mistake in one message and exits with code 2."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the chosen command."""
+        """Run the chosen command, and report its ConeKGError or file system error."""
         try:
             return super().invoke(ctx)
         except ConeKGError as error:
             print_error(error)
             raise typer.Exit(2) from None
         except OSError as error:
-            if error.errno in _FULL:
+            if error.errno in _DISK_FULL:
                 where = f" to write {error.filename}" if error.filename else ""
-                told = ConeKGError(
+                disk_full = ConeKGError(
                     f"there is no space left{where}", hint="free some space and try again"
                 )
-                print_error(told)
-                _forget_output()
-            elif error.errno in _BARRED and error.filename:
+                print_error(disk_full)
+                _discard_output()
+            elif error.errno in _NOT_ALLOWED and error.filename:
                 print_error(ConeKGError(f"{error.filename}: {error.strerror}"))
             else:
                 raise
             raise typer.Exit(2) from None
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_BARRED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG)
-"""What the system says of a path that it does not let one look at or write to."""
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG)
+"""The system's errors for a path that the user may not read or write."""
 
 
-def _forget_output() -> None:
-    """Let what is still to be printed go nowhere: at the end it would fail once more."""
+def _discard_output() -> None:
+    """Discard output that is still buffered; flushing it at exit would fail a second time."""
     sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (to the end)
 
 
@@ -121,8 +121,8 @@ def _conekg(
     """Answer logical questions over incomplete knowledge graphs.
 
     conekg learns cone embeddings of a graph of facts and answers questions made of
-    and, or, not and "there is". It ranks the answers and tells those that follow from
-    known facts apart from those that are only predicted.
+    and, or, not and "there is". It ranks the answers and marks which of them follow from
+    known facts and which are predicted.
     """
 
 

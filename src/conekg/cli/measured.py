@@ -1,4 +1,4 @@
-"""An experiment that was made for `reproduce`: printed, and written to files."""
+"""Runs an experiment for `reproduce`, prints its tables and writes them to files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of an experiment, of which runs, and with which options."""
+    """The tables of an experiment, with the runs and the options that it was made with."""
 
     experiment: Experiment
     runs: Sequence[Run]
@@ -29,11 +29,11 @@ class Measured:
     tables: Tables
 
     def print(self) -> None:
-        """Show the tables on the terminal."""
+        """Print the tables on standard output."""
         print_tables(self.tables)
 
     def write_json(self, path: Path) -> None:
-        """Write the tables unrounded, with the runs and all options the experiment looks at."""
+        """Write the tables unrounded, with the runs and all options that the experiment uses."""
         from conekg.experiments.experiment import run_facts, told_apart
 
         taken = self.experiment.options
@@ -48,7 +48,7 @@ class Measured:
         write_file(path, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
 
     def write_markdown(self, path: Path) -> None:
-        """Write the tables as a page."""
+        """Write the tables as a Markdown page."""
         from conekg.experiments.table import tables_markdown
 
         write_file(path, tables_markdown(f"conekg reproduce {self.experiment.name}", self.tables))
@@ -62,7 +62,7 @@ class Measured:
 
 
 def measure(experiment: Experiment, runs: Sequence[Run], given: Mapping[str, Any]) -> Measured:
-    """The experiment made with the options that are given, and the defaults of the others."""
+    """The result of an experiment with the given options and defaults for the others."""
     from conekg.experiments.options import Options
 
     with progress(experiment.name, unit=experiment.counted) as bar:

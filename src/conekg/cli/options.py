@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have, each written once."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -13,12 +13,18 @@ RunArgument = Annotated[Path, typer.Argument(help="A run folder from `conekg fit
 CheckpointOption = Annotated[
     Literal["best", "last"], typer.Option("--checkpoint", help="Which checkpoint to use.")
 ]
-DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda or auto.")]
+DeviceOption = Annotated[
+    str, typer.Option("--device", help="cpu, cuda, or auto: a GPU if there is one.")
+]
 UnionOption = Annotated[
     UnionForm,
-    typer.Option("--union", help="Unions as the best of their branches, or by De Morgan's law."),
+    typer.Option(
+        "--union",
+        help="How to answer unions: dnf scores each branch and takes the best score; demorgan "
+        "rewrites unions by De Morgan's law.",
+    ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
 
 # Of `fit` and `train`.
 ModelOption = Annotated[
@@ -32,7 +38,7 @@ SetOption = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help="Change one value of the recipe, such as training.steps=1000 or model.dim=200. "
-        "May be repeated; comes after --config.",
+        "May be repeated; overrides --config.",
     ),
 ]
 ConfigOption = Annotated[
@@ -45,6 +51,8 @@ ConfigOption = Annotated[
 MaxMinutesOption = Annotated[
     float | None,
     typer.Option(
-        "--max-minutes", min=0.0, help="Save and stop after this many minutes; see --resume."
+        "--max-minutes",
+        min=0.0,
+        help="Save and stop after this many minutes; --resume continues.",
     ),
 ]

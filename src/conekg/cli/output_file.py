@@ -1,4 +1,4 @@
-"""Files that commands write results to: refused before the work, told when written."""
+"""Files that commands write results to: checked before the work starts, then written whole."""
 
 from __future__ import annotations
 
@@ -21,23 +21,27 @@ _RUN_FILES = (
     "calibration.json",
     "calibration-last.json",
 )
-"""What a run consists of (docs/run-folder.md)."""
+"""The files of a run (docs/run-folder.md); `_RUN_FOLDERS` are its folders."""
 
 
 def check_files(paths: Sequence[Path | None], sources: Sequence[str | Path] = ()) -> None:
-    """Refuse files that cannot be written, before minutes are spent on what goes into them.
+    """Raise ConfigError at a file that cannot be written, before the work for it starts.
 
-    Nor may two results go to one file, or one to a file of `sources`, which the command reads,
-    or to a file that a run consists of.
+    Also if two results would go to one file, or if a result would replace a file of `sources`,
+    which the command reads, or a file of a run.
     """
     given = [path for path in paths if path is not None]
     read = {place_of(Path(source)) for source in sources}
     for number, path in enumerate(given):
         place = place_of(path)
         if place in read or (place.exists() and read.intersection(place.parents)):
-            raise ConfigError(f"cannot write {path}: it is what is read; choose another place")
+            raise ConfigError(
+                f"cannot write {path}: the command reads from there; choose another place"
+            )
         if place in map(place_of, given[:number]):
-            raise ConfigError(f"cannot write {path}: another result goes there; choose two files")
+            raise ConfigError(
+                f"cannot write {path}: another result goes to the same file; choose two files"
+            )
         refuse_part_of_run(path)
         _check_writable(path)
 
@@ -49,9 +53,9 @@ def _check_writable(path: Path) -> None:
         raise ConfigError(f"cannot write {path}: it is a folder")
     place = place_of(path)
     if place.exists() and not place.is_file():
-        return  # a pipe, which waits for its reader when it is opened
+        return  # such as a pipe; opening one would wait for its reader
     try:
-        # Tried, as permission bits do not tell of every file system.
+        # Try it: on some file systems, permission bits do not say whether writing is possible.
         with tempfile.NamedTemporaryFile(prefix=".conekg-", dir=place.parent):
             pass
     except OSError as error:
@@ -59,7 +63,7 @@ def _check_writable(path: Path) -> None:
 
 
 def refuse_part_of_run(path: Path) -> None:
-    """Refuse to write over what a run consists of; other files may lie in its folder."""
+    """Raise ConfigError at a path that is part of a run; other files in its folder are allowed."""
     place = place_of(path)
     if place.name in _RUN_FILES and (place.parent / RUN_FILE).is_file():
         raise _part_of_run(path, place.parent)
@@ -70,16 +74,17 @@ def refuse_part_of_run(path: Path) -> None:
 
 def _part_of_run(path: Path, run: Path) -> ConfigError:
     return ConfigError(
-        f"cannot write {path}: it is a part of the run {run}, which keeps the graph, the queries "
-        "and the model it was made with; choose another place",
+        f"cannot write {path}: it is part of the run {run} and would replace the run's own data; "
+        "choose another place",
         key="out",
     )
 
 
 def write_file(path: Path, text: str, done: str = "wrote") -> None:
-    """Write a result, whole or not at all, and say so."""
+    """Write a result, whole or not at all, and print `done` and the path."""
     try:
-        if path.exists() and not path.is_file():  # a pipe or a terminal has no whole
+        # A pipe or a terminal cannot be replaced as a whole.
+        if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8")
         else:
             with written_whole(path) as file:

@@ -1,4 +1,4 @@
-"""Tables of the paper on the terminal, ours beside theirs: of `reproduce` and of `train`."""
+"""Prints tables with our numbers beside the paper's, for `reproduce` and `train --tables`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def print_main_tables(run: Run) -> None:
-    """Rank a run's test queries and print the paper's main tables: 1, and 2 if it can negate."""
+    """Rank a run's test queries and print the paper's Table 1, and Table 2 if it can negate."""
     from conekg.experiments.main_results import MAIN_EPFO, MAIN_NEGATION
     from conekg.experiments.options import Options
     from conekg.model.catalog import find_model
@@ -27,7 +27,7 @@ def print_main_tables(run: Run) -> None:
 
 
 def print_tables(tables: Sequence[Table]) -> None:
-    """Print tables as wide as they are, and their notes; what all of them note, once, last."""
+    """Print tables in full width with their notes; notes that all have are printed once, last."""
     from conekg.experiments.table import common_heading, common_notes
 
     common = common_notes(tables)

@@ -1,4 +1,4 @@
-"""`conekg queries`: look into query sets, and exchange them with the public benchmark files."""
+"""`conekg queries`: look into query sets, import them from benchmark files, and export them."""
 
 from __future__ import annotations
 
@@ -70,11 +70,15 @@ def import_queries(
     folder: Annotated[Path, typer.Argument(help="A BetaE or Query2Box folder.")],
     out: Annotated[Path, typer.Option(help="The Arrow file to write.")],
     graph: Annotated[
-        str | None, typer.Option(help="The graph of the queries. By default the folder itself.")
+        str | None,
+        typer.Option(help="The graph that the queries are about. By default that of the folder."),
     ] = None,
-    split: Annotated[Split, typer.Option(help="The set to read.")] = "test",
+    split: Annotated[Split, typer.Option(help="Which of its query sets to import.")] = "test",
     recompute: Annotated[
-        bool, typer.Option("--recompute", help="Take the answers from the graph, not the folder.")
+        bool,
+        typer.Option(
+            "--recompute", help="Compute the answers from the graph instead of reading them."
+        ),
     ] = False,
 ) -> None:
     """Turn the query pickles of a public benchmark into a query set; no pickle is executed."""
@@ -93,7 +97,7 @@ def export_queries(
     path: Annotated[Path, typer.Argument(help="A query set from `conekg sample`.")],
     out: Annotated[Path, typer.Option(help="The folder to write pickles into.")],
     form: Annotated[
-        Literal["betae", "query2box"], typer.Option(help="Whose files to write.")
+        Literal["betae", "query2box"], typer.Option(help="The release whose file format to write.")
     ] = "betae",
 ) -> None:
     """Write a query set as the pickles that published code reads."""

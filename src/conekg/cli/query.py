@@ -1,4 +1,4 @@
-"""`conekg explain-query`: what a question means, and how it will be computed."""
+"""`conekg explain-query`: how a question is understood, and how it will be computed."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def explain_query(
     graph: Annotated[
         str,
         typer.Argument(
-            help="geography, a benchmark's name, a graph or run folder, a file of triples."
+            help="geography, a benchmark's name, a graph or run folder, or a file of triples."
         ),
     ],
     query: Annotated[
         str, typer.Argument(help="The question: a path, a first-order formula or SPARQL.")
     ],
     cap: Annotated[
-        int, typer.Option(min=1, help="Most union-free branches allowed in the normal form.")
+        int, typer.Option(min=1, help="Largest number of union-free branches of the normal form.")
     ] = DEFAULT_BRANCH_CAP,
     svg: Annotated[
         Path | None, typer.Option(help="Also draw the computation graph into this file.")
@@ -70,7 +70,10 @@ def explain_query(
 
 
 def explain(query: Query, vocabulary: Vocabulary, cap: int) -> dict[str, Any]:
-    """What there is to say about a query, by heading; what is computed is the settled query."""
+    """All notations, forms and the plan of a query, by heading.
+
+    The normal form, the branches and the plan are those of the settled query, which is computed.
+    """
     settled = settle(query)
     return {
         "tree": draw_tree(query, vocabulary),
@@ -94,7 +97,7 @@ def explain(query: Query, vocabulary: Vocabulary, cap: int) -> dict[str, Any]:
 
 
 def _tuple(query: Query) -> str:
-    """The nested tuple of the benchmark files; why not, where there is none."""
+    """The nested tuple of the benchmark files, or in brackets the reason why there is none."""
     try:
         return repr(query_to_tuple(query))
     except QueryError as error:
@@ -102,7 +105,7 @@ def _tuple(query: Query) -> str:
 
 
 def _within_cap(compute: Callable[[], Any]) -> Any:
-    """What is computed, or the message that it would be too large: the rest stays worth seeing."""
+    """The computed value, or in brackets the message that it would be too large."""
     try:
         return compute()
     except QueryTooLargeError as error:

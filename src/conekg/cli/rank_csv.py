@@ -1,4 +1,4 @@
-"""Ranks as CSV, to compare runs query by query: one row for each hard answer that was ranked."""
+"""Ranks as CSV, for comparing runs query by query: one row per hard answer that was ranked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conekg.sampling.query_set import QueryBlock
 
 COLUMNS = ("structure", "query", "question", "answer", "rank")
-"""The first row. The queries that were ranked are numbered within their structure, from 1."""
+"""The header row. `query` numbers the ranked queries of a structure, from 1."""
 
 
 def rank_csv(
@@ -23,7 +23,7 @@ def rank_csv(
 ) -> str:
     """The ranks of the hard answers of each block, query after query, with names as in the graph.
 
-    Between two places, as the middle of two equals is, a rank ends in a half.
+    The mean rank of answers with equal scores may end in .5; all other ranks are whole numbers.
     """
     from conekg.query.render import render_query
 

@@ -1,4 +1,4 @@
-"""`conekg reproduce`: a table or figure of the paper, from run folders, ours beside theirs."""
+"""`conekg reproduce`: a table or figure of the paper, made from run folders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def reproduce(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Which experiment (see `--list`), or `all`: every one that the runs allow.",
+            help="The experiment (see `--list`), or `all`: every one that the runs allow.",
             show_default=False,
         ),
     ] = None,
@@ -42,7 +42,7 @@ def reproduce(
     picture: Annotated[
         Path | None,
         typer.Option(
-            help="Also draw them, as curves or bars, into this file (.png, .svg or .pdf)."
+            help="Also draw the tables as curves or bars into this file (.png, .svg or .pdf)."
         ),
     ] = None,
     split: Annotated[
@@ -60,31 +60,31 @@ def reproduce(
         int | None,
         typer.Option(
             min=1,
-            help="How many random pairs or queries to draw; by default as in the paper.",
+            help="How many random pairs or queries to draw; by default as many as in the paper.",
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=2**63 - 1, help="Seed of all that is drawn; by default 0."),
+        typer.Option(min=0, max=2**63 - 1, help="Seed of all random choices; by default 0."),
     ] = None,
     steps: Annotated[
         int | None,
-        typer.Option(min=1, help="How many training steps to time at once; by default 5."),
+        typer.Option(min=1, help="How many training steps to time together; by default 5."),
     ] = None,
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="Use these queries, not the runs' own: a file or a folder from `conekg sample`, "
-            "or a BetaE or Query2Box folder."
+            help="Use these queries instead of the runs' own: a file or a folder from `conekg "
+            "sample`, or a BetaE or Query2Box folder."
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The folder to write files to.")] = None,
 ) -> None:
     """Repeat an experiment of the paper on any run and print our numbers beside the paper's.
 
-    An option that an experiment does not use is refused. `conekg reproduce --list` shows which
-    experiment repeats which table, and its options. `conekg reproduce all RUN --out FOLDER`
-    makes every experiment that the runs allow and writes tables, data and pictures.
+    `conekg reproduce --list` shows which experiment repeats which table or figure, and its
+    options; an option that an experiment does not use is refused. `conekg reproduce all RUN --out
+    FOLDER` makes every experiment that the runs allow and writes tables, data and pictures.
     """
     given: dict[str, Any] = {
         "split": split,
@@ -123,7 +123,7 @@ def reproduce(
         check_picture(picture)
     opened = [open_run(folder) for folder in runs or []]
     if opened and queries is not None and (queries.is_file() or experiment is None):
-        # A file is of one split, and says of which: another --split is refused.
+        # A file has the queries of one split and knows which; a different --split is refused.
         given["split"] = open_queries(queries, split, opened[0].graph).split
     if experiment is None:
         reproduce_all(opened, given)

@@ -1,7 +1,8 @@
 """`conekg reproduce all`: every experiment that the runs allow, into one folder.
 
-What an experiment gives is written before the next one begins, so that a stop loses no more than
-the one under way. An experiment that is not for these runs is left out, and the index says why.
+The result of an experiment is written before the next one begins, so that an interruption loses
+only the current one. Experiments that do not apply to these runs are left out, and the index says
+why.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
     from conekg.training.run import Run
 
 ALL = "all"
-"""What stands in the place of an experiment's name."""
+"""The name that stands for all experiments."""
 _INDEX = "index.md"
 
 
 def reproduce_all(runs: Sequence[Run], given: Mapping[str, Any]) -> None:
-    """Measure and write what the runs allow; an option goes to every experiment that takes it."""
+    """Run and write every experiment that the runs allow; options go to those that use them."""
     from conekg.experiments.catalog import EXPERIMENTS
 
     if not runs:
@@ -48,7 +49,7 @@ def reproduce_all(runs: Sequence[Run], given: Mapping[str, Any]) -> None:
         try:
             measured = _measure(experiment, runs, own)
         except StoreError:
-            raise  # a damaged file is not a matter of one experiment
+            raise  # a damaged file concerns all experiments
         except (ConfigError, DataError, UnsupportedOperatorError) as error:
             say(f"{experiment.name} left out: {error.message}")
             lines.append(_line(experiment, f"left out: {error.message}"))
@@ -65,7 +66,7 @@ def _measure(experiment: Experiment, runs: Sequence[Run], own: Mapping[str, Any]
 
 
 def _write(measured: Measured, folder: Path, can_draw: bool) -> list[str]:
-    """Links to the files of an experiment, now written."""
+    """Write the files of an experiment; return links to them."""
     name = measured.experiment.name
     measured.write_json(folder / f"{name}.json")
     measured.write_markdown(folder / f"{name}.md")
@@ -79,7 +80,7 @@ def _write(measured: Measured, folder: Path, can_draw: bool) -> list[str]:
 
 
 def _can_draw(folder: Path) -> bool:
-    """Whether pictures can be drawn; where not, that is told, and the numbers are worth having."""
+    """Whether pictures can be drawn; if not, say so, and go on without them."""
     from conekg.experiments.picture import check_picture
 
     try:
@@ -99,7 +100,7 @@ def _line(experiment: Experiment, result: str) -> str:
 
 
 def _index(runs: Sequence[Run], lines: Sequence[str]) -> str:
-    """The page that says what is in the folder."""
+    """The page that lists what is in the folder."""
     folders = ", ".join(f"`{run.folder}`" for run in runs)
     head = [f"# conekg reproduce {ALL}", "", f"Of {folders}.", ""]
     head += ["| experiment | what it measures | in the paper | result |", "|---|---|---|---|"]

@@ -33,10 +33,10 @@ SplitChoice: TypeAlias = Literal["train", "valid", "test", "all"]
 def sample(
     graph: Annotated[
         str,
-        typer.Argument(help="geography, a benchmark's name, a graph folder, a file of triples."),
+        typer.Argument(help="geography, a benchmark's name, a graph folder, or a file of triples."),
     ],
     out: Annotated[Path, typer.Option(help="The Arrow file to write; a folder for --split all.")],
-    split: Annotated[SplitChoice, typer.Option(help="The set to sample.")] = "all",
+    split: Annotated[SplitChoice, typer.Option(help="Which query sets to sample.")] = "all",
     preset: Annotated[
         str | None,
         typer.Option(
@@ -47,7 +47,8 @@ def sample(
     shapes: Annotated[
         str | None,
         typer.Option(
-            help="Only these, separated by commas: by name (2in) or spelled out (e.r.r.r.r)."
+            help="Only these query shapes, separated by commas: by name (2in) or spelled out "
+            "(e.r.r.r.r)."
         ),
     ] = None,
     count: Annotated[
@@ -55,25 +56,29 @@ def sample(
     ] = None,
     cap: Annotated[
         str | None,
-        typer.Option(help="Most hard answers that a valid or test query may have; none: no limit."),
+        typer.Option(
+            help="Largest number of hard answers of a valid or test query, or none for no limit."
+        ),
     ] = None,
     train_cap: Annotated[
         str | None,
         typer.Option(
-            help="Most answers that a training query of any shape may have; none: no limit."
+            help="Largest number of answers of a training query of any shape, or none for no limit."
         ),
     ] = None,
     train_paths_from: Annotated[
         PathEnd | None,
         typer.Option(
-            help="Walk training paths back from an answer, or forwards from their anchor, which "
+            help="Draw training paths backwards from an answer, or forwards from an anchor, which "
             "gives fewer answers per query. By default as in the preset."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same queries.")] = 0,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Threads; they do not change the result. [one per core]"),
+        typer.Option(
+            min=1, help="Number of threads; does not change the result. By default one per core."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -113,14 +118,15 @@ def sample(
 
 
 def _check_out(out: Path, split: SplitChoice) -> None:
-    """Refuse a path that cannot be written, before the work and not after it."""
+    """Raise ConfigError before the work starts if --out cannot be written."""
     if split == "all" and out.exists() and not out.is_dir():
         raise ConfigError(
-            f"--out is {str(out)!r}, a file; all splits go to a folder, a file each", key="out"
+            f"--out is {str(out)!r}, a file; --split all writes a folder with a file per split",
+            key="out",
         )
     if split != "all" and out.is_dir():
         raise ConfigError(
-            f"--out is {str(out)!r}, a folder; one split goes to a file, as "
+            f"--out is {str(out)!r}, a folder; a single split is written to a file, such as "
             f"{str(out / split) + '.arrow'!r}",
             key="out",
         )
@@ -160,27 +166,27 @@ def _protocol(
 
 
 def _refuse_idle_cap(split: SplitChoice, cap: str | None, train_cap: str | None) -> None:
-    """Raise ConfigError at a cap of queries that are not sampled."""
+    """Raise ConfigError if a cap is given for queries that are not sampled."""
     is_training = split == "train"
     if split == "all" or (cap if is_training else train_cap) is None:
         return
     idle, other = ("cap", "train-cap") if is_training else ("train-cap", "cap")
     raise ConfigError(
-        f"--{idle} would change nothing: it is not for {split} queries; theirs is --{other}",
+        f"--{idle} has no effect on {split} queries; their cap is --{other}",
         key=idle,
     )
 
 
 def _refuse_idle_path_end(split: SplitChoice, shapes: Sequence[Shape]) -> None:
-    """Raise ConfigError where no training path is drawn; links are all taken, not drawn."""
+    """Raise ConfigError if no training path is drawn; links are all taken rather than drawn."""
     drawn = [shape for shape in shapes if shape.is_path and shape != LINK]
     if split in ("train", "all") and drawn:
         return
     why = f"no shape of {', '.join(s.name for s in shapes)} is a path of two hops or more"
     if split not in ("train", "all"):
-        why = f"it is not for {split} queries, whose paths are walked from an answer"
+        why = f"the paths of {split} queries are always drawn from an answer"
     raise ConfigError(
-        f"--train-paths-from would change nothing: {why}; leave it out", key="train-paths-from"
+        f"--train-paths-from has no effect: {why}; leave it out", key="train-paths-from"
     )
 
 
@@ -188,7 +194,9 @@ def _number_or_none(text: str, option: str) -> int | None:
     if text == "none":
         return None
     if not text.isdecimal() or int(text) < 1:
-        raise ConfigError(f"--{option} is {text!r}; a number from 1, or none", key=option)
+        raise ConfigError(
+            f"--{option} is {text!r}; give a whole number from 1, or none", key=option
+        )
     return int(text)
 
 
@@ -200,7 +208,7 @@ def _shown(
     shapes: list[Shape] | None,
     count: int | None,
 ) -> Iterator[Progress]:
-    """A progress report over all shapes of a set; those of unknown number count when done."""
+    """Progress over all shapes of a set; a shape counts once its number of queries is known."""
     resolved = protocol.for_graph(graph)
     chosen = resolved.shapes(split) if shapes is None else shapes
     total = sum(count or resolved.count(split, shape) or 0 for shape in chosen)
@@ -248,20 +256,20 @@ def _print(split: Split, sampled: SampledSet) -> None:
         ]
         for report in sampled.reports
     ]
-    columns = ["shape", "queries", "easy a query", "hard a query", "attempts", "rejected"]
+    columns = ["shape", "queries", "easy per query", "hard per query", "attempts", "rejected"]
     print_table(f"{split} queries", columns, rows)
 
 
 def _warn_of_shortfall(graph: KnowledgeGraph, split: Split, sampled: SampledSet) -> None:
     if split != "train" and not len(graph.edges(split)):
         warn(
-            f"there are no {split} queries: the graph has no {split} facts for them to ask for; "
-            f"`conekg graph build --{split}-share` holds facts of a file out"
+            f"there are no {split} queries, because the graph has no {split} facts; "
+            f"`conekg graph build --{split}-share` holds some facts of a file out"
         )
         return
     for report in sampled.reports:
         if report.shortfall > 0:
             warn(
                 f"only {report.found:,} of {report.wanted:,} queries of shape "
-                f"{report.shape.name} were found; the graph hardly holds more"
+                f"{report.shape.name} were found; the graph has hardly any more"
             )

@@ -1,4 +1,4 @@
-"""`conekg serve`: a trained run behind HTTP, with the page at its root."""
+"""`conekg serve`: answer questions with a trained run over HTTP, with a page at `/`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,11 @@ def serve(
     ] = None,
     limit: Annotated[
         list[str] | None,
-        typer.Option(help="Change a limit, such as timeout_s=5; docs/http-api.md lists them."),
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Change a limit, such as timeout_s=5; may be repeated. docs/http-api.md lists "
+            "all limits.",
+        ),
     ] = None,
     processes: Annotated[
         int,
@@ -61,7 +65,7 @@ def serve(
 ) -> None:
     """Answer questions over HTTP and on a page in the browser.
 
-    On Ctrl-C or SIGTERM it answers the requests it has accepted, then stops.
+    On Ctrl-C or SIGTERM it finishes the requests it has accepted, then stops.
     """
     try:
         from conekg.serving.hosts import host_names, hosts_of, is_loopback
@@ -77,24 +81,27 @@ def serve(
             hint="pip install 'conekg[serve]'",
         ) from None
 
-    if api_key is None:  # also by a variable that is empty, as of a secret that was not filled in
+    if api_key is None:
+        # Typer ignores an empty variable, such as from a secret that was not filled in. Serving
+        # without a key then would be a mistake.
         api_key = os.environ.get(KEY_VARIABLE)
     if api_key is not None:
-        api_key = api_key.strip()  # as clients' headers are: a key from a file ends in a line end
+        # A key from a file may end in a line break; the values of HTTP headers have none.
+        api_key = api_key.strip()
         if not api_key:
             raise ConfigError(
                 f"the API key is empty; give one by --api-key or {KEY_VARIABLE}, or unset "
-                f"{KEY_VARIABLE} to serve without",
+                f"{KEY_VARIABLE} to serve without a key",
                 key="api_key",
             )
     limits = limits_from_settings(limit or [])
     allowed = host_names(allow_host or [])
 
-    def tell(ready: Ready) -> None:
+    def report_ready(ready: Ready) -> None:
         if not ready.calibrated:
             warn(why_no_probabilities(run, checkpoint))
         if not is_loopback(address) and api_key is None:
-            warn(f"anybody who can reach {host} may ask questions; --api-key requires a key")
+            warn(f"every client that can reach {host} may ask questions; --api-key requires a key")
         shown = f"[{host}]" if ":" in host else host
         say(f"ask at http://{shown}:{bound_port}/ (Ctrl-C stops)")
 
@@ -107,9 +114,11 @@ def serve(
         settings = Settings(run, checkpoint, device, limits, api_key, access_log, hosts)
         say(f"loading {run}")
         if processes > 1:
-            serve_processes(settings, sockets, tell)
+            serve_processes(settings, sockets, report_ready)
             return
         app, ready = load_app(settings)
-        server = make_server(app, limits, on_ready=lambda: tell(ready), access_log=access_log)
-        with suppress(KeyboardInterrupt):  # raised again once the last answer is out
+        server = make_server(
+            app, limits, on_ready=lambda: report_ready(ready), access_log=access_log
+        )
+        with suppress(KeyboardInterrupt):  # by a Ctrl-C just after the server's orderly end
             server.run(sockets=sockets)

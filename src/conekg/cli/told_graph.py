@@ -1,7 +1,7 @@
-"""The graph a command was given, opened with a word on what happened to it.
+"""Opens the graph that a command was given, and prints what the user should know about it.
 
-A benchmark that has to be fetched shows its progress; what was merged, left out or may be
-a mistake in a file is told on standard error.
+A benchmark that has to be downloaded shows its progress. Facts that were merged or left out, and
+possible mistakes in a file, are reported on standard error.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from conekg.graph.source import ReadOptions, read_source
 
 
 def open_told(source: str) -> KnowledgeGraph:
-    """The graph that `source` names or holds."""
+    """The graph that `source` names or contains; notes about it are printed."""
     return read_told(source).graph
 
 
 def read_told(
     source: str, options: ReadOptions | None = None, from_folder: Path | None = None
 ) -> Assembled:
-    """The same, with the notes that were told; a benchmark may be read from a folder."""
+    """The graph and the notes that were printed; `from_folder` has the files of a benchmark."""
     if source not in BENCHMARKS or from_folder is not None:
         read = read_source(source, options, benchmark_folder=from_folder)
     else:

@@ -1,4 +1,4 @@
-"""`conekg train`: a model from a graph and queries, by a recipe, into a run folder."""
+"""`conekg train`: train a model on a graph and queries by a recipe, into a run folder."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def train(
         bool,
         typer.Option(
             "--tables",
-            help="Then rank the test queries and print Tables 1 and 2, ours beside the paper's.",
+            help="After training, rank the test queries and print Tables 1 and 2 of the paper, "
+            "with our numbers beside the paper's.",
         ),
     ] = False,
     show_recipe: Annotated[
@@ -65,7 +66,7 @@ def train(
 ) -> None:
     """Train a model and keep everything about it in one run folder.
 
-    Ctrl-C saves and stops; --resume continues, on a CPU with bit for bit the result of an
+    Ctrl-C saves and stops; --resume continues. On a CPU the result is bit for bit that of an
     uninterrupted run. --set and --config change any hyper-parameter; --show-recipe lists
     them.
     """
@@ -104,7 +105,8 @@ def train(
                     f"{queries} holds no test queries, which --tables ranks", key="queries"
                 )
             run = start_run(out, facts, chosen, sets, events)
-    with interruption_told(out, continue_with), told_events() as events:  # the bars before are shut
+    # A second block, as the progress bars of the first one have to be closed before training.
+    with interruption_told(out, continue_with), told_events() as events:
         say(f"training {run.recipe.model} on {run.graph.name} ({run.recipe.name}), {pick_device()}")
         outcome = train_run(run, max_minutes=max_minutes, events=events)
     tell_outcome(outcome, continue_with)
@@ -122,7 +124,7 @@ def train(
 def _query_sets(
     folder: Path | None, graph: KnowledgeGraph, training: TrainingRecipe, events: FitEvents
 ) -> dict[Split, QuerySet]:
-    """The queries of a folder as they are; without one, those that the recipe has sampled."""
+    """The query sets of a folder; without a folder, queries sampled as the recipe says."""
     from conekg.answering.stages import sample_queries
     from conekg.sampling.source import open_all_queries
 
@@ -134,11 +136,11 @@ def _query_sets(
     if times is not None:
         events.chose(
             f"the training queries in {folder} as they are",
-            "training.query_times is for queries sampled here",
+            "training.query_times only changes how many queries are sampled",
         )
     if "valid" not in sets:
         events.chose(
-            "the model of the last step, and no validation before it",
+            "the model of the last step, without validation",
             f"{folder} holds no validation queries",
         )
     if "train" not in sets:

@@ -1,4 +1,4 @@
-"""What `fit`, `train` and `demo` tell while they work: choices, progress, how it ended."""
+"""Messages of `fit`, `train` and `demo` while they work: choices, progress and the outcome."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from conekg.training.loop import Outcome, Progress
 
 INTERRUPTED = 130
-"""The exit code of a command that was stopped by Ctrl-C, as shells have it."""
+"""The exit code of a command that was stopped by Ctrl-C, by the convention of shells."""
 
 
 @contextmanager
 def told_events() -> Iterator[FitEvents]:
-    """Events that are printed as they come: one progress bar a stage, closed by the next."""
+    """Events that are printed as they come, with one progress bar per stage."""
     from conekg.answering.stages import FitEvents
 
     class Told(FitEvents):
@@ -89,10 +89,10 @@ def told_events() -> Iterator[FitEvents]:
 
 @contextmanager
 def interruption_told(out: Path, continue_with: str) -> Iterator[None]:
-    """Stopped while no step is trained: say what is there, and exit as if stopped.
+    """On Ctrl-C within the block, say whether there is a run to continue, and exit with 130.
 
-    The training loop saves and stops by itself. The command is ended by SIGTERM and by the end of
-    the terminal as it is by Ctrl-C, in the main thread, where signals are handled.
+    SIGTERM and a closed terminal have the same effect as Ctrl-C, in the main thread, where Python
+    handles signals. During training steps, the training loop saves and stops by itself instead.
     """
     from conekg.training.interrupt import stop_signals
     from conekg.training.run import is_run
@@ -118,18 +118,18 @@ def interruption_told(out: Path, continue_with: str) -> Iterator[None]:
 
 
 def in_shell(path: str | Path) -> str:
-    """A path as it is typed: with quotes where it has spaces or signs."""
+    """A path as it is typed in a shell, quoted where needed."""
     return shlex.quote(str(path))
 
 
 def tell_outcome(outcome: Outcome, continue_with: str) -> None:
-    """How training ended, and the command to go on with where it was cut short.
+    """Say how training ended, and if it is not finished, by which command to continue.
 
-    Ends the command where the user did: a script must not go on with half a model.
+    Exits with code 130 if the user interrupted it: a script must not go on with half a model.
     """
     minutes = outcome.seconds / 60
     if outcome.finished:
-        score = outcome.best_score  # 0 where there is nothing to validate on
+        score = outcome.best_score  # 0 without validation queries
         best = f"; best valid MRR {100 * score:.1f}" if score else ""
         say(f"trained {outcome.step:,} steps in {minutes:.1f} minutes{best}")
     else:
@@ -142,7 +142,7 @@ def tell_outcome(outcome: Outcome, continue_with: str) -> None:
 
 
 def why_no_probabilities(run: Path, checkpoint: str = "best") -> str:
-    """What to do about answers without probabilities, or that nothing can be done."""
+    """Why answers have no probabilities, and the command that fits them, if it is possible."""
     from conekg.training.run import open_run
 
     opened = open_run(run)
@@ -153,7 +153,7 @@ def why_no_probabilities(run: Path, checkpoint: str = "best") -> str:
 
 
 def tell_calibration(calibration: Calibration) -> None:
-    """By what a run was calibrated, and how far off its probabilities are."""
+    """Say on how many queries a run was calibrated, and how far off its probabilities are."""
     say(
         f"calibrated on {calibration.num_queries:,} validation queries: the "
         f"probabilities are off by {100 * calibration.error:.1f} points on average"

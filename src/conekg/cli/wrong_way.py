@@ -1,7 +1,7 @@
-"""What `conekg ask` says where a question follows a relation against all facts of its entity.
+"""Notes of `conekg ask` on a relation that was probably followed in the wrong direction.
 
-`France.country` is a question like any other, and its answers are guesses; who wrote it may
-have meant `France.^country`.
+If all facts of France with `country` have France as their tail, the answers to `France.country` are
+only guesses, and `France.^country` was probably meant.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from conekg.query.tree import Anchor, Project, Query, inverse_of, subtrees
 
 
 def wrong_way_notes(query: Query, graph: KnowledgeGraph, known: Split) -> list[str]:
-    """A note for each step from an entity that its known facts only take the other way."""
+    """A note for each step from an entity whose known facts only go in the other direction."""
     facts = graph.adjacency(known)
     notes = []
     for node in subtrees(query):

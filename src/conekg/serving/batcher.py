@@ -1,10 +1,9 @@
-"""Micro-batching: many waiting requests, a thread or two that work on them.
+"""Micro-batching: one or a few threads that work on many waiting jobs at a time.
 
-While a thread works on a batch the next requests gather; when it returns they go
-together, and a busy server's batches grow by themselves. Results are handed over as they
-come, so that some clients are answered, and ask again, while others' are still worked on.
-Only after a batch of several does anybody wait for a timer: for as long as those who were
-just answered keep coming back.
+While a thread works on a batch, new jobs queue up and then form the next batch, so that the batches
+of a busy server grow by themselves. Results are delivered as they come, so that some clients are
+answered, and may ask again, while the rest of the batch is still being worked on. Only after a
+batch of several jobs does the next one wait for more, as long as jobs keep coming.
 """
 
 from __future__ import annotations
@@ -19,10 +18,11 @@ from typing import Generic, TypeVar
 
 from conekg.serving.errors import ServerStoppingError
 
-_LOOK_EVERY_S = 0.0005
-_LULL = 8
-"""Looks without a new job after which no more are waited for. Looks and not seconds: where
-the event loop comes late to look, those who come back come late too."""
+_POLL_S = 0.0005
+"""Seconds between two looks at the queue while a batch waits for more jobs."""
+_MAX_EMPTY_POLLS = 8
+"""Polls in a row without a new job after which a batch waits no longer. A number of polls rather
+than seconds: when a busy event loop delays the polls, it delays the new jobs too."""
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -35,16 +35,16 @@ class _Waiting(Generic[Job, Result]):
 
 
 class Batcher(Generic[Job, Result]):
-    """Runs jobs in batches on `threads` threads of its own, one batch a thread.
+    """Runs jobs in batches on `threads` threads of its own, one batch per thread at a time.
 
-    A batch takes no more than a thread's share of all jobs there are, waiting or worked on:
-    who took them all would leave the other threads idle, now and every time after.
+    A batch takes at most one thread's share of all jobs, waiting and running together. If it took
+    all that wait, the other threads would have nothing to do, this time and every time after.
 
-    `run_batch` gets at most `max_batch` jobs and gives one result or one exception a job, in
-    order, in one part or several. After a batch of several the next is given up to `gather_s`
-    to become as large, while jobs keep coming; without that the first clients to come back
-    would make a small batch of their own each time. `on_batch` hears of each batch's size and
-    seconds, on the event loop's thread.
+    `run_batch` gets at most `max_batch` jobs and yields their results in order, in one or several
+    parts; a result may be an exception. After a batch of several jobs, the next one waits up to
+    `gather_s` to become as large, while jobs keep coming. Without that, the first clients to ask
+    again would always form a small batch. `on_batch` is called with the size and the seconds of
+    each batch, on the event loop's thread.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class Batcher(Generic[Job, Result]):
         self._on_batch = on_batch
         self._gather_s = gather_s
         self._last_size = 1
-        self._being_run = 0
+        self._num_running = 0
         self._queue: asyncio.Queue[_Waiting[Job, Result] | None] = asyncio.Queue()
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix=name)
         self._num_threads = threads
-        self._taking = asyncio.Lock()
+        self._take_lock = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self._closing = False
 
@@ -76,9 +76,9 @@ class Batcher(Generic[Job, Result]):
         self._tasks = [loop.create_task(self._serve()) for _ in range(self._num_threads)]
 
     async def close(self) -> None:
-        """Finish every accepted job, then stop."""
+        """Finish every accepted job, then stop; later jobs are refused."""
         self._closing = True
-        self._queue.put_nowait(None)
+        self._queue.put_nowait(None)  # the end of the queue
         await asyncio.gather(*self._tasks)
         self._threads.shutdown()
 
@@ -92,72 +92,72 @@ class Batcher(Generic[Job, Result]):
 
     async def _serve(self) -> None:
         while True:
-            async with self._taking:  # one batch forms at a time, or each would take its half
+            async with self._take_lock:  # two batches formed at once would split the jobs
                 batch = await self._take()
             if batch is None:
                 return
-            # A client that gave up while waiting costs nothing more.
+            # Leave out jobs whose client has gone or has timed out.
             batch = [waiting for waiting in batch if not waiting.done.done()]
             if batch:
                 self._last_size = len(batch)
                 await self._score(batch)
 
     async def _take(self) -> list[_Waiting[Job, Result]] | None:
-        """The next batch; `None` when nothing will come any more."""
+        """The next batch; None when no job will come any more."""
         first = await self._queue.get()
         await self._gather()
-        everything = 1 + self._queue.qsize() + self._being_run
-        most = min(self._max_batch, -(-everything // self._num_threads))
+        num_jobs = 1 + self._queue.qsize() + self._num_running
+        max_size = min(self._max_batch, -(-num_jobs // self._num_threads))
         batch: list[_Waiting[Job, Result]] = []
         following = first
         while following is not None:
             batch.append(following)
-            if len(batch) == most or self._queue.empty():
+            if len(batch) == max_size or self._queue.empty():
                 return batch
             following = self._queue.get_nowait()
-        # The end stays in the queue, for whoever looks next: nothing comes after it.
+        # Put the end back, so that the other threads' tasks see it too.
         self._queue.put_nowait(None)
         return batch or None
 
     async def _gather(self) -> None:
-        """Wait a little for as many jobs as went together last, if those were several."""
+        """Wait a little for as many jobs as the last batch had, if it had several."""
         until = time.perf_counter() + self._gather_s
-        size, lull = self._queue.qsize(), 0
+        size, empty_polls = self._queue.qsize(), 0
         while (
             1 + size < self._last_size
-            and lull < _LULL
+            and empty_polls < _MAX_EMPTY_POLLS
             and not self._closing
             and time.perf_counter() < until
         ):
-            await asyncio.sleep(_LOOK_EVERY_S)
-            lull = 0 if self._queue.qsize() > size else lull + 1
+            await asyncio.sleep(_POLL_S)
+            empty_polls = 0 if self._queue.qsize() > size else empty_polls + 1
             size = self._queue.qsize()
 
     async def _score(self, batch: list[_Waiting[Job, Result]]) -> None:
         loop = asyncio.get_running_loop()
         jobs = [waiting.job for waiting in batch]
-        left = deque(batch)
-        self._being_run += len(jobs)
+        unanswered = deque(batch)
+        self._num_running += len(jobs)
         start = time.perf_counter()
 
         def run() -> None:
             for results in self._run_batch(jobs):
-                loop.call_soon_threadsafe(self._hand_over, left, results)
+                loop.call_soon_threadsafe(self._deliver, unanswered, results)
 
         try:
             await loop.run_in_executor(self._threads, run)
-        except Exception as error:  # noqa: BLE001  (each waiting client hears of it)
-            self._hand_over(left, [error] * len(left))
-        assert not left, "a batch gives a result for every job"
+        except Exception as error:  # noqa: BLE001  (raised in each client's `submit`)
+            self._deliver(unanswered, [error] * len(unanswered))
+        assert not unanswered, "a batch gives a result for every job"
         self._on_batch(len(batch), time.perf_counter() - start)
 
-    def _hand_over(
-        self, left: deque[_Waiting[Job, Result]], results: Sequence[Result | Exception]
+    def _deliver(
+        self, unanswered: deque[_Waiting[Job, Result]], results: Sequence[Result | Exception]
     ) -> None:
-        """Give the first of those who are left their results; on the event loop's thread."""
-        self._being_run -= len(results)
+        """Hand results to the first of the unanswered jobs; on the event loop's thread."""
+        self._num_running -= len(results)
         for result in results:
-            waiting = left.popleft()
+            waiting = unanswered.popleft()
             if waiting.done.done():
                 continue
             if isinstance(result, Exception):

@@ -1,9 +1,8 @@
-"""Routes whose one argument is a JSON body, read straight into its model.
+"""Routes whose one argument is a JSON body, parsed directly into its pydantic model.
 
-The framework reads any kind of argument of any kind of route: it parses JSON into
-Python's objects and those into a model, and looks for dependencies and files on the way.
-For the route that most requests take, that is a third of what the event loop does.
-Bodies that cannot be read are refused with the place where reading them failed.
+FastAPI's own handling parses JSON into Python objects, those into the model, and looks for
+dependencies and files; for `/api/ask` that took a third of the event loop's time. Bodies that
+cannot be parsed are refused with the place of the fault, in the same shape as FastAPI's.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from pydantic_core import ErrorDetails
 class BodyRoute(APIRoute):
     """A route to `async def endpoint(request: Model) -> Response`.
 
-    Described and routed as any other, and bad bodies are refused in the same shape.
+    It appears in the OpenAPI description like any other route.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """What turns a request into a response."""
+        """The function that turns a request into a response."""
         endpoint: Callable[[BaseModel], Awaitable[Response]] = self.endpoint
         model: type[BaseModel] = get_type_hints(self.endpoint)["request"]
 
@@ -49,12 +48,12 @@ class BodyRoute(APIRoute):
 
 
 def refuse_parameters(request: Request) -> None:
-    """Fail where a route that takes no parameters is sent some, as in `/api/ask?top_k=3`.
+    """Raise RequestValidationError if the address has parameters, as in `/api/ask?top_k=3`.
 
-    They would be ignored: options belong in the body.
+    They would be ignored otherwise: the options of such a route belong in the body.
     """
     if not request.scope["query_string"]:
-        return  # as nearly always; reading nothing takes as long as checking a body
+        return  # the usual case; `query_params` below takes as long as validating a body
     for name in request.query_params:
         raise RequestValidationError(
             [{"type": "extra_forbidden", "loc": ("query", name), "msg": "no such parameter here"}]
@@ -62,9 +61,9 @@ def refuse_parameters(request: Request) -> None:
 
 
 def refuse_repeated(request: Request) -> None:
-    """Fail where a parameter is given twice, as in `/api/entities?prefix=a&prefix=b`.
+    """Raise RequestValidationError if a parameter is given twice, as in `?prefix=a&prefix=b`.
 
-    Only the last would be used.
+    Only the last one would be used otherwise.
     """
     name = _repeated(name for name, _ in request.query_params.multi_items())
     if name is not None:
@@ -72,7 +71,10 @@ def refuse_repeated(request: Request) -> None:
 
 
 def refuse_repeated_fields(body: bytes) -> None:
-    """Fail where an object of a JSON text has a field twice; only the last would be used."""
+    """Raise RequestValidationError if an object of a JSON text has a field twice.
+
+    Only the last one would be used otherwise.
+    """
 
     def check(pairs: list[tuple[str, object]]) -> None:
         name = _repeated(name for name, _ in pairs)
@@ -83,7 +85,7 @@ def refuse_repeated_fields(body: bytes) -> None:
 
 
 def _repeated(names: Iterable[str]) -> str | None:
-    """The first name that has come before."""
+    """The first name that occurs a second time; None if all are different."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -103,11 +105,11 @@ def is_json(content_type: str) -> bool:
 
 
 def _of_body(detail: ErrorDetails) -> dict[str, Any]:
-    """A fault of a body in the framework's form, without a text that cannot be read."""
-    told = {**detail, "loc": ("body", *detail["loc"])}
+    """A fault of a body in FastAPI's form; of a body that is not JSON, without its text."""
+    fault = {**detail, "loc": ("body", *detail["loc"])}
     if detail["type"] == "json_invalid":
-        del told["input"]
-    return told
+        del fault["input"]
+    return fault
 
 
 def _given_twice(place: str, name: str) -> RequestValidationError:

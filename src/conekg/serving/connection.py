@@ -1,11 +1,10 @@
-"""One connection: what it may keep a server waiting for, and what is no request.
+"""A client's connection: time limits for slow clients, and input that is not HTTP.
 
-uvicorn times a connection between two requests and the gate what comes after a request's head.
-Left over are a connection on which nobody has asked yet, a head that does not end, and answers
-that nobody takes: without bounds, clients that do nothing use up the connections of a machine, its
-memory, or the requests that a server works on at once.
-What is no HTTP is refused in the shape of all errors. Offers to speak another protocol are passed
-over: the parser stops at them, and the body that follows would be lost.
+uvicorn limits the time between two requests, and `gate` the time after a request's headers. This
+module limits the rest: the wait for the first request, the time and size of a request's head (its
+first line and headers), and answers that a client does not read. Without these limits, idle clients
+could use up the machine's connections, its memory, or the server's concurrent requests.
+Input that is not HTTP gets an error of the one shape. `Upgrade` offers are ignored.
 """
 
 from __future__ import annotations
@@ -22,30 +21,38 @@ from conekg.serving.limits import Limits
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's connection, with an end to waiting for its client, that keeps to plain HTTP/1."""
+    """uvicorn's connection, with time limits for its client, and plain HTTP/1 only."""
 
     limits = Limits()
-    _timer: TimerHandle | None = None
-    _taking_timer: TimerHandle | None = None
+    _request_timer: TimerHandle | None = None
+    """Runs while the client has to send something."""
+    _reading_timer: TimerHandle | None = None
+    """Runs while the client has answers to read."""
     _is_in_head = False
     _is_in_body = False
     _head_bytes = 0
+    """Bytes of the head that is being received."""
     _heads_in_read = 0
+    """Heads that the current read has parts of."""
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Wait for the first request."""
+        """Start the time limit of the first request."""
         super().connection_made(transport)
-        self._wait(self.limits.keep_alive_s)
+        self._start_request_timer(self.limits.keep_alive_s)
 
     def data_received(self, data: bytes) -> None:
-        """Read on; of a head counts all that has come, but for a read that it shares."""
+        """Parse more data, and refuse a head that grows beyond `limits.head_bytes`.
+
+        A read that a head shares with another request's head or body is not counted, as it is not
+        known how much of it belongs to which.
+        """
         is_shared = self._is_in_body
         self._heads_in_read = int(self._is_in_head)
         self._unset_keepalive_if_required()
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as stopped:
-            self._pass_over_upgrade(data[stopped.args[0] :])
+            self._ignore_upgrade(data[stopped.args[0] :])
             return
         except httptools.HttpParserError:
             self._refuse(unreadable())
@@ -56,52 +63,59 @@ class Connection(HttpToolsProtocol):
                 self._refuse(too_large(self.limits))
 
     def on_message_begin(self) -> None:
-        """A request begins: its head has as long as a body has."""
+        """Start the time limit of a head that has begun; it is that of a body."""
         super().on_message_begin()
         self._is_in_head, self._head_bytes = True, 0
         self._heads_in_read += 1
-        self._wait(self.limits.timeout_s)
+        self._start_request_timer(self.limits.timeout_s)
 
     def on_headers_complete(self) -> None:
-        """The head is here, unless it is to be read again: from now on the gate keeps the time."""
+        """End the time limit of the head: the gate limits the rest of the request.
+
+        A head with an `Upgrade` offer is not complete: `_ignore_upgrade` parses it again.
+        """
         if self.parser.should_upgrade():
             return
         self._is_in_head, self._is_in_body = False, True
-        self._stop_waiting()
+        self._stop_request_timer()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """The whole request is here, unless its head is to be read again."""
+        """Note the end of a request, unless its head is to be parsed again."""
         if not self._is_in_head:
             self._is_in_body = False
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, unless it has begun already."""
+        """Start the time limit of the next request, unless it has begun already."""
         super().on_response_complete()
         if not self._is_in_head:
-            self._wait(self.limits.keep_alive_s)
+            self._start_request_timer(self.limits.keep_alive_s)
 
     def pause_writing(self) -> None:
-        """The client is slow to take its answers: it has time for as long as it takes any."""
+        """Watch a client that reads its answers slowly; it may take long if it reads at all."""
         super().pause_writing()
-        self._look_later()
+        self._start_reading_timer()
 
     def resume_writing(self) -> None:
-        """The client has taken nearly all."""
-        self._stop_looking()
+        """Stop watching a client that has read nearly all of its answers."""
+        self._stop_reading_timer()
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing comes any more."""
-        self._stop_waiting()
-        self._stop_looking()
+        """Stop all timers."""
+        self._stop_request_timer()
+        self._stop_reading_timer()
         super().connection_lost(exc)
 
-    def _pass_over_upgrade(self, rest: bytes) -> None:
-        """Read the head again without its offer of another protocol, then what came after it."""
+    def _ignore_upgrade(self, rest: bytes) -> None:
+        """Parse the head again without its `Upgrade` header, then the data after it.
+
+        The parser stops after a head with an offer to switch protocols; without this, the body of
+        such a request would be lost.
+        """
         kept = [header for header in self.headers if header[0] != b"upgrade"]
-        if len(kept) == len(self.headers):  # CONNECT, which is for proxies
+        if len(kept) == len(self.headers):  # no such header: a CONNECT request, only for proxies
             self._refuse(unreadable())
             return
         version = self.parser.get_http_version().encode()
@@ -110,36 +124,40 @@ class Connection(HttpToolsProtocol):
         self.parser = httptools.HttpRequestParser(self)
         self.data_received(b"\r\n".join([*head, b"", rest]))
 
-    def _wait(self, seconds: float) -> None:
-        self._stop_waiting()
-        self._timer = self.loop.call_later(seconds, self._give_up)
+    def _start_request_timer(self, seconds: float) -> None:
+        self._stop_request_timer()
+        self._request_timer = self.loop.call_later(seconds, self._on_request_timeout)
 
-    def _stop_waiting(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _stop_request_timer(self) -> None:
+        if self._request_timer is not None:
+            self._request_timer.cancel()
+            self._request_timer = None
 
-    def _look_later(self) -> None:
-        left = self.transport.get_write_buffer_size()
-        self._taking_timer = self.loop.call_later(self.limits.timeout_s, self._look_again, left)
+    def _start_reading_timer(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        self._reading_timer = self.loop.call_later(
+            self.limits.timeout_s, self._on_reading_timeout, unread
+        )
 
-    def _look_again(self, left_before: int) -> None:
-        """Hang up on a client that has taken nothing since; look on where it has."""
-        if self.transport.get_write_buffer_size() < left_before:
-            self._look_later()
+    def _on_reading_timeout(self, unread_before: int) -> None:
+        """Disconnect a client that has read nothing since the timer started; else watch on."""
+        if self.transport.get_write_buffer_size() < unread_before:
+            self._start_reading_timer()
         else:
             self.transport.abort()
 
-    def _stop_looking(self) -> None:
-        if self._taking_timer is not None:
-            self._taking_timer.cancel()
-            self._taking_timer = None
+    def _stop_reading_timer(self) -> None:
+        if self._reading_timer is not None:
+            self._reading_timer.cancel()
+            self._reading_timer = None
 
-    def _give_up(self) -> None:
+    def _on_request_timeout(self) -> None:
+        """Refuse an unfinished head, or close a connection without a request."""
         if self.transport.is_closing():
             return
         if self.cycle is not None and not self.cycle.response_complete:
-            self._wait(self.limits.timeout_s)  # the answer to an earlier request goes first
+            # The answer to an earlier request on this connection has to go out first.
+            self._start_request_timer(self.limits.timeout_s)
         elif self._is_in_head:
             wanted = f"the head of the request did not arrive within {self.limits.timeout_s:g} s"
             self._refuse(RequestTimeoutError(wanted))
@@ -147,8 +165,8 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def _refuse(self, error: ConeKGError) -> None:
-        """Answer with the error, and hang up: what follows could not be told apart."""
-        self._stop_waiting()
+        """Answer with the error and disconnect: where a next request begins is not known."""
+        self._stop_request_timer()
         response = error_response(describe(error), self.limits.retry_after_s)
         status = HTTPStatus(response.status_code)
         head = [b"HTTP/1.1 %d %s" % (status, status.phrase.encode()), b"connection: close"]
@@ -158,12 +176,12 @@ class Connection(HttpToolsProtocol):
 
 
 def connections_of(limits: Limits) -> type[Connection]:
-    """The connections of a server with these limits, as uvicorn wants to be told."""
+    """The connection class of a server with these limits; uvicorn takes a class."""
     return type("LimitedConnection", (Connection,), {"limits": limits})
 
 
 def too_large(limits: Limits) -> HeadTooLargeError:
-    """The error for a request whose line and headers are beyond the limit."""
+    """The error for a request whose first line and headers are too large."""
     return HeadTooLargeError(
         f"the address and the headers of the request exceed {limits.head_bytes} bytes",
         hint="send long texts in the body, and no more headers than the request needs",
@@ -171,9 +189,9 @@ def too_large(limits: Limits) -> HeadTooLargeError:
 
 
 def unreadable() -> ConeKGError:
-    """The error for what is no request."""
+    """The error for input that is not HTTP."""
     return ConeKGError(
-        "what arrived cannot be read as an HTTP/1.1 request",
+        "the data received is not a valid HTTP/1.1 request",
         hint="check its method, its address, its lengths and its line ends; "
         "the server speaks plain HTTP, without TLS",
     )

@@ -1,8 +1,7 @@
-"""Errors on the wire: one table from error class to status, one JSON shape for all of them.
+"""Errors as HTTP responses: one table from error class to status, and one JSON shape for all.
 
-Messages of failures that a client cannot cause (a damaged store, a missing
-checkpoint) may name files of this machine, so they go to the log and the client
-gets a sentence of ours.
+Failures that a client cannot cause (a damaged store, a missing checkpoint) may name files of this
+machine. Their messages go to the log, and the client gets a fixed sentence.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ class ServerStoppingError(ConeKGError):
 
 
 class RequestTimeoutError(ConeKGError):
-    """A request that was not answered within the time limit."""
+    """A request that did not arrive, or was not answered, within the time limit."""
 
 
 class BodyTooLargeError(ConeKGError):
-    """A request body beyond the limit."""
+    """A request body larger than the limit."""
 
 
 class EncodedBodyError(ConeKGError):
@@ -56,15 +55,15 @@ class EncodedBodyError(ConeKGError):
 
 
 class HeadTooLargeError(ConeKGError):
-    """A request whose line and headers are beyond the limit."""
+    """A request whose first line and headers are larger than the limit."""
 
 
 class MissingKeyError(ConeKGError):
-    """A request without the API key the server was started with."""
+    """A request without the API key that the server was started with."""
 
 
 class HostNotAllowedError(ConeKGError):
-    """A request for a host name that is none of the server's."""
+    """A request for a host name that the server does not answer to."""
 
 
 STATUS: dict[type[ConeKGError], int] = {
@@ -89,7 +88,7 @@ STATUS: dict[type[ConeKGError], int] = {
     ServerStoppingError: 503,
     RequestTimeoutError: 504,
 }
-"""The status of every error class; a class not listed has that of its nearest ancestor."""
+"""The HTTP status of every error class; a class not listed has that of its nearest ancestor."""
 
 INTERNAL_MESSAGE = "the server failed on this request; its log says why"
 
@@ -110,12 +109,12 @@ def kind_of(error: ConeKGError) -> str:
 
 
 def describe(error: ConeKGError) -> ErrorBody:
-    """What a client is told about an error."""
+    """The error body for an error; the message of a 500 goes to the log instead."""
     status, kind = status_of(error), kind_of(error)
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("request failed: %s", error)
         return ErrorBody(status=status, kind=kind, message=INTERNAL_MESSAGE)
-    # The marker under the offending text is for terminals; the wire carries the span itself.
+    # The other lines mark the offending text for a terminal; here `span` says where it is.
     message = error.message.split("\n", 1)[0]
     span: tuple[int, int] | None = getattr(error, "span", None)
     return ErrorBody(
@@ -137,15 +136,15 @@ _WHERE_TO_LOOK = {
 
 
 def _hint_of(error: ConeKGError) -> str | None:
-    """What to do next; where a command is the only way, the route that does the same."""
+    """What to do next; instead of a `conekg` command, the route that does the same."""
     if isinstance(error, UnknownNameError) and error.where_to_look is not None:
-        told = " ".join(part for part in (error.guess, error.extra_hint) if part)
-        return told or _WHERE_TO_LOOK.get(error.kind)
+        hint = " ".join(part for part in (error.guess, error.extra_hint) if part)
+        return hint or _WHERE_TO_LOOK.get(error.kind)
     return error.hint
 
 
 def describe_invalid(details: Sequence[Any]) -> ErrorBody:
-    """What a client is told about a request that does not fit its schema."""
+    """The error body for a request that does not match its schema; at most five problems."""
     problems = [
         f"{'.'.join(map(str, detail['loc']))}: {_fault_of(detail)}{_value_of(detail)}"
         for detail in list(details)[:5]
@@ -159,31 +158,31 @@ def describe_invalid(details: Sequence[Any]) -> ErrorBody:
 
 
 def _fault_of(detail: Mapping[str, Any]) -> str:
-    """What is wrong, in our words where the framework's do not say what was meant."""
+    """What is wrong with a field or parameter; an unknown one in clearer words than pydantic's."""
     if detail.get("type") == "extra_forbidden":
         return f"no such {'parameter' if detail['loc'][0] == 'query' else 'field'} here"
     return str(detail["msg"])
 
 
 def _value_of(detail: Mapping[str, Any]) -> str:
-    """The value that does not fit, where it is short enough to be read at a glance."""
+    """The wrong value for the message, such as `, not 0`; empty for a long or a missing value."""
     value = detail.get("input")
-    if not isinstance(value, str | int | float) or detail["type"] in _ABOUT_NO_VALUE:
+    if not isinstance(value, str | int | float) or detail["type"] in _FAULTS_WITHOUT_VALUE:
         return ""
     written = json.dumps(value, ensure_ascii=False)
-    return f", not {written}" if len(written) <= _GLANCE else ""
+    return f", not {written}" if len(written) <= _MAX_SHOWN_CHARS else ""
 
 
-_ABOUT_NO_VALUE = {"extra_forbidden", "json_invalid", "missing"}
-_GLANCE = 60
+_FAULTS_WITHOUT_VALUE = {"extra_forbidden", "json_invalid", "missing"}
+_MAX_SHOWN_CHARS = 60
 
 
 def describe_status(status: int, method: str, path: str) -> ErrorBody:
-    """What a client is told where only a status is known, such as 404 for a missing route."""
+    """The error body where only a status is known, such as 404 for a missing route."""
     phrase = HTTPStatus(status).phrase
     messages = {
         HTTPStatus.NOT_FOUND: f"there is nothing at {path!r}",
-        HTTPStatus.METHOD_NOT_ALLOWED: f"{path!r} does not answer to {method}",
+        HTTPStatus.METHOD_NOT_ALLOWED: f"{path!r} does not support {method}",
     }
     return ErrorBody(
         status=status,
@@ -195,9 +194,9 @@ def describe_status(status: int, method: str, path: str) -> ErrorBody:
 
 
 def describe_range(status: int, given: str, path: str) -> ErrorBody:
-    """What a client is told about a Range header by which no part of a file can be given."""
+    """The error body for a Range header that is malformed or beyond the end of the file."""
     beyond = status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
-    fault = f"lies beyond the end of {path!r}" if beyond else "cannot be read"
+    fault = f"lies beyond the end of {path!r}" if beyond else "is not valid"
     return ErrorBody(
         status=status,
         kind="range_not_satisfiable" if beyond else "bad_request",

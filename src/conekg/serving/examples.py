@@ -1,4 +1,4 @@
-"""Questions to start from: chosen ones for the built-in graph, sampled ones for any other."""
+"""Example questions for the page: chosen for the built-in graph, sampled for any other."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ GEOGRAPHY = (
     '("South America".^in_subregion & !Spanish.^speaks).capital',
     "(Portugal | Brazil).speaks",
 )
-"""Questions about the built-in graph whose answers anybody can judge."""
+"""Questions about the built-in graph whose answers are common knowledge."""
 
 SHAPES = ("1p", "2p", "2i", "2in", "up", "pin")
-"""One sampled example of each shape, where the run has queries of it."""
+"""Shapes of sampled examples: one of each that the run has queries of."""
 
 
 def examples_of(
     graph: KnowledgeGraph, query_set: QuerySet | None = None, *, can_negate: bool = True
 ) -> tuple[Example, ...]:
-    """Questions about a graph; those with negation only for models that know it."""
+    """Example questions about a graph, without those with negation unless `can_negate`."""
     found: list[Query] = []
     if graph.name == "geography":
         found = _chosen(graph)
@@ -47,7 +47,7 @@ def _chosen(graph: KnowledgeGraph) -> list[Query]:
 
 
 def _sampled(query_set: QuerySet) -> list[Query]:
-    """For each shape the query with the fewest answers: those are read at a glance."""
+    """For each shape, the query with the fewest answers, as those are quickest to read."""
     queries = []
     for block in query_set:
         if block.shape.name in SHAPES and len(block):

@@ -1,8 +1,8 @@
 """The host names a server answers to.
 
-Whoever owns a page of the web can let its name lead to this machine (DNS rebinding), and
-browsers then let the page read what a server here answers. The Host header of such a request
-still has the page's name, by which the gate refuses it.
+The owner of a website can make its name resolve to this machine (DNS rebinding); browsers then let
+that site read the answers of a server here. The Host header of such a request has the website's
+name, so that the gate can recognise and refuse it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
 
 @dataclass(frozen=True)
 class Hosts:
-    """The names of one server, besides those that every machine has for itself."""
+    """The host names of one server, in addition to `localhost` and the loopback addresses."""
 
     names: frozenset[str] = frozenset()
 
@@ -35,10 +35,10 @@ class Hosts:
 
 
 def hosts_of(host: str, address: str, allowed: frozenset[str]) -> Hosts | None:
-    """The hosts of a server started for `host`, which is bound to `address`; None allows all.
+    """The allowed hosts of a server started with `--host`, bound to `address`; None allows any.
 
-    A server that others can reach may have names that it cannot know: they are checked only where
-    some were given.
+    A server that other machines can reach cannot know all of its names. Its host names are
+    checked only if some were given as `allowed`.
     """
     if not allowed and not is_loopback(address):
         return None
@@ -46,12 +46,12 @@ def hosts_of(host: str, address: str, allowed: frozenset[str]) -> Hosts | None:
 
 
 def host_names(given: Iterable[str]) -> frozenset[str]:
-    """Names as `Hosts` compares them; a ConfigError where one is more than a name or address."""
+    """Names in the form that `Hosts` compares; ConfigError if one is not a name or an address."""
     return frozenset(map(_checked, given))
 
 
 def name_in(header: str) -> str:
-    """The name or address in a Host header; empty where the header is malformed.
+    """The name or address in a Host header, without the port; empty if the header is malformed.
 
     >>> name_in("KG.example.org:8000"), name_in("[::1]:8000"), name_in("a:b")
     ('kg.example.org', '::1', '')
@@ -61,7 +61,7 @@ def name_in(header: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the host.
+    """Whether a host name or address can be reached from this machine only.
 
     >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
     (True, False)
@@ -75,7 +75,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _plain(host: str) -> str:
-    """A host in the one way it is compared: small letters, no brackets, the shortest address."""
+    """A host in normal form: lower case, no brackets, no final dot, addresses at their shortest."""
     bare = host.lower().removeprefix("[").removesuffix("]").removesuffix(".")
     address = _address(bare)
     return bare if address is None else str(address)

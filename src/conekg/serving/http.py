@@ -1,7 +1,7 @@
-"""The HTTP application: routes, and nothing else.
+"""The HTTP application: its routes and its start and stop.
 
-Each route hands its request to the service and writes what comes back.
-Errors, host names, keys, body sizes and metrics are the gate's business.
+Each route passes its request to `service` and writes the response. `gate` handles errors, host
+names, keys, body sizes and metrics.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ STATIC = Path(__file__).parent / "static"
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorResponse}
-    for status in (400, 401, 404, 413, 421, 422, 431, 500, 503, 504)
+    for status in (400, 401, 404, 413, 415, 421, 422, 431, 500, 503, 504)
 }
-"""Every status an API route may fail with; all have the one error shape."""
+"""Every status that an API route may fail with; all have the one error shape."""
 
 
 def create_app(
@@ -75,9 +75,10 @@ def create_app(
     share: Share | None = None,
     hosts: Hosts | None = None,
 ) -> FastAPI:
-    """The application that serves one answerer, under any host name unless `hosts` says which.
+    """The application that serves one answerer.
 
-    `share` says which of several processes it is.
+    `hosts` are the host names it answers to, any if None. `share` is given in a server of several
+    processes. Without `api_key` every client may ask.
     """
     limits = limits or Limits()
     own_limits = limits if share is None else share.limits(limits)
@@ -102,44 +103,43 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        # Compiled code and names are loaded now, so that the first client does not wait for them.
+        # Compile or load the scoring loops and the names now: the first client should not wait.
         await asyncio.to_thread(answerer.ask, Project(Anchor(0), 0), top_k=1)
         answerer.graph.vocabulary.entities.remember_names()
         answerer.graph.vocabulary.relations.remember_names()
         scorer.start()
         publishing = None if shared is None else asyncio.create_task(shared.keep_publishing())
-        # What is here now stays: the collector need not walk through it again and again.
+        # The graph and the model stay until the end: keep the garbage collector from scanning them.
         gc.collect()
         gc.freeze()
         yield
         gc.unfreeze()
-        # The server has answered every accepted request by now; what a client abandoned
-        # may still be on the scoring thread.
+        # The server has answered every accepted request by now, but the scoring thread may still
+        # work on one whose client has gone.
         await scorer.close()
         if publishing is not None:
             publishing.cancel()
 
     app: FastAPI = FastAPIOffline(
-        docs_url=None,  # `_add_page` makes them: their addresses are to count from the page's own
+        docs_url=None,  # `_add_page` adds both pages, with relative addresses
         redoc_url=None,
-        servers=[{"url": "./", "description": "where this description is"}],
+        servers=[{"url": "./", "description": "the server of this description"}],
         title="conekg",
         version=about.version,
         summary="Answers first-order logical questions over an incomplete knowledge graph.",
         lifespan=lifespan,
         separate_input_output_schemas=False,
-        # It would send clients to http:// and the name that a proxy asked for, not they.
+        # Behind a proxy, a redirect would lead to http:// and the proxy's name for this server.
         redirect_slashes=False,
-        # The server has metrics of its own; the framework would ask at every request whether
-        # somebody else wants some.
+        # The server has its own metrics, and looking for a telemetry provider costs every request.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    app.state.is_stopping = False  # the server says when; the gate then closes connections
+    app.state.is_stopping = False  # set by `Server.shutdown`; `Gate` then closes connections
     _add_error_handlers(app, limits)
     app.include_router(_api_routes(service, about, guarded=api_key is not None))
     app.include_router(_operator_routes(lambda: shared.total() if shared else metrics))
     _add_page(app)
-    # A refused request has met no route yet; the metrics know it by its path all the same.
+    # Metrics are counted by route. A request refused before routing is matched by these paths.
     paths = frozenset(app.openapi()["paths"])
     app.add_middleware(
         Gate, limits=own_limits, metrics=metrics, api_key=api_key, paths=paths, hosts=hosts
@@ -148,25 +148,25 @@ def create_app(
 
 
 def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> APIRouter:
-    # The gate checks the key; this only tells the OpenAPI page that there is one.
+    # Only for the OpenAPI description; it is the gate that checks the key.
     locks = [Security(HTTPBearer(auto_error=False))] if guarded else []
     router = APIRouter(prefix="/api", tags=["questions"], responses=ERRORS, dependencies=locks)
 
     async def ask(request: AskRequest) -> Response:
         """Ranked answers of a query."""
-        return _written(await service.ask(request))
+        return _json(await service.ask(request))
 
     async def explain(request: ExplainRequest) -> Response:
-        """What each variable of a query stands for, and the path that leads to an answer."""
-        return _written(await service.explain(request))
+        """The best entities for each variable of a query, and a path that leads to an answer."""
+        return _json(await service.explain(request))
 
     async def cones(request: ConesRequest) -> Response:
         """Some of the query's sector-cones, narrow to wide, with an answer's angles in them."""
-        return _written(await service.cones(request))
+        return _json(await service.cones(request))
 
     async def parse(request: ParseRequest) -> Response:
         """How a query, as text or as a tree, is understood: canonical text, words and tree."""
-        return _written(await service.parse(request))
+        return _json(await service.parse(request))
 
     for endpoint, response_model in (
         (ask, AskResponse),
@@ -201,14 +201,14 @@ def _api_routes(service: Service, about: AboutResponse, *, guarded: bool) -> API
 
     @router.get("/about", dependencies=bare, summary="About")
     async def about_server() -> AboutResponse:
-        """What this server answers from, its limits, and questions to start with."""
+        """The graph and model of this server, its limits, and example questions."""
         return about
 
     return router
 
 
-def _written(body: BaseModel) -> Response:
-    """A response as JSON; the framework would check it, copy it and then write it."""
+def _json(body: BaseModel) -> Response:
+    """A response body as JSON, without the validation and the copy that the framework makes."""
     return Response(body.model_dump_json(), media_type="application/json")
 
 
@@ -217,7 +217,7 @@ def _operator_routes(metrics: Callable[[], Metrics]) -> APIRouter:
 
     @router.get("/health")
     async def health() -> HealthResponse:
-        """That the server is up; it loads its model before it listens."""
+        """Whether the server is up; it loads its model before it listens."""
         return HealthResponse(status="ok")
 
     @router.get(
@@ -238,7 +238,7 @@ def _add_page(app: FastAPI) -> None:
     async def page() -> FileResponse:
         return FileResponse(STATIC / "index.html")
 
-    # Below the path of a proxy, only relative addresses lead anywhere.
+    # All addresses are relative, so that the pages work below a path of a proxy.
     swagger = get_swagger_ui_html(
         openapi_url="openapi.json",
         title=f"{app.title} - HTTP API",
@@ -276,7 +276,7 @@ def _add_error_handlers(app: FastAPI, limits: Limits) -> None:
         response = error_response(body, limits.retry_after_s)
         response.headers.update(error.headers or {})
         if response.headers.get("allow") == "GET":
-            response.headers["allow"] = "GET, HEAD"  # the gate answers HEAD wherever GET is
+            response.headers["allow"] = "GET, HEAD"  # the gate answers HEAD on every GET route
         return response
 
     app.add_exception_handler(RequestValidationError, invalid)

@@ -1,7 +1,7 @@
-"""What the server accepts: every limit, its default and why it is there.
+"""The limits of a server: what each one bounds, and its default.
 
-Limits are settings, checked once when the server starts; nothing edits them
-afterwards. `docs/http-api.md` lists each of them, and a test fails when it does not.
+Limits are settings that are checked once, when the server starts, and do not change afterwards.
+`docs/http-api.md` lists all of them; a test checks this.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from conekg.query.parse import DEPTH_LIMIT
 
 @dataclass(frozen=True)
 class Limits:
-    """The bounds of one server; a request beyond any of them gets an error, never silence."""
+    """The limits of one server; a request beyond any of them gets an error, never no answer."""
 
     query_chars: int = 2_000
     """Characters of query text, of any name, and of all names of a tree."""
     query_depth: int = 24
     """Nodes on the longest path from the root of a query to a leaf; 128 at most."""
     query_nodes: int = 128
-    """Nodes of a query in all."""
+    """Nodes of a query in total."""
     query_branches: int = 16
     """Union-free branches of a query; each is scored against every entity."""
     top_k: int = 1_000
@@ -32,40 +32,43 @@ class Limits:
     excluded: int = 1_000
     """Entities a request may exclude."""
     completions: int = 100
-    """Names one completion or neighbour request returns."""
+    """Names that one completion or neighbour request returns."""
     dimensions: int = 64
-    """Dimensions one picture of the cones shows."""
+    """Dimensions that one picture of the cones shows."""
     body_bytes: int = 65_536
     """Bytes of a request body."""
     head_bytes: int = 65_536
     """Bytes of the address and the headers of a request."""
     concurrent_requests: int = 256
-    """API requests being worked on at once, from when their bodies are here; one more is answered
-    503 with Retry-After."""
+    """API requests handled at once, counted from when their bodies have arrived. One more is
+    answered 503 with Retry-After."""
     batch_queries: int = 64
-    """Queries scored together; larger batches answer more a second and keep each waiting."""
+    """Queries scored together. Larger batches answer more queries per second, but each query
+    waits longer."""
     gather_s: float = 0.02
-    """Seconds a batch waits at most to become as large as the one before it, if that was of
-    several and while requests keep coming."""
+    """Seconds a batch waits at most to become as large as the previous one. It waits only if that
+    one had several queries, and only while requests keep coming."""
     scoring_threads: int = 1
-    """Batches scored at once, each by its share of the cores; no more than there are cores. One
-    large batch by all cores takes less work a question than several small ones."""
+    """Batches scored at once, each on its share of the cores; the number of cores at most. One
+    large batch on all cores takes less work per question than several small ones."""
     explanations: int = 16
-    """Explanations and pictures of cones being worked on at once, waiting included; one more is
+    """Explanations and pictures of cones handled at once, waiting ones included. One more is
     answered 503 with Retry-After."""
     timeout_s: float = 10.0
-    """Seconds a request may take, waiting included, once its headers are here; they have as
-    long to come. A client that takes nothing of its answers for as long is hung up on."""
+    """Seconds a request may take, waiting included, once its headers have arrived. The headers
+    have as long to arrive. A client that reads nothing of its answers for as long is
+    disconnected."""
     keep_alive_s: int = 30
-    """Seconds a connection stays open on which nobody asks, or has asked yet; more than the five
-    after which common clients stop using theirs, so that no request crosses the closing."""
+    """Seconds an idle connection stays open, also before its first request. Common clients stop
+    reusing a connection after five idle seconds; with more than that, the server does not close
+    one just as a request arrives."""
     shutdown_s: float = 30.0
     """Seconds a stopping server gives accepted requests to finish."""
     farewell_s: float = 1.0
-    """Seconds a stopping server still answers on open connections, each answer the last one there;
-    then it closes those on which nobody has asked."""
+    """Seconds a stopping server still answers on open connections, closing each with its answer.
+    After that it closes the idle ones."""
     retry_after_s: int = 1
-    """What an overloaded server tells clients to wait."""
+    """Seconds an overloaded server tells clients to wait."""
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -77,7 +80,7 @@ class Limits:
         if self.query_depth > DEPTH_LIMIT:
             raise ConfigError(
                 f"limit query_depth is {self.query_depth}; set it to {DEPTH_LIMIT} or less, "
-                "which is as deep as queries are read",
+                "the depth of the deepest query that can be parsed",
                 key="query_depth",
             )
 

@@ -1,7 +1,7 @@
-"""Counts and times of one server in Prometheus' text format.
+"""Counts and times of one server, in the text format of Prometheus.
 
-All updates come from the event loop's thread, so nothing here locks. The processes of one
-server tell each other theirs as `state`, which `add` takes.
+All updates come from the event loop's thread, so that no locks are needed. The processes of one
+server exchange their metrics: `state` gives them as plain values, and `add` adds them up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BATCH_QUERIES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Histogram:
-    """Observations counted in cumulative buckets, as Prometheus wants them."""
+    """A Prometheus histogram: the number of observations in each bucket, and their sum."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = tuple(bounds)
@@ -29,7 +29,7 @@ class Histogram:
         self.total += value
 
     def add(self, counts: Sequence[int], total: float) -> None:
-        """Count what another histogram of the same bounds has counted."""
+        """Add the counts and the sum of another histogram of the same bounds."""
         self.counts = [own + other for own, other in zip(self.counts, counts, strict=True)]
         self.total += total
 
@@ -46,7 +46,7 @@ class Histogram:
 
 
 class Metrics:
-    """Everything `/metrics` tells."""
+    """All metrics of the route `/metrics`."""
 
     def __init__(self) -> None:
         self.in_flight = 0
@@ -76,7 +76,7 @@ class Metrics:
         }
 
     def add(self, state: Mapping[str, Any]) -> None:
-        """Count what another process has counted, by its `state`."""
+        """Add the counts of another process, given as its `state`."""
         self.in_flight += state["in_flight"]
         for method, route, status, count in state["requests"]:
             self._requests[method, route, status] += count
@@ -102,9 +102,9 @@ class Metrics:
         yield "# HELP conekg_requests_in_flight API requests being worked on."
         yield "# TYPE conekg_requests_in_flight gauge"
         yield f"conekg_requests_in_flight {self.in_flight}"
-        yield "# HELP conekg_batch_queries Jobs the scoring thread took at once."
+        yield "# HELP conekg_batch_queries Questions scored together."
         yield "# TYPE conekg_batch_queries histogram"
         yield from self._batches.lines("conekg_batch_queries")
-        yield "# HELP conekg_scoring_seconds_total Time the scoring thread was busy."
+        yield "# HELP conekg_scoring_seconds_total Time spent scoring questions."
         yield "# TYPE conekg_scoring_seconds_total counter"
         yield f"conekg_scoring_seconds_total {self._scoring_s:.6f}"

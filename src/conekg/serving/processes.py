@@ -1,8 +1,8 @@
-"""A server of several processes: they are started, watched, and stopped together.
+"""A server of several processes: started, watched and stopped together.
 
-One process answers on one core and a bit: its event loop and whatever of a batch is not
-compiled take turns. Several share a port and nothing else, each with the whole model; see
-`share` for what they tell each other.
+One process keeps little more than one core busy, because its event loop and the uncompiled part of
+scoring share Python's interpreter lock. Several processes share a port; each has the whole model in
+memory. `share` exchanges their metrics, and `worker` is what each process does.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from conekg.training.interrupt import stop_signals
 def serve_processes(
     settings: Settings, sockets: Sequence[socket.socket], on_ready: Callable[[Ready], None]
 ) -> None:
-    """Serve a run by one process a socket until a signal says to stop, then stop them all.
+    """Serve a run with one process per socket until a stop signal arrives, then stop all of them.
 
-    The sockets are closed here once the processes have theirs. `on_ready` hears once all
-    listen. A process that ends by itself ends the others, in order, and is a ConeKGError.
+    Closes the parent's copies of the sockets. Calls `on_ready` once, when all processes listen.
+    If a process ends by itself, the others are shut down in order and ConeKGError is raised.
     """
     with tempfile.TemporaryDirectory(prefix="conekg-") as folder:
-        family = _Family()
-        with family.stopped_by_signals():
+        group = _ProcessGroup()
+        with group.stopped_by_signals():
             try:
-                family.start(settings, sockets, Path(folder))
-                ready = family.wait_until_ready()
+                group.start(settings, sockets, Path(folder))
+                ready = group.wait_until_ready()
                 if ready is not None:
                     on_ready(ready)
-                    family.wait_for_an_end()
+                    group.wait_until_one_ends()
             finally:
-                family.stop()
-    family.check_end()
+                group.stop()
+    group.check_end()
 
 
-class _Family:
-    """The processes of one server, seen from their parent."""
+class _ProcessGroup:
+    """The processes of one server, as their parent handles them."""
 
     def __init__(self) -> None:
         self._processes: list[BaseProcess] = []
@@ -56,7 +56,7 @@ class _Family:
         self._is_told_to_stop = False
 
     def start(self, settings: Settings, sockets: Sequence[socket.socket], folder: Path) -> None:
-        """Start a process a socket, unless told to stop meanwhile."""
+        """Start one process per socket; start no more once a stop signal has arrived."""
         context = multiprocessing.get_context("spawn")
         for index, listening in enumerate(sockets):
             if self._is_told_to_stop:
@@ -70,16 +70,17 @@ class _Family:
             )
             with _without_interrupts():
                 process.start()
-            theirs.close()  # so that a process that ends closes its connection
+            theirs.close()  # otherwise the connection would stay open when its process ends
             self._processes.append(process)
             self._connections.append(own)
-        # Theirs now: a socket that stayed open here would take clients in that nobody serves.
+        # If the parent kept a listening socket open, the system would give it clients as well,
+        # and nothing would answer them.
         for listening in sockets:
             listening.close()
 
     @contextmanager
     def stopped_by_signals(self) -> Iterator[None]:
-        """Hand signals to stop on to the processes while the block runs."""
+        """Pass stop signals on to the processes while the block runs."""
 
         def stop(number: int, frame: FrameType | None) -> None:
             self._is_told_to_stop = True
@@ -93,40 +94,40 @@ class _Family:
                 signal.signal(number, handler)
 
     def wait_until_ready(self) -> Ready | None:
-        """What the processes tell once all listen; None if one ended or all are to stop."""
+        """The last process's message once all listen; None if one ended or a stop signal came."""
         ready = None
         waiting = list(self._connections)
         while waiting and not self._is_told_to_stop:
             for connection in wait(waiting, timeout=1.0):
                 assert isinstance(connection, Connection)
                 try:
-                    told = connection.recv()
+                    received = connection.recv()
                 except EOFError:
                     return None
-                if not isinstance(told, Ready):
-                    message, hint = told
+                if not isinstance(received, Ready):
+                    message, hint = received
                     raise ConeKGError(message, hint=hint)
-                ready = told
+                ready = received
                 waiting.remove(connection)
         return None if self._is_told_to_stop else ready
 
-    def wait_for_an_end(self) -> None:
+    def wait_until_one_ends(self) -> None:
         """Return when the first process has ended."""
         wait([process.sentinel for process in self._processes])
 
     def stop(self) -> None:
-        """Let every process finish what it has accepted, and wait for that."""
+        """Ask every process to stop, and wait until they have answered what they accepted."""
         self._terminate()
         for process in self._processes:
             process.join()
 
     def check_end(self) -> None:
-        """Raise ConeKGError if a process ended by itself, though none was told to stop."""
+        """Raise ConeKGError if a process ended although no stop signal had arrived."""
         if not self._is_told_to_stop:
             codes = ", ".join(str(process.exitcode) for process in self._processes)
             raise ConeKGError(
                 f"a process of the server ended by itself (exit codes {codes})",
-                hint="the others were stopped; what it printed says why",
+                hint="the others were stopped; the messages above, if any, say why it ended",
             )
 
     def _terminate(self) -> None:
@@ -137,14 +138,15 @@ class _Family:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Hold Ctrl-C back, from a process that is started too until it is ready to hear it.
+    """Block SIGINT here and in a process started by the block, until that process unblocks it.
 
-    Most of its start is importing, which an interrupt would end with a traceback.
+    A new process spends most of its start on imports, which Ctrl-C would end with a traceback.
     """
-    if not hasattr(signal, "pthread_sigmask"):  # not everywhere
+    if not hasattr(signal, "pthread_sigmask"):  # as on Windows
         yield
         return
-    resource_tracker.ensure_running()  # its start, with the first process, would let them through
+    # The first `Process.start` would start the resource tracker, which unblocks SIGINT.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

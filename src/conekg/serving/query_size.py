@@ -1,6 +1,6 @@
-"""How large a question may be: its text, its names, its nodes and its branches.
+"""Checks of a question's size: its text, its names, its nodes and its branches.
 
-Each is held against the server's limits before anything is computed for it.
+Each is compared with the server's limits before anything is computed for the question.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from conekg.serving.schemas import Tree
 
 
 def check_text(text: str, limits: Limits, place: str) -> str:
-    """The text itself, or `QueryTooLargeError` where it is longer than the server takes."""
+    """The text itself; QueryTooLargeError if it is longer than the limit."""
     if len(text) > limits.query_chars:
         raise QueryTooLargeError(
-            f"{place} has {len(text)} characters; this server takes {limits.query_chars}",
+            f"{place} has {len(text)} characters; this server allows {limits.query_chars}",
             hint="ask for its parts one at a time" if place == "query" else None,
         )
     return text
 
 
 def check_names(tree: Tree, limits: Limits) -> None:
-    """Raise `QueryTooLargeError`, with its place, at the name that is beyond what a text may have.
+    """Raise QueryTooLargeError if the names of a tree are longer, together, than a text may be.
 
-    Labels are not read, however long.
+    The message says at which name the limit is passed. Labels do not count, as they are ignored.
     """
     size = 0
     for place, name in _names_of(tree, "tree"):
@@ -38,13 +38,13 @@ def check_names(tree: Tree, limits: Limits) -> None:
         if size > limits.query_chars:
             raise QueryTooLargeError(
                 f"{place}.name: the names of the tree up to this one have {size} characters; "
-                f"this server takes {limits.query_chars}",
+                f"this server allows {limits.query_chars}",
                 hint="ask for its parts one at a time",
             )
 
 
 def _names_of(tree: Tree, place: str) -> Iterator[tuple[str, str]]:
-    """The names of a tree and where each stands, in reading order."""
+    """The names of a tree, each after its place, from the root down."""
     if tree.name is not None:
         yield place, tree.name
     for index, operand in enumerate(tree.operands):
@@ -52,16 +52,16 @@ def _names_of(tree: Tree, place: str) -> Iterator[tuple[str, str]]:
 
 
 def check_size(query: Query, limits: Limits) -> int:
-    """The depth of a query; `QueryTooLargeError` where it is deeper or larger than allowed."""
+    """The depth of a query; QueryTooLargeError if it is deeper or has more nodes than allowed."""
     nodes, levels = _size_of(shape_of(query))
     if nodes > limits.query_nodes:
         raise QueryTooLargeError(
-            f"the query has {nodes} nodes; this server takes {limits.query_nodes}",
+            f"the query has {nodes} nodes; this server allows {limits.query_nodes}",
             hint="ask for its parts one at a time",
         )
     if levels > limits.query_depth:
         raise QueryTooLargeError(
-            f"the query is {levels} levels deep; this server takes {limits.query_depth}",
+            f"the query is {levels} levels deep; this server allows {limits.query_depth}",
             hint="ask for its parts one at a time",
         )
     return levels
@@ -69,23 +69,24 @@ def check_size(query: Query, limits: Limits) -> int:
 
 @lru_cache(maxsize=1024)
 def _size_of(shape: Shape) -> tuple[int, int]:
-    """How many nodes queries of a shape have, and how deep they are."""
+    """The number of nodes and the depth of queries of a shape."""
     return len(subtrees(shape.template)), depth(shape.template)
 
 
 def check_branches(query: Query, union: UnionForm, limits: Limits) -> None:
-    """Raise `QueryTooLargeError` where a query has more branches than allowed."""
+    """Raise QueryTooLargeError if a query has more branches than allowed."""
     branches = 1 if union == "demorgan" else num_branches(query)
     if branches > limits.query_branches:
         raise QueryTooLargeError(
             f"the query has {branches:,} union-free branches; "
-            f"this server takes {limits.query_branches:,}",
-            hint='ask for its parts one at a time, or send "union": "demorgan": one branch always',
+            f"this server allows {limits.query_branches:,}",
+            hint='ask for its parts one at a time, or send "union": "demorgan", which needs only '
+            "one branch",
         )
 
 
 def num_branches(query: Query) -> int:
-    """How many union-free branches a query has once it is settled, however many that is."""
+    """The number of union-free branches of a query after it was settled; it may be huge."""
     return _branches_of_shape(settled(query, grounded(query)).shape)
 
 

@@ -1,7 +1,7 @@
-"""What goes over the wire: typed requests and responses, the source of the OpenAPI page.
+"""The API's requests and responses as typed models; the OpenAPI description is made from them.
 
-Plain shapes without behaviour. Numeric bounds that an operator can change are
-`Limits` and checked by the routes; bounds that hold on every server stand here.
+They have no behaviour. Bounds that an operator can change are in `limits` and are checked by
+`service`; bounds that hold on every server are here.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from conekg.graph.knowledge_graph import Split
 from conekg.query.rewrite import UnionForm
 
 Text = Annotated[str, StringConstraints(min_length=1)]
-"""Checked to be valid Unicode too, which a plain `str` is not: JSON can spell half a character."""
+"""A text that is not empty. The constraint also makes pydantic check that it is valid Unicode: JSON
+can spell half of a surrogate pair, which a plain `str` field would accept."""
 
 
 class Request(BaseModel):
-    """Base of request bodies: an unknown field is an error, never ignored, and so is a value
-    of another type, such as a number in quotes."""
+    """Base of request bodies: unknown fields are errors, and so are values of another type, such
+    as a number in quotes."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Parameters(BaseModel):
-    """Base of what stands after the question mark of an address; unknown names are errors."""
+    """Base of query parameters, after the `?` of an address; unknown names are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -50,7 +51,8 @@ class ErrorBody(Response):
     )
     suggestions: list[str] = []
     about: list[str] = Field(
-        default=[], description="what is known of each suggestion; empty where its name says it"
+        default=[],
+        description="for each suggestion, what tells it apart; empty where its name says all",
     )
 
 
@@ -76,14 +78,14 @@ class Tree(BaseModel):
 
 
 class ParseRequest(Request):
-    """A query as text or as a tree; one of the two."""
+    """A query, either as text or as a tree."""
 
     query: Text | None = None
     tree: Tree | None = None
 
 
 class ParseResponse(Response):
-    """A query understood."""
+    """How a query is understood."""
 
     query: str = Field(description="canonical text")
     formula: str = Field(description="the same as a first-order formula")
@@ -92,13 +94,13 @@ class ParseResponse(Response):
     depth: int
     branches: int = Field(
         description="union-free branches, as the limit `query_branches` counts them; "
-        "more than a server answers are told all the same"
+        "may exceed that limit"
     )
     tree: Tree
 
 
 class AskRequest(Request):
-    """A question and how its answers are wanted."""
+    """A question, and which answers are wanted."""
 
     query: Text = Field(examples=["France.borders"])
     top_k: int = Field(default=10, ge=1)
@@ -204,7 +206,7 @@ class WitnessItem(Response):
 
 
 class ExplainResponse(Response):
-    """What the variables stood for, and the path to the answer."""
+    """The best entities for each variable, and the path to the answer."""
 
     query: str
     reading: str
@@ -242,7 +244,7 @@ class ConesResponse(Response):
 
 
 class EntitiesQuery(Parameters):
-    """Which entities to list."""
+    """The entities to list: how their names begin, and how many."""
 
     prefix: str = Field(
         default="",
@@ -252,20 +254,20 @@ class EntitiesQuery(Parameters):
 
 
 class CompletionItem(EntityItem):
-    """An entity, and how its name is written in a query: quoted where it has to be."""
+    """An entity, and its name as written in a query, quoted where needed."""
 
     text: str
 
 
 class EntitiesResponse(Response):
-    """Entities whose name or label begins as asked."""
+    """Entities whose name or label begins with the prefix."""
 
     entities: list[CompletionItem]
     total: int = Field(description="entities of the graph in all")
 
 
 class RelationItem(Response):
-    """A relation, and the name it has when walked backwards."""
+    """A relation, and its name when followed backwards."""
 
     name: str
     label: str
@@ -281,7 +283,7 @@ class RelationsResponse(Response):
 
 
 class NeighborsQuery(Parameters):
-    """Whose facts to list, of which nested graph, and how many of each relation."""
+    """The entity whose facts to list, from which nested graph, and how many per relation."""
 
     entity: Text
     graph: Split = "train"
@@ -289,7 +291,7 @@ class NeighborsQuery(Parameters):
 
 
 class NeighborGroup(Response):
-    """What one relation reaches from an entity."""
+    """The entities that one relation leads to from an entity."""
 
     relation: str
     relation_label: str
@@ -306,7 +308,7 @@ class NeighborsResponse(Response):
 
 
 class Example(Response):
-    """A question to start from."""
+    """An example question."""
 
     query: str
     reading: str
@@ -314,7 +316,7 @@ class Example(Response):
 
 
 class AboutResponse(Response):
-    """What this server answers from."""
+    """The graph and model of this server, its limits, and example questions."""
 
     version: str
     graph: str
@@ -330,6 +332,6 @@ class AboutResponse(Response):
 
 
 class HealthResponse(Response):
-    """That the server is up."""
+    """Whether the server is up."""
 
     status: Literal["ok"]

@@ -1,8 +1,8 @@
-"""The work of the threads: questions in batches, explanations and slow texts apart from them.
+"""The server's worker threads: for batches of questions, for explanations, and for slow texts.
 
-The event loop reads short texts, waits and writes. Two things must not happen: that one
-client's question fails another's, so a failing batch is asked again one by one; and that a
-question waits for somebody's explanation or long text, which may take as long as many questions.
+The event loop parses short texts itself. Explanations and long texts have threads of their own,
+because each may take as long as many questions, and no question should wait for them. If a batch
+fails, its questions are asked again one by one, so that a question cannot fail those of others.
 """
 
 from __future__ import annotations
@@ -27,27 +27,28 @@ from conekg.symbolic.workers import available_cores
 
 Value = TypeVar("Value")
 
-_AT_ONCE = 8
-"""Questions whose answers are searched and written together, and sent while the next are."""
+_PART_SIZE = 8
+"""Questions of a batch that are searched together; their answers are sent while the next part is
+worked on."""
 
 _SHORT_TEXT = 200
-"""Characters of a text that the event loop reads itself."""
+"""Characters of the longest text that the event loop parses itself."""
 
 _SHORT_TEXT_THREADS = 4
-"""Several, because the nearest names to an unknown one take seconds to find in a large graph."""
+"""Threads that search for names similar to an unknown one, which takes seconds in a large graph."""
 
 
 class BatchAnswerer(Protocol):
-    """What the scoring thread needs of an `Answerer`."""
+    """The part of an `Answerer` that the scoring threads use."""
 
     def ask_in_parts(
         self, questions: Sequence[Question | Understood], most: int
     ) -> Iterator[list[Answer]]:
-        """The answers of many questions, in order, at most so many at a time."""
+        """The answers to many questions, in order, in parts of at most `most`."""
 
 
 class Scorer:
-    """Hands work to the threads and waits for it."""
+    """Passes work to the threads and waits for the results."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Scorer:
         metrics: Metrics,
         cores: int | None = None,
     ) -> None:
-        """`cores` is how many to use, all that there are when left out."""
+        """`cores` is how many cores to use; by default all that are available."""
         self._answerer = answerer
         self._limits = limits
         self._explaining = 0
@@ -79,7 +80,8 @@ class Scorer:
 
     def start(self) -> None:
         """Begin taking work; needs a running event loop."""
-        # Batches that are scored at once share the cores: more threads would only take turns.
+        # Batches that are scored at the same time share the cores; more threads than cores would
+        # only take turns.
         share = max(1, self._num_cores // self._num_threads)
         torch.set_num_threads(min(share, self._torch_threads))
         self._asks.start()
@@ -97,10 +99,11 @@ class Scorer:
         torch.set_num_threads(self._torch_threads)
 
     async def read(self, run: Callable[[], Value], text: str) -> Value:
-        """The value of `run`, which understands a text or looks up names.
+        """The value of `run`, which parses `text` or looks up names.
 
-        What takes milliseconds is done at once; long texts, and looking for names close to
-        unknown ones, on a thread. Work that is given up before its turn is not done.
+        Short texts take milliseconds and are read at once. Long texts, and the search for names
+        similar to an unknown one, run on a thread. Work that is cancelled before a thread starts
+        it, as by a time limit, is not done.
         """
         if self._closing:
             raise ServerStoppingError("the server is shutting down")
@@ -112,11 +115,11 @@ class Scorer:
         return await asyncio.get_running_loop().run_in_executor(threads, run)
 
     async def ask(self, question: Understood) -> Answer:
-        """The answer of one question, scored together with others that wait."""
+        """The answer to one question, scored together with others that are waiting."""
         return await self._asks.submit(question)
 
     async def explain(self, run: Callable[[], Value]) -> Value:
-        """The value of `run`, called on the thread for explanations, one after the other."""
+        """The value of `run`, called on the explanation thread, one call after the other."""
         if self._explaining >= self._limits.explanations:
             raise ServerBusyError(
                 f"the server is working on {self._explaining} explanations",
@@ -130,7 +133,7 @@ class Scorer:
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """A block that may take as long as a request; beyond that, `RequestTimeoutError`."""
+        """Raise RequestTimeoutError if the block takes longer than a request may."""
         timeout_s = self._limits.timeout_s
         try:
             async with asyncio.timeout(timeout_s):
@@ -144,10 +147,10 @@ class Scorer:
     def _ask_all(self, questions: Sequence[Understood]) -> Iterator[Sequence[Answer | Exception]]:
         answered = 0
         try:
-            for answers in self._answerer.ask_in_parts(questions, _AT_ONCE):
+            for answers in self._answerer.ask_in_parts(questions, _PART_SIZE):
                 yield answers
                 answered += len(answers)
-        except Exception as error:  # noqa: BLE001  (it belongs to the client who asked)
+        except Exception as error:  # noqa: BLE001  (raised for the client whose question failed)
             if len(questions) == 1:
                 yield [error]
                 return
@@ -156,9 +159,9 @@ class Scorer:
 
 
 def is_quickly_read(text: str) -> bool:
-    """Whether understanding a text takes milliseconds at most, if the graph has its names.
+    """Whether parsing a text takes milliseconds at most, provided that all its names are known.
 
-    SPARQL, which alone has braces, takes a hundred times as long as the other notations.
+    SPARQL takes a hundred times as long as the other notations; only SPARQL has braces.
 
     >>> is_quickly_read("France.borders"), is_quickly_read("SELECT ?x {:France :borders ?x}")
     (True, False)
@@ -167,7 +170,7 @@ def is_quickly_read(text: str) -> bool:
 
 
 def _attempt(run: Callable[[], Value]) -> Value | Exception:
-    """The value, or the exception as a value: it belongs to the client who asked."""
+    """The value of `run`, or the exception it raised, for the client who asked."""
     try:
         return run()
     except Exception as error:  # noqa: BLE001

@@ -1,21 +1,22 @@
-"""The process around the application: its socket, its settings, its orderly end.
+"""The server process around the application: its socket, its settings and its shutdown.
 
-uvicorn does the work. On SIGTERM or SIGINT, or when its terminal is closed, it stops listening,
-lets every request that has arrived finish, then ends the application, which drains the scoring
-thread.
-Connections are not closed between two requests of a busy client but by an answer that
-says so, which no request can cross.
+uvicorn does the work. On SIGTERM or SIGINT, or when its terminal is closed, the server stops
+listening, finishes every request that has arrived and then stops the application, which drains
+the scoring thread. It closes a busy client's connection with a `Connection: close` header on an
+answer, never between two requests, where it could lose the client's next request.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -27,15 +28,16 @@ from conekg.training.interrupt import stop_signals
 
 
 def open_sockets(host: str, port: int, count: int) -> list[socket.socket]:
-    """Bound sockets of one address, one a process, among which the system spreads clients.
+    """Bound sockets for one address, one per process; the system spreads clients among them.
 
-    Where it cannot, they are one socket. Port 0 takes a free one; a taken or forbidden port is
-    a ConfigError.
+    On systems without SO_REUSEPORT, all of them are one and the same socket. Port 0 takes a free
+    port; a port that is taken or forbidden raises ConfigError.
     """
     first = _bind(host, port)
     if count == 1 or not hasattr(socket, "SO_REUSEPORT"):
         return [first] * count
-    # The first was bound alone, so nobody else has the port; now it is bound to be shared.
+    # The first socket was bound without sharing, which proves that no other program has the port.
+    # Bind the port again, now to be shared.
     port = first.getsockname()[1]
     first.close()
     sockets: list[socket.socket] = []
@@ -64,15 +66,19 @@ def _bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
             raise
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(
-            f"cannot listen on {host} port {port}: {reason}; choose others by --host and --port",
-            key="port",
-        ) from None
+        raise _cannot_listen(host, port, reason) from None
     return bound
 
 
+def _cannot_listen(host: str, port: int, reason: str) -> ConfigError:
+    return ConfigError(
+        f"cannot listen on {host} port {port}: {reason}; choose others by --host and --port",
+        key="port",
+    )
+
+
 class Server(uvicorn.Server):
-    """uvicorn's server, which also says when it is ready, and takes leave of its clients."""
+    """uvicorn's server, which also reports when it is ready and lets busy clients disconnect."""
 
     def __init__(
         self,
@@ -88,12 +94,13 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop in order on a signal to end, and end as a program that has done its work.
+        """Call `handle_exit` on every stop signal while the block runs.
 
-        uvicorn would raise the signal again after the last answer.
+        Unlike uvicorn, do not raise the signal again after the last answer: the process exits
+        with code 0.
         """
         if threading.current_thread() is not threading.main_thread():
-            yield  # only there signals are heard
+            yield  # Python handles signals only in the main thread
             return
         before = {number: signal.signal(number, self.handle_exit) for number in stop_signals()}
         try:
@@ -102,14 +109,45 @@ class Server(uvicorn.Server):
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Start an orderly shutdown; before the server listens, end the process at once.
+
+        A server that is not listening has no request to finish. Waiting for it to start could
+        take a minute of compiling, and no flag stops that.
+        """
+        if self.started:
+            super().handle_exit(sig, frame)
+        else:
+            signal.signal(sig, signal.SIG_DFL)
+            signal.raise_signal(sig)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the application, then listen, then tell."""
-        await super().startup(sockets=sockets)
+        """Start the application, then listen, then call `on_ready`.
+
+        Raise ConfigError if another server began to listen on the port in the meantime: a port
+        can be bound twice as long as nobody listens on it.
+        """
+        addresses = [listening.getsockname()[:2] for listening in sockets or []]
+        try:
+            await super().startup(sockets=sockets)
+            for listening in sockets or []:
+                # uvloop does not report that it could not listen. Listening twice does no harm.
+                listening.listen(self.config.backlog)
+        except OSError as error:
+            await self.lifespan.shutdown()
+            for listening in sockets or []:
+                with suppress(OSError):  # uvloop has closed the file descriptor already
+                    listening.close()
+            reason = error.strerror or str(error)
+            if error.errno in (errno.EADDRINUSE, errno.EBADF):
+                reason = "another server has just taken it"
+            host, port = addresses[0]
+            raise _cannot_listen(host, port, reason) from None
         if self.started:
             self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop listening, let busy clients hang up, then end all else in order."""
+        """Stop listening, give clients `farewell_s` to disconnect, then shut down in order."""
         for server in self.servers:
             server.close()
         for listening in sockets or []:

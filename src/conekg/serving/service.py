@@ -1,7 +1,7 @@
-"""From requests to responses: what each API route does, free of HTTP.
+"""From requests to responses: what each API route does, independent of HTTP.
 
-The scorer decides what runs on its threads: models, slow texts, the search for close names.
-A route as a whole keeps to the time limit.
+`scoring` decides what runs on which thread. Each method as a whole keeps to the time limit of a
+request.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Service:
         self._limits = limits
         self._vocabulary = answerer.graph.vocabulary
         self.relations = self._list_relations()
-        """All relations; they never change while the server runs."""
+        """All relations, listed once: they do not change while the server runs."""
 
     async def ask(self, request: AskRequest) -> AskResponse:
         """Ranked answers."""
@@ -90,7 +90,7 @@ class Service:
             return AskResponse.model_validate(await self._scorer.ask(question))
 
     async def explain(self, request: ExplainRequest) -> ExplainResponse:
-        """The variables of a query and the witness of one answer."""
+        """The best entities for each variable of a query, and the witness of one answer."""
 
         def understand() -> tuple[Understood, int]:
             query = self._parse(request.query)
@@ -127,7 +127,7 @@ class Service:
                     union=request.union,
                 )
             )
-        # A fair sample: evenly spaced from the narrowest cone to the widest.
+        # A representative sample: evenly spaced from the narrowest cone to the widest.
         by_width = sorted(cones, key=lambda cone: cone.half_aperture)
         places = np.linspace(0, len(by_width) - 1, min(most, len(by_width)))
         shown = [by_width[round(place)] for place in places]
@@ -140,7 +140,7 @@ class Service:
         )
 
     async def parse(self, request: ParseRequest) -> ParseResponse:
-        """A query understood, whether its model could answer it or not."""
+        """How a query is understood, whether or not the served model could answer it."""
         async with self._scorer.in_time():
             return await self._scorer.read(lambda: self._parsed(request), request.query or "")
 
@@ -251,7 +251,7 @@ class Service:
         )
 
     def _count(self, request: BaseModel, field: str, limit: int) -> int:
-        """How many a request asks for; of what it leaves to the server, no more than the limit."""
+        """The number in a field, checked against the limit; a default is lowered to the limit."""
         value: int = getattr(request, field)
         if field not in request.model_fields_set:
             return min(value, limit)
@@ -261,4 +261,4 @@ class Service:
     @staticmethod
     def _check_count(name: str, value: int, limit: int) -> None:
         if value > limit:
-            raise ConfigError(f"{name} is {value}; this server takes {limit} at most", key=name)
+            raise ConfigError(f"{name} is {value}; this server allows {limit} at most", key=name)

@@ -1,7 +1,7 @@
-"""One of several processes of a server: its part of the limits, and metrics of all of them.
+"""What a process of a multi-process server needs of the others: its share of limits, all metrics.
 
-Whichever process a request for metrics meets answers for all. Each writes its own to a file
-that the others read, a few times a second while anything changes.
+A request for metrics may reach any process, which has to answer for all of them. Each process
+writes its own metrics to a file several times a second, if they changed, and reads the others'.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ PUBLISH_EVERY_S = 0.2
 
 @dataclass(frozen=True)
 class Share:
-    """Which process of how many; `folder` is where they tell each other their metrics."""
+    """Which process this is, and of how many; `folder` has the files of their metrics."""
 
     index: int
     processes: int
     folder: Path
 
     def limits(self, limits: Limits) -> Limits:
-        """The part of a server's limits that one process keeps, rounded up."""
+        """The limits of one process: its part of what all handle at once, rounded up."""
         return replace(
             limits,
             concurrent_requests=-(-limits.concurrent_requests // self.processes),
@@ -37,12 +37,12 @@ class Share:
         )
 
     def cores(self, number: int) -> int:
-        """The part of so many cores that one process uses."""
+        """How many of the machine's `number` cores one process uses; at least one."""
         return max(1, number // self.processes)
 
 
 class SharedMetrics:
-    """The metrics of this process, and with those of the others the whole server's."""
+    """The metrics of the whole server: this process's own and those the others published."""
 
     def __init__(self, own: Metrics, share: Share) -> None:
         self._own = own
@@ -50,7 +50,7 @@ class SharedMetrics:
         self._published = ""
 
     def total(self) -> Metrics:
-        """This process's metrics as they are and the others' as they last told them."""
+        """This process's current metrics plus what the others last published."""
         total = Metrics()
         total.add(self._own.state())
         for index in range(self._share.processes):
@@ -59,19 +59,19 @@ class SharedMetrics:
         return total
 
     def publish(self) -> None:
-        """Let the others know, if anything has changed."""
+        """Write this process's metrics for the others to read, if anything has changed."""
         state = json.dumps(self._own.state())
         if state != self._published:
             file = self._file(self._share.index)
             draft = file.with_suffix(".draft")
-            # Temporary folders that nobody has used for days are tidied away on many machines.
+            # Many systems delete temporary folders that have not been used for days.
             self._share.folder.mkdir(mode=0o700, exist_ok=True)
             draft.write_text(state, encoding="utf-8")
             draft.replace(file)  # readers find the old file or the new one, never a part
             self._published = state
 
     async def keep_publishing(self) -> None:
-        """Publish again and again until cancelled; what cannot be written now may be later."""
+        """Publish again and again until cancelled; a write that fails is tried again later."""
         fault = ""
         while True:
             try:
@@ -79,7 +79,7 @@ class SharedMetrics:
                 fault = ""
             except OSError as error:  # a full disk
                 if str(error) != fault:
-                    log.warning("the metrics of this process reach no other: %s", error)
+                    log.warning("the other processes cannot see this one's metrics: %s", error)
                 fault = str(error)
             await asyncio.sleep(PUBLISH_EVERY_S)
 

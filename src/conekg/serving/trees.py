@@ -1,7 +1,7 @@
-"""Query trees by name: from JSON to the tree of ids, and back with labels.
+"""Query trees as JSON with names: to the tree of ids that the package uses, and back.
 
-The page builds questions by clicking; it sends trees, and gets the canonical
-text, so that the rules of quoting live in `query` alone.
+The page lets users build questions by clicking. It sends trees and gets the canonical text back,
+so that the rules for quoting names stay in `conekg.query`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conekg.serving.schemas import Tree
 
 
 def query_from_tree(tree: Tree, vocabulary: Vocabulary, place: str = "tree") -> Query:
-    """The query a JSON tree describes; `place` is where messages say that the tree stands."""
+    """The query of a JSON tree; `place` is the tree's path in the request, for error messages."""
     operands = tuple(
         query_from_tree(operand, vocabulary, f"{place}.operands.{index}")
         for index, operand in enumerate(tree.operands)
@@ -42,18 +42,18 @@ def query_from_tree(tree: Tree, vocabulary: Vocabulary, place: str = "tree") -> 
 
 
 def look_up(name: str, id_of: Callable[[str], int], place: str) -> int:
-    """The id of a name; an error says where in the request the name stands."""
+    """The id of a name; the error for an unknown name says where in the request it stands."""
     try:
         return id_of(name)
     except UnknownNameError as error:
-        what = error.bare_message or f"unknown {error.kind} {error.name!r}"
+        message = error.bare_message or f"unknown {error.kind} {error.name!r}"
         raise UnknownNameError(
             error.kind,
             error.name,
             suggestions=error.suggestions,
             hint=error.extra_hint,
             where_to_look=error.where_to_look,
-            message=f"{place}: {what}",
+            message=f"{place}: {message}",
         ) from None
 
 
@@ -85,7 +85,7 @@ def tree_of_query(query: Query, vocabulary: Vocabulary) -> Tree:
 
 
 def _id_in(tree: Tree, id_of: Callable[[str], int], place: str) -> int:
-    """The id of a tree's name."""
+    """The id of a tree node's name."""
     if tree.name is None:
         raise QueryError(f"{place}: a tree node of kind {tree.kind!r} needs a name")
     return look_up(tree.name, id_of, f"{place}.name")

@@ -1,4 +1,4 @@
-"""What one process of a server does: load a run, serve it, end in order."""
+"""The work of one of a server's processes: load a run, serve it, and shut down in order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from conekg.training.run import Run, Which, open_run
 
 @dataclass(frozen=True)
 class Settings:
-    """What a server is started with."""
+    """All that a server process needs to start."""
 
     run: Path
     checkpoint: Which
@@ -38,24 +38,26 @@ class Settings:
     api_key: str | None
     access_log: bool
     hosts: Hosts | None
-    """The names it answers to; None for any."""
+    """The host names it answers to; None for any."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """What a process tells once it listens."""
+    """The message of a process that it listens now."""
 
     calibrated: bool
+    """Whether the served checkpoint has probabilities."""
 
 
 def load_app(settings: Settings, share: Share | None = None) -> tuple[FastAPI, Ready]:
-    """The application of a run, and what is to be told of it."""
+    """The application that serves a run, and the message to send once it listens."""
     examples = _example_queries(open_run(settings.run))
     answerer = Answerer.open(
         settings.run,
         which=settings.checkpoint,
         device=settings.device,
-        # The limit is of requests; parts of a query that are explained may have more branches.
+        # The server's own limit is checked per request. The sub-queries of an explained query may
+        # have more branches than the query itself, so the answerer's cap must not be lower.
         max_branches=max(DEFAULT_BRANCH_CAP, settings.limits.query_branches),
     )
     app = create_app(
@@ -72,40 +74,41 @@ def load_app(settings: Settings, share: Share | None = None) -> tuple[FastAPI, R
 def run_worker(
     settings: Settings, listening: socket.socket, share: Share, parent: Connection
 ) -> None:
-    """Serve until told to stop, or until the parent is gone.
+    """Serve until told to stop, or until the parent process is gone.
 
-    Sends the parent a `Ready`, or the message and the hint of what went wrong.
+    Sends the parent a `Ready` once it listens, or the message and the hint of the error that
+    prevented it.
     """
-    with suppress(KeyboardInterrupt):  # while the run is loaded; later the server hears it
-        if hasattr(signal, "pthread_sigmask"):  # the parent held it back until there is this block
+    with suppress(KeyboardInterrupt):  # from loading; later the server handles the signal
+        if hasattr(signal, "pthread_sigmask"):  # the parent blocked SIGINT until this line
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         try:
             app, ready = load_app(settings, share)
+            server = make_server(
+                app,
+                settings.limits,
+                on_ready=lambda: _send(parent, ready),
+                access_log=settings.access_log,
+            )
+            orphaned = threading.Event()
+            watching = (parent, server, orphaned)
+            threading.Thread(target=_stop_without_parent, args=watching, daemon=True).start()
+            server.run(sockets=[listening])
         except ConeKGError as error:
-            _tell(parent, (error.message, error.hint))
+            _send(parent, (error.message, error.hint))
             return
-        server = make_server(
-            app,
-            settings.limits,
-            on_ready=lambda: _tell(parent, ready),
-            access_log=settings.access_log,
-        )
-        orphaned = threading.Event()
-        watching = (parent, server, orphaned)
-        threading.Thread(target=_stop_without, args=watching, daemon=True).start()
-        server.run(sockets=[listening])
-        if orphaned.is_set():  # nobody else is left to tidy up
+        if orphaned.is_set():  # the parent cannot remove the folder any more
             shutil.rmtree(share.folder, ignore_errors=True)
 
 
-def _tell(parent: Connection, told: Ready | tuple[str, str | None]) -> None:
-    """Send the parent something, unless it has been killed while the run was loaded."""
+def _send(parent: Connection, message: Ready | tuple[str, str | None]) -> None:
+    """Send the parent a message, unless the parent was killed while the run was loading."""
     with suppress(OSError):
-        parent.send(told)
+        parent.send(message)
 
 
-def _stop_without(parent: Connection, server: Server, orphaned: threading.Event) -> None:
-    """Wait for the parent's end of the connection to close: nobody else would stop this server."""
+def _stop_without_parent(parent: Connection, server: Server, orphaned: threading.Event) -> None:
+    """Stop the server when the parent's end of the connection closes, which means it is gone."""
     with suppress(EOFError, OSError):
         parent.recv()
     orphaned.set()
@@ -113,7 +116,7 @@ def _stop_without(parent: Connection, server: Server, orphaned: threading.Event)
 
 
 def _example_queries(run: Run) -> QuerySet | None:
-    """The queries of the run to draw examples from: held-out ones where there are any."""
+    """The run's queries to choose examples from, held-out ones if there are any."""
     splits: tuple[Split, ...] = ("test", "valid", "train")
     for split in splits:
         if run.has_queries(split):

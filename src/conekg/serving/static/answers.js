@@ -1,5 +1,5 @@
-// <ck-answers>: the ranked answers. Known and predicted differ in sign, word and line, not only
-// in colour.
+// <ck-answers>: the ranked answers. Known and predicted answers differ in icon, word and border, not
+// only in colour.
 
 import { announce, html, svg } from "./dom.js";
 
@@ -62,7 +62,7 @@ class Answers extends HTMLElement {
 
   wait() {
     this.classList.add("is-waiting");
-    this.list.inert = true; // the answers to another question, which is no longer asked
+    this.list.inert = true; // the list still has the answers to the previous question
     this.summary.textContent = "Looking…";
   }
 
@@ -79,12 +79,12 @@ class Answers extends HTMLElement {
     this.list.replaceChildren(
       ...response.answers.map((answer) => this.row(answer, shared.has(answer.label))),
     );
-    // Who asked for more by the keyboard goes on with the first that is new.
+    // After "Show more" by the keyboard, the focus goes to the first new answer.
     this.list.children[first]?.querySelector("button").focus({ preventScroll: true });
     this.more.hidden = !mayHaveMore;
   }
 
-  /** Say what the words and numbers of a response mean, of those only that it has. */
+  /** Explain the words and numbers that occur in a response. */
   explainSigns({ answers, estimated_count, num_contradicted }) {
     this.key.hidden = answers.length === 0;
     if (answers.length === 0) return;
@@ -117,7 +117,7 @@ class Answers extends HTMLElement {
     }
   }
 
-  /** `shared`: another answer has the same label, so that only the name tells them apart. */
+  /** The row of an answer, with its name if another answer shares its label. */
   row(answer, shared) {
     const kind = answer.known ? "known" : "predicted";
     const title = answer.known ? "follows from the facts of the graph" : "the model's guess";
@@ -151,7 +151,7 @@ class Answers extends HTMLElement {
   }
 }
 
-/** A check for what is known, a spark for what is predicted. */
+/** The icon of a kind of answer: a check for known, a star for predicted. */
 function badge(kind) {
   const path =
     kind === "known"

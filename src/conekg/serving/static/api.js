@@ -1,8 +1,8 @@
-// The server, as functions. Every failure is an ApiError with the server's own error object.
+// The server's routes as functions. Every failure is an ApiError with the server's error object.
 
 const KEY = "conekg-api-key";
 
-/** A failed request; `kind` is the server's, or "unreachable" when there is no server. */
+/** A failed request; `kind` is from the server, or "unreachable" if there was no response. */
 export class ApiError extends Error {
   constructor(body) {
     super(body.message);
@@ -14,13 +14,13 @@ export class ApiError extends Error {
 
 let ownKey = null;
 
-/** Keep an API key for this browser tab, or for this page where the browser lets it store nothing. */
+/** Keep an API key for this browser tab; where the browser forbids storage, until it is reloaded. */
 export function useKey(key) {
   ownKey = key;
   try {
     sessionStorage.setItem(KEY, key);
   } catch {
-    // It is asked for again when the page is loaded again.
+    // The page will ask for the key again after it is reloaded.
   }
 }
 
@@ -32,7 +32,7 @@ function keyInUse() {
   }
 }
 
-/** A text as a header carries it: its bytes in UTF-8, a character each; others cannot be sent. */
+/** A text for a header: one character for each byte of its UTF-8; `fetch` refuses any above 255. */
 const inHeader = (text) => String.fromCharCode(...new TextEncoder().encode(text));
 
 function parsed(text) {
@@ -56,7 +56,7 @@ async function request(path, { body, signal } = {}) {
       body: body && JSON.stringify(body),
       signal,
     });
-    text = await response.text(); // the server may go away in the middle of an answer
+    text = await response.text(); // fails too, if the server stops in the middle of an answer
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError({
@@ -79,7 +79,7 @@ export const ask = (body, signal) => request("api/ask", { body, signal });
 export const explain = (body, signal) => request("api/explain", { body, signal });
 export const cones = (body, signal) => request("api/cones", { body, signal });
 
-/** Entities whose name begins with `prefix`, as many as the server thinks fit. */
+/** Entities whose name or label begins with `prefix`, as many as the server returns by default. */
 export function entities(prefix, signal) {
   const search = new URLSearchParams({ prefix });
   return request(`api/entities?${search}`, { signal });

@@ -1,6 +1,6 @@
-// <ck-builder>: the question as a drawing that can be clicked: choose a step, then follow a
-// relation, join it with another set, or negate it. The drawing shows the typed text; while that
-// cannot be read, it waits, because a change of the drawing would take the place of the text.
+// <ck-builder>: the question as a drawing to click: choose a step, then follow a relation, join the
+// step with another set, or negate it. The drawing shows the typed question. While the text cannot be
+// parsed, the builder takes no clicks, because a change to the drawing replaces the text.
 
 import { Completion } from "./completion.js";
 import { drawTree } from "./diagram.js";
@@ -38,19 +38,19 @@ class Builder extends HTMLElement {
     this.show(null);
   }
 
-  /** Show a query tree, or the invitation to start one. */
+  /** Show a query tree; if null, an invitation to start one. */
   show(tree) {
     const tool = this.tools.contains(document.activeElement) ? document.activeElement.dataset.tool : null;
     this.tree = tree;
     this.hold(false);
-    if (!this.isOn(this.path)) this.path = [];
+    if (!this.hasNode(this.path)) this.path = [];
     this.closePanel();
     this.draw();
     this.drawTools();
     if (tool !== null) this.focusTool(tool);
   }
 
-  /** Takes no clicks, or takes them again; for as long as the text is not what is drawn. */
+  /** Take no clicks while the text is not what is drawn; with false, take them again. */
   hold(isHeld = true) {
     this.held.hidden = !isHeld;
     this.work.inert = isHeld;
@@ -61,12 +61,13 @@ class Builder extends HTMLElement {
     this.focusTool("start");
   }
 
-  /** Keeps the keyboard where it was: the button of that name, or the first where it is gone. */
+  /** Focus the tool of that name again after redrawing, or the first tool if it is gone. */
   focusTool(name) {
     (this.tools.querySelector(`[data-tool=${name}]`) ?? this.tools.firstChild)?.focus();
   }
 
-  isOn(path) {
+  /** Whether the tree has a node at this path. */
+  hasNode(path) {
     let node = this.tree;
     for (const index of path) node = node?.operands[index];
     return Boolean(node);
@@ -95,7 +96,7 @@ class Builder extends HTMLElement {
     if (focused) this.canvas.querySelector(".is-selected")?.focus();
   }
 
-  /** Moves a drawing that is wider than its place, sideways alone, until the chosen step is seen. */
+  /** Scroll a drawing that is too wide sideways until the chosen step is visible. */
   reveal() {
     const chosen = this.canvas.querySelector(".is-selected .mark");
     const [mark, place] = [chosen, this.canvas].map((each) => each.getBoundingClientRect());
@@ -155,7 +156,7 @@ class Builder extends HTMLElement {
       tool("hop", "→", "hop", () => this.openHop()),
       tool("and", "∧", "and", () => this.openJoin("and")),
       tool("or", "∨", "or", () => this.openJoin("or")),
-      tool("not", "¬", chosen.kind === "not" ? "not not" : "not", () =>
+      tool("not", "¬", chosen.kind === "not" ? "undo not" : "not", () =>
         this.change(trees.edit(this.tree, this.path, trees.toggleNot)),
       ),
       tool("remove", "×", "remove", () => this.removeChosen()),
@@ -180,7 +181,7 @@ class Builder extends HTMLElement {
     if (focused) this.focusTool(this.opener);
   }
 
-  /** A small form below the drawing, opened by a tool; `fields` are made by `picker`. */
+  /** Open a small form below the drawing for a tool; `fields` are made by `picker`. */
   openPanel(opener, title, fields, extra, done) {
     this.opener = opener;
     const submit = async (event) => {
@@ -191,7 +192,7 @@ class Builder extends HTMLElement {
           return;
         }
       }
-      if (fields[0].input.isConnected) done(); // not if it was cancelled meanwhile
+      if (fields[0].input.isConnected) done(); // not if the form was cancelled in the meantime
     };
     this.panel.replaceChildren(
       html(
@@ -251,15 +252,15 @@ class Builder extends HTMLElement {
   }
 }
 
-/** The suggestion that has just this name, or alone this title; null where none has. */
+/** The suggestion with exactly this name, or the only one with this title; null if there is none. */
 async function named(typed, suggest) {
-  const items = await Promise.resolve(suggest()).catch(() => []); // no server, no names
+  const items = await Promise.resolve(suggest()).catch(() => []); // the server may not answer
   const same = (text) => text.toLowerCase() === typed.toLowerCase();
   const titled = items.filter((item) => same(item.title));
   return items.find((item) => item.name === typed) ?? (titled.length === 1 ? titled[0] : null);
 }
 
-/** A labelled field that completes entity or relation names and remembers what was chosen. */
+/** A labelled field that completes names of one kind and remembers which one was chosen. */
 function picker(label, kind, optional = false) {
   const id = `pick-${kind}`;
   const input = html("input", { id, type: "text", placeholder: optional ? "optional" : "" });
@@ -278,7 +279,7 @@ function picker(label, kind, optional = false) {
       input.setCustomValidity("");
     },
   });
-  /** Whether a name was chosen, or typed in full, or nothing was typed where nothing has to be. */
+  /** Whether the field is valid: a name was chosen or typed in full, or an optional field is empty. */
   state.isSettled = async () => {
     const typed = input.value.trim();
     if (state.chosen === null && typed !== "") state.chosen = await named(typed, suggest);
@@ -294,7 +295,7 @@ function picker(label, kind, optional = false) {
     state.chosen = null;
     input.setCustomValidity("");
   });
-  // Enter on a finished word takes its first completion, once the list is of that word.
+  // Enter takes the first completion of the typed word, once the list belongs to that word.
   input.addEventListener("keydown", async (event) => {
     if (event.key !== "Enter" || isComposing(event)) return;
     if (state.chosen || !state.completion.isOpen) return;

@@ -1,5 +1,5 @@
-// A field with a list of suggestions below it, by the ARIA combobox pattern.
-// What is suggested and what choosing does are the owner's business.
+// A field with a list of suggestions below it, following the ARIA combobox pattern. Its owner decides
+// what is suggested and what happens when a suggestion is chosen.
 
 import { html, isComposing } from "./dom.js";
 
@@ -17,8 +17,9 @@ export class Completion {
     this.items = [];
     this.active = -1;
     this.pending = null;
-    /** Resolved when the list is what the field's text asks for. */
+    /** Resolves when the suggestions for the current text are shown. */
     this.settled = Promise.resolve();
+    /** Whether the list still has the suggestions for an earlier text. */
     this.isStale = false;
     this.list = html("ul", {
       class: "completions",
@@ -37,7 +38,7 @@ export class Completion {
     field.addEventListener("input", () => this.refresh());
     field.addEventListener("blur", () => this.close());
     field.addEventListener("keydown", (event) => this.key(event));
-    // Keeps the focus in the field while the pointer chooses.
+    // Keep the focus in the field while the pointer chooses an option.
     this.list.addEventListener("pointerdown", (event) => event.preventDefault());
   }
 
@@ -45,7 +46,7 @@ export class Completion {
     return !this.list.hidden;
   }
 
-  /** Ask for suggestions again and show them; until then, those shown are of an earlier text. */
+  /** Fetch the suggestions for the current text and show them. */
   refresh() {
     this.pending?.abort();
     this.pending = new AbortController();
@@ -58,7 +59,7 @@ export class Completion {
     try {
       items = await this.suggest(turn.signal);
     } catch {
-      // No suggestions is a fair answer here; the question itself will report what is wrong.
+      // Show no suggestions; if the server is gone, asking the question reports it.
       items = [];
     }
     if (turn.signal.aborted) return;
@@ -67,7 +68,7 @@ export class Completion {
   }
 
   show(items) {
-    // What is highlighted stays so when a later answer of the server still has it.
+    // Keep an option highlighted if the new list has it too.
     const marked = this.items[this.active];
     this.items = items;
     this.active = -1;
@@ -130,7 +131,7 @@ export class Completion {
       event.stopPropagation();
       this.close();
     } else if (this.isStale) {
-      return; // nobody means to take what the text no longer asks for
+      return; // the list belongs to an earlier text: do not take an option of it
     } else if (event.key === "Tab" && !event.shiftKey && this.active >= 0) {
       event.preventDefault();
       this.take(this.active);

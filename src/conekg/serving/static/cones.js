@@ -1,10 +1,10 @@
-// <ck-cones>: a polar picture of some of the query's sector-cones, the answer's angle in each.
+// <ck-cones>: pictures of some of the query's sector-cones, each with the answer's angle.
 
 import { html, svg } from "./dom.js";
 
 const RADIUS = 40;
 
-/** The point at an angle on a circle; y grows downwards on screens, angles do not. */
+/** The point at an angle on a circle; the y axis of a screen points down. */
 const at = (angle, radius) => [radius * Math.cos(angle), -radius * Math.sin(angle)];
 const spot = (angle, radius) => at(angle, radius).map((value) => value.toFixed(2)).join(" ");
 

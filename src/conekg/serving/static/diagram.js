@@ -1,32 +1,32 @@
-// A tree drawn in SVG: sources first, result last, in the direction the data flows.
-// Knows nothing of queries; the query graph and the explanation hand it the same plain nodes:
+// Draws a tree in SVG, from its leaves to its root. It knows nothing of queries: the builder and the
+// explanation both pass plain nodes:
 // { text, shape: "pill" | "dot" | "word" | "goal", tone, edge: { text, tone }, title, children,
 //   onselect, selected }.
 
 import { svg } from "./dom.js";
 
-const ROOT = 16; // the reader's type size for which lengths are given here; for others all are scaled
-const TYPE = 13.6; // the type size of diagrams.css
-const NODE_TEXT = 176; // how wide a name may be
-const EDGE_TEXT = 190;
+const ROOT = 16; // the root font size that all lengths below are for; drawings scale with the actual one
+const TYPE = 13.6; // the font size in diagrams.css
+const NODE_TEXT = 176; // maximal width of a node's text
+const EDGE_TEXT = 190; // maximal width of an edge's text
 const NODE_HEIGHT = 32;
 const LEVEL_GAP = 34;
 const SIBLING_GAP = 22;
-const BEND = 28; // how much of an edge turns towards its parent
+const BEND = 28; // length of the curved end of an edge
 const MARGIN = 8;
-const SQUEEZE = 1.15; // a drawing this much too wide is made smaller rather than turned
+const SQUEEZE = 1.15; // a drawing up to this much too wide is shrunk rather than laid out downwards
 
 const pen = document.createElement("canvas").getContext("2d");
 
 const rootStyle = () => getComputedStyle(document.documentElement);
 
-/** How wide a text is drawn; letters are of too many scripts and fonts to be counted. */
+/** The width of a text in pixels, measured, as letters differ too much between scripts and fonts. */
 function widthOf(text, weight = 400) {
   pen.font = `${weight} ${TYPE}px ${rootStyle().getPropertyValue("--sans")}`;
   return pen.measureText(text).width;
 }
 
-/** The text, or as much of its beginning as is `most` wide. */
+/** The text, cut to a width of `most` pixels and ended with … if it is wider. */
 function shorten(text, most, weight) {
   if (widthOf(text, weight) <= most) return text;
   const letters = [...text.slice(0, 200)];
@@ -34,7 +34,7 @@ function shorten(text, most, weight) {
   return `${letters.join("")}…`;
 }
 
-/** A node's text as it is drawn, and how wide the node is. */
+/** The text of a node as it is drawn, and the width of the node. */
 function measureNode(node) {
   if (node.shape === "dot") return { text: "", width: 18 };
   if (node.shape === "goal") return { text: node.text, width: 34 };
@@ -43,14 +43,14 @@ function measureNode(node) {
   return { text, width: Math.max(34, widthOf(text, weight) + 24) };
 }
 
-/** The same of the edge to its parent. */
+/** The text of the edge to a node's parent as it is drawn, and its width. */
 function measureEdge(node) {
   if (!node.edge?.text) return { edgeText: "", edgeWidth: 0 };
   const edgeText = shorten(node.edge.text, EDGE_TEXT);
   return { edgeText, edgeWidth: widthOf(edgeText) + 14 };
 }
 
-/** All nodes with their depth, deepest first drawn; children before parents. */
+/** The layout item of a node; `out` collects those of its whole tree, children before parents. */
 function flatten(node, depth = 0, parent = null, out = []) {
   const item = { node, depth, parent, ...measureNode(node), ...measureEdge(node) };
   const children = (node.children ?? []).map((child) => flatten(child, depth + 1, item, out));
@@ -59,7 +59,7 @@ function flatten(node, depth = 0, parent = null, out = []) {
   return item;
 }
 
-/** Left to right: columns by depth, one row a leaf. */
+/** Left to right: one column per depth, one row per leaf. */
 function layoutAcross(items) {
   const depth = Math.max(...items.map((item) => item.depth));
   const wide = Array(depth + 1).fill(0);
@@ -87,7 +87,7 @@ function layoutAcross(items) {
   return { width: x + MARGIN, height: y - SIBLING_GAP - NODE_HEIGHT / 2 + MARGIN };
 }
 
-/** Top to bottom: rows by depth, one column a leaf; for narrow screens. */
+/** Top to bottom, for narrow screens: one row per depth, one column per leaf. */
 function layoutDown(items, root) {
   const depth = Math.max(...items.map((item) => item.depth));
   const row = Array(depth + 1).fill(MARGIN + NODE_HEIGHT / 2);
@@ -119,7 +119,7 @@ function shift(item, by) {
   item.children.forEach((child) => shift(child, by));
 }
 
-/** Straight beside its label, then one bend into the parent. */
+/** The path of an edge (straight along its label, then curved into the parent), its arrow and label. */
 function edgePath(item, down) {
   const { parent } = item;
   const inset = (each) => (each.node.shape === "dot" ? 9 : each.node.shape === "goal" ? 16 : NODE_HEIGHT / 2);
@@ -182,7 +182,7 @@ function drawNode(item) {
       : null,
   });
   if (node.title) group.append(svg("title", {}, node.title));
-  // A target large enough for a thumb, whatever the mark's own size.
+  // An invisible circle, large enough for a thumb to hit.
   if (interactive) group.append(svg("circle", { class: "reach", r: 22 }));
   const height = NODE_HEIGHT;
   if (node.shape === "dot") group.append(svg("circle", { class: "mark", r: 8 }));
@@ -203,7 +203,7 @@ function drawNode(item) {
   return group;
 }
 
-/** The drawing of a tree that fits `room` pixels where it can, named `label` for readers. */
+/** The drawing of a tree, fitted into `room` pixels if possible; `label` is for screen readers. */
 export function drawTree(tree, { room: space, label }) {
   const scale = parseFloat(rootStyle().fontSize) / ROOT;
   const room = space / scale;

@@ -1,4 +1,4 @@
-// Elements without markup strings: text is always text, so a name can never become code.
+// DOM elements made without markup strings: a name from the graph can never become code.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -7,7 +7,7 @@ export function html(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-/** The same for SVG. */
+/** An SVG element, made in the same way. */
 export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
@@ -22,15 +22,15 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** Tell the page that something happened inside a component. */
+/** Fire an event that bubbles up to the page's controller. */
 export function announce(element, name, detail) {
   element.dispatchEvent(new CustomEvent(name, { detail, bubbles: true }));
 }
 
-/** Whether a key is for an input method that is putting a word together; Safari tells by 229 alone. */
+/** Whether a key belongs to an input method that composes a word; Safari only sends the code 229. */
 export const isComposing = (event) => event.isComposing || event.keyCode === 229;
 
-/** A function that runs once its calls have paused for `delay` milliseconds. */
+/** A function that calls `run` after `delay` milliseconds without another call. */
 export function debounce(run, delay) {
   let timer = 0;
   const debounced = (...values) => {

@@ -18,14 +18,14 @@ class Explanation extends HTMLElement {
     new ResizeObserver(() => this.draw()).observe(this);
   }
 
-  /** Say that the reasons are on their way. */
+  /** Say that reasons are being looked for. */
   wait() {
     this.rememberFold();
     this.witness = null;
     this.replaceChildren(html("p", { class: "empty" }, "Looking for reasons…"));
   }
 
-  /** What each step found stays unfolded from answer to answer. */
+  /** Remember whether "What each step found" is open, for the next answer. */
   rememberFold() {
     this.isUnfolded = this.querySelector("details")?.open ?? this.isUnfolded;
   }
@@ -94,7 +94,10 @@ class Explanation extends HTMLElement {
     return html("p", { class: "verdict" }, name, ` needs ${many}${rest}.`);
   }
 
-  /** The one step to be doubted first; the same part of a question may be met twice, by other names. */
+  /**
+   * The weakest part, to be marked; null if it is not a guess or a contradiction. The same part of a
+   * question may occur twice; then it is the first with this kind and score.
+   */
   weakest() {
     const { parts, weakest } = this.witness;
     if (weakest === null || weakest.kind === "fact" || weakest.kind === "absent") return null;
@@ -112,7 +115,7 @@ class Explanation extends HTMLElement {
     );
   }
 
-  /** What else each variable on the way could have stood for. */
+  /** The best entities for each variable of the question. */
   alternatives() {
     const rows = this.variables
       .filter((variable) => variable.candidates.length > 0)

@@ -1,4 +1,4 @@
-// The page: what happens when. Components announce, this module asks the server and shows.
+// The page's controller. Components fire events; this module asks the server and updates them.
 
 import "./answers.js";
 import "./builder.js";
@@ -11,6 +11,7 @@ import * as api from "./api.js";
 import { debounce, html } from "./dom.js";
 
 const PAGE_OF_ANSWERS = 10;
+/** Kinds of errors that are shown at the text of the question rather than as a notice. */
 const ABOUT_THE_TEXT = new Set([
   "query_syntax", "unknown_name", "query", "query_too_large", "unsupported_operator", "invalid_request",
 ]);
@@ -27,7 +28,7 @@ const details = [part(".why-card"), part(".cones-card")];
 
 const state = { drawn: "", asked: "", only: null, topK: PAGE_OF_ANSWERS, mostAnswers: Infinity };
 
-/** Runs `work(signal)`; a later run of the same kind makes the earlier one irrelevant. */
+/** The value of `work(signal)`; null if a later run of the same kind has taken its place. */
 const turns = {};
 async function latest(kind, work) {
   turns[kind]?.abort();
@@ -41,17 +42,18 @@ async function latest(kind, work) {
   }
 }
 
+/** Abort what runs of these kinds, and drop their failures. */
 function forget(...kinds) {
   for (const kind of kinds) turns[kind]?.abort();
   settle(...kinds);
 }
 
-/** What failed and is still to be done, by kind: one notice for all, one button that tries all again. */
+/** Failed requests that can be tried again, by kind. One notice shows them; its button retries all. */
 const failures = new Map();
 
 function report(kind, error, retry) {
   if (!(error instanceof api.ApiError)) throw error;
-  // What cannot be explained was an answer all the same: the text is not what is wrong.
+  // If an answer cannot be explained, the text of the question is still right: it was answered.
   if (kind !== "explain" && ABOUT_THE_TEXT.has(error.kind)) {
     question.showError(error);
     settle(kind);
@@ -61,6 +63,7 @@ function report(kind, error, retry) {
   notice.show(error);
 }
 
+/** Drop the failures of these kinds, and show another one that is left. */
 function settle(...kinds) {
   for (const kind of kinds) failures.delete(kind);
   const [left] = failures.values();
@@ -96,18 +99,19 @@ async function understand(text) {
 }
 const understandSoon = debounce(understand, 220);
 
-function startOver() {
+function clearQuestion() {
   question.text = "";
   understand("");
   forgetAnswers();
 }
 
+/** Begin a new question, also in the address. */
 function startAfresh() {
-  startOver();
+  clearQuestion();
   remember("");
 }
 
-/** A tree takes the place of the text that was drawn, never of what has been typed since. */
+/** Ask the question of a tree from the builder, unless the text was changed after it was drawn. */
 async function build(tree, text = state.drawn) {
   if (question.text !== text) {
     understand(question.text);
@@ -135,12 +139,12 @@ function hideDetails() {
   tell("");
 }
 
-/** Say what is seen elsewhere on the page to those who do not see it. */
+/** Announce to screen readers what others see happen elsewhere on the page. */
 function tell(text) {
   part("#news").textContent = text;
 }
 
-/** Name the page by its question, so that tabs, bookmarks and the way back can be told apart. */
+/** Put the question into the title, to tell tabs, bookmarks and the browser's history apart. */
 function entitle(text) {
   document.title = text === "" ? "conekg" : `${text} · conekg`;
 }
@@ -153,23 +157,23 @@ function forgetAnswers() {
   entitle("");
 }
 
-/** Put a question into the address, so that it can be linked to and gone back to. */
+/** Put a question into the address, for links and for the browser's Back button. */
 function remember(text) {
   if (text === linked()) return;
   history.pushState(null, "", text === "" ? location.pathname : `#q=${encodeURIComponent(text)}`);
 }
 
-/** The question in the address; all that follows `#q=`, for who writes one by hand writes `&` as it is. */
+/** The question in the address: all after `#q=`, as a link written by hand may have a bare `&` or `%`. */
 function linked() {
   const [, text] = location.hash.match(/^#q=(.*)$/s) ?? [null, ""];
   try {
     return decodeURIComponent(text.replaceAll(/%(?![\da-f]{2})/gi, "%25")).trim();
   } catch {
-    return text.trim(); // bytes that are no text
+    return text.trim(); // the escapes are not valid UTF-8
   }
 }
 
-/** Whether the text was answered, and no later one has taken its place. */
+/** Ask a question and show its answers. False if that failed or a later question took its place. */
 async function ask(text, { topK = Math.min(PAGE_OF_ANSWERS, state.mostAnswers) } = {}) {
   if (text === "") {
     remember("");
@@ -187,7 +191,7 @@ async function ask(text, { topK = Math.min(PAGE_OF_ANSWERS, state.mostAnswers) }
     const response = await latest("ask", (signal) => api.ask(body, signal));
     if (!response) return false;
     settle("ask");
-    if (question.text === text) question.showError(null); // not what was typed meanwhile
+    if (question.text === text) question.showError(null); // the error may be of a later text
     answers.show(response, { mayHaveMore: response.answers.length === topK && topK < state.mostAnswers });
     return true;
   } catch (error) {
@@ -207,14 +211,17 @@ function bringIntoView(element, block) {
   element.scrollIntoView({ block, behavior: calm ? "auto" : "smooth" });
 }
 
-/** Ask what somebody wrote or chose; on a narrow screen its answers stand below the drawing. */
+/**
+ * Ask a question that was typed or chosen. On a narrow screen, where all cards are in one column,
+ * scroll to the answers: they may be below the screen's edge or behind its keyboard.
+ */
 async function askAndLook(text) {
   if (!(await askAndUnderstand(text))) return;
   const [drawing, card] = [part(".graph-card"), part(".answers-card")];
-  if (card.offsetTop >= drawing.offsetTop + drawing.offsetHeight) bringIntoView(card, "start");
+  if (card.offsetLeft === drawing.offsetLeft) bringIntoView(card, "start");
 }
 
-/** Show the card first: what is drawn in it takes the room that it has. */
+/** Show the card, then call `fill`: a drawing is laid out for the width of a visible card. */
 function showWhy(answer, fill) {
   const [why] = details;
   part("#explanation-title").replaceChildren("Why ", html("bdi", {}, answer.label));
@@ -223,7 +230,7 @@ function showWhy(answer, fill) {
   bringIntoView(why, "nearest");
 }
 
-/** Say that reasons are looked for; most are there before anybody would read that. */
+/** Say that reasons are being looked for, but only if they take longer than a moment. */
 const awaitReasons = debounce((answer) => {
   details[1].hidden = true;
   showWhy(answer, () => explanation.wait());
@@ -235,7 +242,7 @@ async function explain(answer) {
   tell("Looking for reasons…");
   awaitReasons(answer);
   try {
-    // One after the other: a server, or a process of it, may take a single one at a time.
+    // One after the other, as the server may be limited to one explanation at a time.
     const both = await latest("explain", async (signal) => [
       await api.explain({ query, answer: answer.name }, signal),
       await api.cones({ query, answer: answer.name }, signal),
@@ -275,19 +282,19 @@ function listen() {
     forget(...failures.keys());
     for (const { retry } of undone) retry();
   });
-  // Followed as a link it would take the place of the question in the address.
+  // As a normal link, it would replace the question in the address.
   part(".skip").addEventListener("click", (event) => {
     event.preventDefault();
     part("#answers-title").focus();
   });
-  window.addEventListener("popstate", openLink); // an address that was edited, back, forward
+  window.addEventListener("popstate", openLink); // Back, Forward, or an edited address
 }
 
 function openLink() {
   const text = linked();
   if (text === state.asked) return;
   if (text === "") {
-    startOver();
+    clearQuestion();
     return;
   }
   question.text = text;

@@ -1,4 +1,4 @@
-// The names of the graph, for completion: entities by prefix from the server, relations all at once.
+// Completion of names: entities are asked from the server by prefix, relations are fetched once.
 
 import * as api from "./api.js";
 
@@ -22,7 +22,7 @@ async function allRelations() {
 
 const plain = (text) => text.toLowerCase().replaceAll("_", " ");
 
-/** Relations that contain `typed`, those that begin with it first. */
+/** At most `most` relations that contain `typed`; those that begin with it come first. */
 export async function relationsLike(typed, most = 40) {
   const backwards = typed.startsWith("^");
   const wanted = plain(backwards ? typed.slice(1) : typed);

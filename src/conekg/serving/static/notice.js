@@ -1,4 +1,4 @@
-// <ck-notice>: what stands between the reader and an answer, and what to do about it.
+// <ck-notice>: a failure that is not about the question's text, and what to do about it.
 
 import { useKey } from "./api.js";
 import { announce, html } from "./dom.js";
@@ -13,7 +13,7 @@ class Notice extends HTMLElement {
     this.replaceChildren();
   }
 
-  /** Show a failure that is not about the text of the question. */
+  /** Show a failure with a button to try again; for a missing key, a field for it. */
   show(error) {
     this.className = `notice notice-${error.kind}`;
     if (error.kind === "missing_key") {
@@ -43,7 +43,7 @@ class Notice extends HTMLElement {
         html("button", { type: "submit" }, "Use this key"),
       ),
     );
-    input.focus(); // nothing else can be done before
+    input.focus(); // nothing else works without the key
   }
 }
 

@@ -1,13 +1,13 @@
-// <ck-question>: the text of the question, completed while it is typed, and the Ask button.
+// <ck-question>: the field for the question, with completion and error messages, and the Ask button.
 
 import { Completion } from "./completion.js";
 import { announce, html, isComposing } from "./dom.js";
 import { entitiesLike, relationsLike } from "./names.js";
 
-const BARE = /\^?[\p{L}\p{M}\p{N}_\-/:#@$%+~]*$/u; // what needs no quotes
-const SPARQL = /^\s*(PREFIX|BASE|SELECT|ASK)\s+[^\s.&|∧∨]/i; // entities may be called so too
+const BARE = /\^?[\p{L}\p{M}\p{N}_\-/:#@$%+~]*$/u; // a name that needs no quotes, at the end
+const SPARQL = /^\s*(PREFIX|BASE|SELECT|ASK)\s+[^\s.&|∧∨]/i; // not an entity named, say, "Select"
 
-/** Where a quotation that is still open at the end of `text` begins; -1 when none is. */
+/** The index of a quote that is still open at the end of `text`; -1 if there is none. */
 function openQuote(text) {
   let start = -1;
   for (let place = 0; place < text.length; place += 1) {
@@ -18,7 +18,7 @@ function openQuote(text) {
   return start;
 }
 
-/** Where the word at the cursor starts, what it says, and whether a relation is expected. */
+/** The start and the text of the word at the cursor, and whether an entity or relation is expected. */
 export function wordAt(text, cursor) {
   const before = text.slice(0, cursor);
   const quote = openQuote(before);
@@ -34,19 +34,19 @@ export function wordAt(text, cursor) {
 const ADDRESS = /^(https?:\/\/|urn:(?!conekg:))[^\0-\x20<>"{}|\\^`]+$/;
 
 /**
- * An IRI that SPARQL reads as a name: a web address as it is, all else in the namespace of names,
- * where any name can stand (`query/iri.py`).
+ * A name as an IRI for SPARQL: a web address as it is, any other name in the namespace
+ * `urn:conekg:` (see `query/iri.py`).
  */
 export const asIri = (name) => (ADDRESS.test(name) ? name : `urn:conekg:${encodeURIComponent(name)}`);
 
-/** What to do next; of routes, which the server names to programs, a reader has no use. */
+/** What to do next, for a reader of the page; some hints of the server name routes for programs. */
 function remedyOf({ kind, hint }) {
   if (hint && !hint.startsWith("GET ")) return hint;
   return kind === "unknown_name" ? "Type how a name begins: a list shows the names that there are." : "";
 }
 
 class Question extends HTMLElement {
-  /** A question that can be asked here, shown while the field is empty. */
+  /** Show an example question while the field is empty. */
   set example(text) {
     this.field.placeholder = text;
   }
@@ -62,8 +62,8 @@ class Question extends HTMLElement {
       suggest: (signal) => this.suggest(signal),
       choose: (item) => this.insert(item),
     });
-    // Always on the page: a change of what was hidden is not read out. Politely, for it comes
-    // while the text is being typed.
+    // Never hidden, as screen readers do not announce changes of hidden elements. "polite", as
+    // errors come while the user types.
     this.error = html("div", { id: "question-error", "aria-live": "polite", "aria-atomic": "true" });
     const form = html(
       "form",
@@ -90,7 +90,7 @@ class Question extends HTMLElement {
       event.preventDefault();
       this.submit();
     });
-    window.addEventListener("resize", () => this.grow()); // a phone that is turned: other lines
+    window.addEventListener("resize", () => this.grow()); // lines wrap elsewhere on a turned phone
     this.replaceChildren(form, this.error);
   }
 
@@ -106,7 +106,7 @@ class Question extends HTMLElement {
 
   submit() {
     this.completion.close();
-    if (this.text === "") this.field.focus(); // what is shown there is an example, not a question
+    if (this.text === "") this.field.focus(); // the example that is shown is only a placeholder
     announce(this, "question-asked", { text: this.text });
   }
 
@@ -119,7 +119,7 @@ class Question extends HTMLElement {
     const { word, expects } = wordAt(this.field.value, this.field.selectionStart);
     if (SPARQL.test(this.field.value)) return [];
     const found = await this.candidates(word, expects, signal);
-    // A word that is complete already needs no list over the rest of the page.
+    // Show no list over the page when the word is already a complete name.
     return found.some((item) => item.name === word) ? [] : found;
   }
 
@@ -139,7 +139,7 @@ class Question extends HTMLElement {
     announce(this, "question-typed", { text: this.text });
   }
 
-  /** Show what is wrong with the text, where, and what may have been meant. */
+  /** Show what is wrong with the text, where, and suggestions; null clears the message. */
   showError(error) {
     this.field.setAttribute("aria-invalid", String(error !== null));
     if (error === null) {
@@ -163,7 +163,10 @@ class Question extends HTMLElement {
     this.error.replaceChildren(html("div", { class: "question-error" }, parts));
   }
 
-  /** Where a span of the server lies in the field: it counts characters, from the first one. */
+  /**
+   * A span of the server as indices into the field. The server counts whole characters (code points)
+   * and does not see leading spaces.
+   */
   place([start, stop]) {
     const sent = [...this.text];
     const lead = this.field.value.length - this.field.value.trimStart().length;

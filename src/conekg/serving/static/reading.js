@@ -1,9 +1,9 @@
-// <ck-reading>: the question in plain words and as a formula. <ck-examples>: where to start.
+// <ck-reading>: the question in plain words and as a formula. <ck-examples>: example questions.
 
 import { announce, html } from "./dom.js";
 
 class Reading extends HTMLElement {
-  /** Show how the question was understood; null invites to ask. */
+  /** Show how the question was understood; if null, an invitation to ask one. */
   show(parsed) {
     this.inert = false;
     if (parsed === null) {
@@ -16,7 +16,7 @@ class Reading extends HTMLElement {
       );
       return;
     }
-    const open = this.querySelector("details")?.open ?? false; // stays so while a text is typed
+    const open = this.querySelector("details")?.open ?? false; // keep it open while the user types
     this.replaceChildren(
       html("p", { class: "words" }, parsed.reading),
       html(
@@ -33,7 +33,7 @@ class Reading extends HTMLElement {
     );
   }
 
-  /** The words of an earlier text step back; an invitation is of no text. */
+  /** Fade the words, as they belong to an earlier text; an invitation stays. */
   hold() {
     this.inert = this.querySelector(".notations") !== null;
   }

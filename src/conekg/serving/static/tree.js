@@ -20,21 +20,21 @@ export function edit(tree, path, change) {
   return { ...tree, operands };
 }
 
-/** `node` joined with `other` by "and" or "or"; a node of that kind takes one operand more. */
+/** `node` joined with `other` by "and" or "or"; a node of that kind gets one more operand. */
 export function join(kind, node, other) {
   if (node.kind === kind) return { ...node, operands: [...node.operands, other] };
   return { kind, operands: [node, other] };
 }
 
-/** `node` negated; a negation is lifted instead. */
+/** `node` negated; for a negation, its operand. */
 export function toggleNot(node) {
   return node.kind === "not" ? node.operands[0] : not(node);
 }
 
 /**
- * The tree without the node at `path`: a hop or negation gives way to its operand, an operand
- * of "and"/"or" disappears, an entity takes the hops that stand on it along. Null when nothing
- * is left.
+ * The tree without the node at `path`. A hop or a negation is replaced by its operand; an operand
+ * of "and" or "or" is dropped; with an entity, all hops and negations above it go as well, up to the
+ * next "and" or "or". Null if nothing is left.
  */
 export function remove(tree, path) {
   const node = nodeAt(tree, path);
