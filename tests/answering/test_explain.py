@@ -145,7 +145,7 @@ def test_a_path_on_the_films(film_graph: KnowledgeGraph) -> None:
     (variable,) = explanation.variables
     assert (variable.query, variable.reading) == (
         "a1.won_by",
-        "things that Academy Award is won by",
+        "things that won Academy Award",
     )
     # With the validation fact, the award for Alien is known.
     known = explain(answerer, Question("a1.won_by.directed_by", known_graph="valid"), entities=[5])

@@ -7,16 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies
-from conekg.answering.relation_phrase import one_hop
+from conekg.answering.relation_phrase import ANYTHING, one_hop
 from conekg.graph.vocabulary import NameTable, Vocabulary
 
 
-def phrase(name: str, *, label: str | None = None, single: bool = True):  # type: ignore[no-untyped-def]
+def phrase(  # type: ignore[no-untyped-def]
+    name: str, *, label: str | None = None, single: bool = True, operand: str | None = None
+):
     backwards = name.startswith("^")
     bare = name.removeprefix("^")
     relations = NameTable("relation", [bare], None if label is None else [label])
     vocabulary = Vocabulary(NameTable("entity", ["X"]), relations)
-    return one_hop(vocabulary, int(backwards), "X" if single else "(many)", single=single)
+    operand = operand or ("X" if single else "(many)")
+    return one_hop(vocabulary, int(backwards), operand, single=single)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +125,17 @@ def phrase(name: str, *, label: str | None = None, single: bool = True):  # type
         ("^depended_on", "things that depended on X", "that did not depend on X"),
         ("led_to", "things that X led to", "that X did not lead to"),
         ("led_by", "things that X is led by", "that X is not led by"),
+        ("^led_by", "things led by X", "that are not led by X"),
+        ("directed_by", "things that directed X", "that did not direct X"),
+        ("^directed_by", "things directed by X", "that are not directed by X"),
+        ("is written by", "things that wrote X", "that did not write X"),
+        ("won_by_person", "people that won X", "that did not win X"),
+        ("filmed_by", "things that X is filmed by", "that X is not filmed by"),
+        ("starring", "things that X stars", "that X does not star"),
+        ("^starring", "things that star X", "that do not star X"),
+        ("^featuring", "things that feature X", "that do not feature X"),
+        ("feature", "features of X", "that are not features of X"),
+        ("edits", "edits of X", "that are not edits of X"),
         ("influences", "things that X influences", "that X does not influence"),
         ("influenced", "things that X influenced", "that X did not influence"),
         ("influence", "influences of X", "that are not influences of X"),
@@ -187,10 +201,42 @@ def test_one_entity(name: str, noun: str, negated: str) -> None:
         ("^uses_currency", "things that use any currency of (many)"),
         ("located_in", "things that any of (many) are located in"),
         ("^capital", "things whose capital is among (many)"),
+        ("directed_by", "things that directed (many)"),
+        ("^directed_by", "things directed by (many)"),
+        ("starring", "things starred by (many)"),
     ],
 )
 def test_many_entities(name: str, noun: str) -> None:
     assert phrase(name, single=False).noun == noun
+
+
+@pytest.mark.parametrize(
+    ("name", "noun", "negated"),
+    [
+        ("borders", "things bordered by anything", "that are not bordered by anything"),
+        ("^borders", "things that border anything", "that do not border anything"),
+        ("plays_for", "things that anything plays for", "that nothing plays for"),
+        ("acted_in", "things that anything acted in", "that nothing acted in"),
+        ("^uses_currency", "things that use any currency", "that do not use any currency"),
+        ("located_in", "things that anything is located in", "that nothing is located in"),
+        ("^located_in", "things located in anything", "that are not located in anything"),
+        ("member of sports team", "sports teams that anything is a member of",
+         "that nothing is a member of"),
+        ("^member of sports team", "members of any sports team",
+         "that are not members of any sports team"),
+        ("capital", "capitals of anything", "that are not capitals of anything"),
+        ("^capital", "things that have any capital", "that have no capital"),
+        ("directed_by", "things that directed anything", "that did not direct anything"),
+    ],
+)  # fmt: skip
+def test_anything(name: str, noun: str, negated: str) -> None:
+    found = phrase(name, operand=ANYTHING, single=False)
+    assert (found.noun, found.negated) == (noun, negated)
+
+
+def test_an_entity_called_anything_is_one_entity() -> None:
+    assert phrase("^capital", operand=ANYTHING).noun == "things whose capital is anything"
+    assert phrase("located_in", operand=ANYTHING).negated == "that anything is not located in"
 
 
 @pytest.mark.parametrize(

@@ -22,14 +22,14 @@ _PREPOSITIONS = frozenset(
 
 _REGULAR_VERBS = """
     acquire act activate affect alleviate appear appoint associate attack attend belong border
-    cause cite coach collaborate compete connect consist contain cover create cross deal
-    defeat depend derive design develop die direct discover downregulate employ encode export
-    express flow follow found govern graduate happen hate import include induce influence inhibit
-    interact invent invest join like live localize love manage marry modulate need neighbor
-    originate own paint palliate participate perform play precede present prevent produce provide
-    publish purchase receive recommend regulate replace report represent require resemble reside
-    result rule serve share sponsor stimulate study supervise supply support target touch treat
-    upregulate use visit work
+    cause cite coach collaborate compete compose connect consist contain cover create cross deal
+    defeat depend derive design develop die direct discover downregulate edit employ encode export
+    express feature flow follow found govern graduate happen hate illustrate import include induce
+    influence inhibit interact invent invest join like live localize love manage marry modulate need
+    neighbor originate own paint palliate participate perform play precede present prevent produce
+    provide publish purchase receive recommend regulate replace report represent require resemble
+    reside result rule serve share sponsor stimulate study supervise supply support target touch
+    translate treat upregulate use visit work
 """
 _IRREGULAR_VERBS = {
     "bind": ("bound", "bound"),
@@ -63,12 +63,12 @@ _IRREGULAR_VERBS = {
 """Past and participle, also of those that double their last letter."""
 
 _OFTENER_NOUNS = frozenset(
-    {"associate", "attack", "coach", "cover", "deal", "design", "graduate", "influence", "neighbor"}
-    | {"play", "present", "purchase", "report", "result", "sponsor", "star", "study", "supply"}
-    | {"work"}
+    {"associate", "attack", "coach", "cover", "deal", "design", "edit", "feature", "graduate"}
+    | {"influence", "neighbor", "play", "present", "purchase", "report", "result", "sponsor"}
+    | {"star", "study", "supply", "work"}
 )
 """Verbs whose base form, as a relation's name, is a noun: the stars of a film."""
-_OFTENER_PLURALS = frozenset({"deals", "reports", "results"})
+_OFTENER_PLURALS = frozenset({"deals", "edits", "features", "reports", "results"})
 """Forms that are verbs only before a preposition: somebody reports to somebody, of a firm's
 reports there are many."""
 
@@ -106,8 +106,16 @@ _FORMS = {
     form: (base, form == past)
     for base, (past, _) in _VERBS.items()
     for form in {base, _with_s(base), past} - _OFTENER_NOUNS
-}
+} | {"featuring": ("feature", False), "starring": ("star", False)}
 """Base form, and whether it is past, of each form in which a relation is likely to be named."""
+_DEEDS_OF_SOMEBODY = """
+    acquire build buy compose create design develop direct discover edit found illustrate invent make
+    paint perform produce publish purchase sell sing translate win write
+"""
+_DONE = {
+    participle: past for past, participle in map(_VERBS.__getitem__, _DEEDS_OF_SOMEBODY.split())
+}
+"""The past of deeds, by the participle. What lasts is none: who is employed by X still may be."""
 _PARTICIPLES = frozenset(participle for _, participle in _VERBS.values()) | {
     "based",
     "born",
@@ -159,6 +167,10 @@ _EXPECTED = _PREPOSITIONS | _PREDICATES | _UNREAD | {"has", "have", "isa", *_FOR
 """Words that patterns here look for."""
 
 
+ANYTHING = "anything"
+"""The words for the set of all entities."""
+
+
 @dataclass(frozen=True, slots=True)
 class Phrase:
     """A set of entities in words, as a noun phrase and as clauses that narrow another one.
@@ -191,13 +203,18 @@ class _Relation:
 def one_hop(vocabulary: Vocabulary, relation_id: int, operand: str, *, single: bool) -> Phrase:
     """The entities one relation away from `operand`, the words for an entity or for a set.
 
-    `single` says that the operand is one entity, of which a verb takes the singular.
+    `single` says that the operand is one entity, of which a verb takes the singular; where it is
+    not, `ANYTHING` is the set of all.
     """
     name = vocabulary.relations.name(relation_id >> 1)
     label = vocabulary.relations.label(relation_id >> 1)
     relation = _understand(name if _repeats(label, name) else label)
     backwards = bool(relation_id & 1)
     things = _head_type(name) if backwards else "things"
+    if not backwards and relation.preposition == "by" and relation.words in _DONE:
+        doers = _plural(relation.target) if relation.target else "things"
+        deed = _Relation("verb", _DONE[relation.words])  # "that directed X" is read at once
+        return _verb(deed, True, operand, single, doers)
     match relation.kind:
         case "verb":
             return _verb(relation, backwards, operand, single, things)
@@ -309,6 +326,9 @@ def _verb(relation: _Relation, backwards: bool, operand: str, single: bool, thin
         auxiliary = "did" if past else "does"
         clause = f"that {operand} {plain if past else _with_s(base)}{tail}"
         negated = f"that {operand} {auxiliary} not {base}{tail}"
+    elif relation.preposition and operand == ANYTHING:
+        verb = plain if past else _with_s(base)
+        clause, negated = (f"that {who} {verb}{tail}" for who in (ANYTHING, "nothing"))
     elif relation.preposition:
         clause, negated = (f"that {who} of {operand} {plain}{tail}" for who in ("any", "none"))
     else:
@@ -328,6 +348,8 @@ def _state(relation: _Relation, backwards: bool, operand: str, single: bool, thi
         )
     if single:
         clause, negated = f"that {operand} is {state}", f"that {operand} is not {state}"
+    elif operand == ANYTHING:
+        clause, negated = (f"that {who} is {state}" for who in (ANYTHING, "nothing"))
     else:
         clause, negated = (f"that {who} of {operand} are {state}" for who in ("any", "none"))
     return _kind_of(relation.target, clause, negated)
@@ -340,12 +362,16 @@ def _role(relation: _Relation, backwards: bool, operand: str, single: bool) -> P
         return Phrase(noun, f"that are {noun}", f"that are not {noun}", named=True)
     if single:
         clause, negated = f"that {operand} is {role}", f"that {operand} is not {role}"
+    elif operand == ANYTHING:
+        clause, negated = (f"that {who} is {role}" for who in (ANYTHING, "nothing"))
     else:
         clause, negated = (f"that {who} of {operand} are {roles}" for who in ("any", "none"))
     return _kind_of(relation.target, clause, negated)
 
 
 def _noun(noun: str, backwards: bool, operand: str, single: bool, things: str) -> Phrase:
+    if backwards and operand == ANYTHING and not single:
+        return _things(things, f"that have any {noun}", f"that have no {noun}")
     if backwards:
         among = operand if single else f"among {operand}"
         return _things(things, f"whose {noun} is {among}", f"whose {noun} is not {among}")
@@ -373,7 +399,10 @@ def _kind_of(target: str, clause: str, negated: str) -> Phrase:
 def _target(relation: _Relation, operand: str, single: bool) -> str:
     if not relation.target:
         return operand
-    return f"the {relation.target} {operand}" if single else f"any {relation.target} of {operand}"
+    if single:
+        return f"the {relation.target} {operand}"
+    any_target = f"any {relation.target}"
+    return any_target if operand == ANYTHING else f"{any_target} of {operand}"
 
 
 def _words(name: str) -> list[str]:
