@@ -109,8 +109,8 @@ _FORMS = {
 } | {"featuring": ("feature", False), "starring": ("star", False)}
 """Base form, and whether it is past, of each form in which a relation is likely to be named."""
 _DEEDS_OF_SOMEBODY = """
-    acquire build buy compose create design develop direct discover edit found illustrate invent make
-    paint perform produce publish purchase sell sing translate win write
+    acquire build buy compose create design develop direct discover edit found illustrate invent
+    make paint perform produce publish purchase sell sing translate win write
 """
 _DONE = {
     participle: past for past, participle in map(_VERBS.__getitem__, _DEEDS_OF_SOMEBODY.split())

@@ -1,4 +1,4 @@
-"""Near misses: which of many texts are a few keystrokes away from what was typed.
+"""Near misses: which of many texts are a few keystrokes away from what was typed, or its long form.
 
 The edit distance to all candidates is computed at once, one NumPy operation per
 cell of the table, so that a misspelt name among 60,000 costs a fraction of a second
@@ -6,6 +6,8 @@ and needs no index.
 """
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +18,12 @@ from conekg.graph.text_array import flat_bytes
 
 _CHUNK = 1 << 18
 """Candidates compared at once; bounds the memory of the comparison."""
+_SMALL_WORD = "(?:and|d[aeiou]s?|for|in|la|of|the)"
+"""A word that an acronym has no letter for."""
 
 
-def nearest(text: str, candidates: pa.Array, limit: int) -> list[int]:
-    """Places of the candidates within about a third of `text`'s length, nearest first.
+def nearest(text: str, candidates: pa.Array, limit: int) -> dict[int, int]:
+    """Places of the candidates within about a third of `text`'s length, nearest first, and how far.
 
     Insertions, deletions, replacements and swaps of neighbours cost one each. The distance
     counts UTF-8 bytes, which makes an accented letter two keystrokes at most.
@@ -27,7 +31,7 @@ def nearest(text: str, candidates: pa.Array, limit: int) -> list[int]:
     typed = np.frombuffer(text.encode(), dtype=np.uint8)
     allowed = max(1, len(typed) // 3)
     if len(typed) == 0 or len(typed) > 200 or len(candidates) == 0:
-        return []
+        return {}
     lengths = pc.binary_length(candidates).to_numpy(zero_copy_only=False)
     places = np.flatnonzero(np.abs(lengths - len(typed)) <= allowed)
     distances = np.empty(len(places), dtype=np.int16)
@@ -36,7 +40,42 @@ def nearest(text: str, candidates: pa.Array, limit: int) -> list[int]:
         distances[start : start + _CHUNK] = _distances(typed, candidates.take(pa.array(part)))
     close = np.flatnonzero(distances <= allowed)
     order = np.lexsort((places[close], distances[close]))[:limit]
-    return [int(place) for place in places[close[order]]]
+    return dict(zip(places[close[order]].tolist(), distances[close[order]].tolist(), strict=True))
+
+
+def spelled_out(text: str, candidates: pa.Array) -> list[int]:
+    """Places of the candidates whose words begin with the letters of an acronym, such as USA.
+
+    Candidates are in lower case. Small words in between need no letter, nor does what follows "of":
+    US and USA are both the United States of America. Those with few small words come first.
+    """
+    if not re.fullmatch("[A-Z]{2,6}", text):
+        return []
+    words = f"[ _-](?:{_SMALL_WORD}[ _-])*".join(f"{letter}[^ _-]*" for letter in text.lower())
+    pattern = f"^({words})(?:[ _-]of[ _-].*)?$"
+    small = re.compile(f"[ _-]{_SMALL_WORD}(?=[ _-])")
+
+    def small_words(place: int) -> int:
+        match = re.search(pattern, candidates[place].as_py())
+        return len(small.findall(match[1])) if match else 0
+
+    return sorted(_places(pc.match_substring_regex(candidates, pattern)), key=small_words)
+
+
+def with_word(text: str, candidates: pa.Array) -> list[int]:
+    """Places of the candidates that have `text` as a word, or as words, of their own; short ones
+    first."""
+    places = np.array(_places(pc.match_substring(candidates, text)), dtype=np.int64)
+    found = candidates.take(pa.array(places))
+    whole = _places(pc.match_substring_regex(found, rf"(?:^|[ _-]){re.escape(text)}(?:[ _-]|$)"))
+    lengths = pc.binary_length(found).to_numpy(zero_copy_only=False)
+    return places[sorted(whole, key=lambda place: lengths[place])].tolist()
+
+
+def _places(mask: pa.Array) -> list[int]:
+    """Where a mask of Arrow's is true."""
+    found: list[int] = np.flatnonzero(mask.to_numpy(zero_copy_only=False)).tolist()
+    return found
 
 
 def _distances(typed: NDArray[np.uint8], candidates: pa.Array) -> NDArray[np.int16]:

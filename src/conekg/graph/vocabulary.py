@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from conekg.errors import ConfigError, DataError, UnknownNameError
-from conekg.graph.spelling import nearest
+from conekg.graph.spelling import nearest, spelled_out, with_word
 from conekg.graph.text_array import as_texts, first_repeated
 
 PLURALS = {"entity": "entities", "relation": "relations"}
@@ -260,17 +260,34 @@ class NameTable:
         )
 
     def suggest(self, text: str, limit: int = 3) -> tuple[str, ...]:
-        """Names or labels close to `text`, nearest first; completions where none is close."""
+        """Names or labels close to `text`, the likeliest first; where none is close, others that
+        begin like it or contain it."""
         folded = _lower(text)
-        entries = nearest(folded, self.index.texts, 4 * limit)
+        near = nearest(folded, self.index.texts, 4 * limit)
+        # "Spielberg" is two keystrokes from "Heidelberg", and a name of Steven's.
+        slips = [entry for entry, keystrokes in near.items() if keystrokes <= 1]
+        longer = with_word(folded, self.index.texts)[:limit] if len(folded) >= 3 else []
+        entries = [*spelled_out(text, self.index.texts), *slips, *longer, *near]
         if not entries and folded:
             entries = list(self.index.range_of(folded, prefix=True)[: 4 * limit])
         if not entries and len(folded) >= 3:
             entries = _places(pc.match_substring(self.index.texts, folded)).tolist()
             entries += self.index.accented_like(folded)
             entries = sorted(entries, key=lambda entry: len(self.index.texts[entry].as_py()))
+        if not entries:
+            entries = self._beginning_alike(folded)[: 4 * limit]
         written = (self._as_written(entry) for entry in entries[: 4 * limit])
         return tuple(dict.fromkeys(written))[:limit]
+
+    def _beginning_alike(self, folded: str) -> list[int]:
+        """Entries that share as much of a text's beginning as any, most of it: director, directed.
+
+        Two thirds at least, and five signs.
+        """
+        for end in range(len(folded) - 1, max(4, (2 * len(folded) - 1) // 3), -1):
+            if found := self.index.range_of(folded[:end], prefix=True):
+                return list(found)
+        return []
 
     def with_prefix(self, prefix: str, limit: int = 10) -> tuple[int, ...]:
         """Ids whose name or label starts with `prefix` in any case, in alphabetical order.
