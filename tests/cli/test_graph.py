@@ -36,7 +36,7 @@ def test_build_splits_one_file(tmp_path: Path) -> None:
     (tmp_path / "facts.tsv").write_text(FACTS + "a0\tr0\ta1\n")
     result = run("build", tmp_path / "facts.tsv", "--out", tmp_path / "g", "--test-share", 0.2)
     assert result.exit_code == 0, result.output
-    assert "1 repeated triples merged" in result.stderr
+    assert "1 repeated triple merged" in result.stderr
     assert "entities     6" in result.stdout
     graph = load_graph(tmp_path / "g")
     assert len(graph.triples("test")) == 6
@@ -185,7 +185,7 @@ def test_every_look_at_a_file_tells_what_happened_to_its_facts(
     path.write_text(FACTS + "a0\tr0\ta1\n")
     looked = run(*words[:2], path) if words[0] == "neighbors" else run(words[0], path, *words[1:])
     assert looked.exit_code == 0, looked.output
-    assert looked.stderr == f"{path}: 1 repeated triples merged\n"
+    assert looked.stderr == f"{path}: 1 repeated triple merged\n"
 
 
 def test_a_benchmark_shows_how_it_is_fetched(

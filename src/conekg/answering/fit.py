@@ -107,7 +107,8 @@ def fit(
     `source` is a graph or anything `open_graph` takes. `config` and `settings` change the
     recipe: `settings=["training.steps=1000"]`. The model is ConE where none is named. With
     `resume`, a run that is already in `out` is continued as it was started: its own graph is
-    taken, and another model, recipe or sampling protocol is refused.
+    taken, and another model, recipe or sampling protocol is refused. What is chosen and how far
+    it is goes to `events`, or to the log, at the level INFO.
     """
     for key, value, kind in (
         ("model", model, str),

@@ -7,6 +7,7 @@ choice is told with its reason. `fit` goes through them all in one call.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -50,15 +51,27 @@ MEDIUM_GRAPH_EDGES = 100_000
 REPORTED_QUERIES = 1_000
 """So many test queries of each shape say how good a model is, where a CPU has to rank them."""
 
+LOG_INTERVAL_S = 10.0
+"""Seconds between two lines of the log on how far a stage is."""
+
 EVALUATION_FILE = "evaluation.json"
 DEFAULT_MODEL = "cone"
 
 
 class FitEvents:
-    """What happens during a fit; override what is of interest. Notes on the facts are logged."""
+    """What happens during a fit; override what is of interest, the rest is logged.
+
+    Notes on the facts are warnings. Choices and progress have the level INFO, progress of a stage
+    at most every `LOG_INTERVAL_S` seconds.
+    """
+
+    _logged: tuple[str, float] = ("", 0.0)
+    """The stage whose progress was logged last, and when."""
 
     def fetching(self, what: str, done: float, total: float | None) -> None:
         """So many bytes of a benchmark are fetched, of so many (None: unknown)."""
+        of = "" if total is None else f" of {total:,.0f}"
+        self._log_progress(f"fetching {what}", f"{done:,.0f}{of} bytes")
 
     def noted(self, what: str) -> None:
         """Facts were merged, left out or not held out while they were read."""
@@ -66,18 +79,33 @@ class FitEvents:
 
     def chose(self, what: str, why: str) -> None:
         """A choice was made that the caller had left open."""
+        logger.info("chose %s: %s", what, why)
 
     def sampling(self, split: Split, shape: Shape, found: int, wanted: int | None) -> None:
         """So many queries of a shape are found, of so many wanted (None: all there are)."""
+        self._log_progress(f"sampling {split} queries", f"{found:,} of {shape.name}")
 
     def training(self, progress: Progress) -> None:
         """Training has come this far."""
+        done = f"{progress.step:,} of {progress.steps:,} steps"
+        is_last = progress.step == progress.steps
+        parts = (done, progress.note) if progress.note else (done,)
+        self._log_progress("training", ", ".join(parts), at_once=is_last)
 
     def evaluating(self, done: int, total: int) -> None:
         """So many test queries are ranked."""
+        self._log_progress("evaluating", f"{done:,} of {total:,} queries")
 
     def calibrating(self, done: int, total: int) -> None:
         """So many validation queries are compared with what the model says of them."""
+        self._log_progress("calibrating", f"{done:,} of {total:,} queries")
+
+    def _log_progress(self, stage: str, how_far: str, *, at_once: bool = False) -> None:
+        """Log how far a stage is: when it begins, and then now and then."""
+        last, when = self._logged
+        if at_once or stage != last or time.monotonic() - when >= LOG_INTERVAL_S:
+            self._logged = stage, time.monotonic()
+            logger.info("%s: %s", stage, how_far)
 
 
 def read_graph(source: str | Path, events: FitEvents) -> KnowledgeGraph:
