@@ -38,7 +38,7 @@ from conekg.training.recipe_file import change_recipe
 from conekg.training.run import Run, check_vacant, is_run, open_run
 
 LARGER_RECIPE = {"small": "medium", "medium": "fast"}
-"""What to try next where a recipe was not enough."""
+"""What to try next where a recipe was not enough; `fast` is for a GPU."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,8 @@ def _train_more(recipe: Recipe) -> str:
         f"start a new run with more training, `--set training.steps={2 * recipe.training.steps}`"
     )
     larger = LARGER_RECIPE.get(recipe.name)
+    if larger == "fast" and pick_device().type == "cpu":
+        larger = None
     return longer if larger is None else f"{longer} or `--recipe {larger}`"
 
 

@@ -209,7 +209,8 @@ class _PathReader:
         if token.text == "exists":
             begins = following.kind in ("name", "variable")
         else:
-            begins = following.kind == "(" and self._stream.is_relation(token)
+            is_atom = self._stream.is_relation(token) or self._stream.has("variable")
+            begins = following.kind == "(" and is_atom
         if begins:
             raise self._stream.error(
                 "a formula begins with the variable to find",

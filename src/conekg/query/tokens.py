@@ -228,6 +228,10 @@ class TokenStream:
         """The token after the next one; the end marker where there is none."""
         return self._tokens[min(self._place + 1, len(self._tokens) - 1)]
 
+    def has(self, kind: Kind) -> bool:
+        """Whether a token of this kind comes next or later."""
+        return any(token.kind == kind for token in self._tokens[self._place :])
+
     def take(self) -> Token:
         """The next token, consumed."""
         token = self.next
