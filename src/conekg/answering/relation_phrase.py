@@ -147,6 +147,11 @@ _IRREGULAR_PLURALS = {
     "person": "people",
     "taxon": "taxa",
 }
+_SINGULARS = frozenset(
+    {"alias", "atlas", "bias", "canvas", "gas", "headquarters", "lens", "means", "news"}
+    | {"series", "species"}
+)
+"""Nouns that end like plurals."""
 _LATIN_END = re.compile("[A-Za-z\u00df-\u024f]$")
 """The last letter of a word that an English plural fits."""
 _PREFIX = re.compile(r"^[\w-]+:(?=[A-Za-z])")
@@ -372,6 +377,11 @@ def _role(relation: _Relation, backwards: bool, operand: str, single: bool) -> P
 def _noun(noun: str, backwards: bool, operand: str, single: bool, things: str) -> Phrase:
     if backwards and operand == ANYTHING and not single:
         return _things(things, f"that have any {noun}", f"that have no {noun}")
+    if backwards and _is_plural(noun):
+        some = operand if single else f"any of {operand}"
+        return _things(
+            things, f"whose {noun} include {some}", f"whose {noun} do not include {some}"
+        )
     if backwards:
         among = operand if single else f"among {operand}"
         return _things(things, f"whose {noun} is {among}", f"whose {noun} is not {among}")
@@ -440,6 +450,14 @@ def _head_type(name: str) -> str:
         return "things"
     segments = [segment for segment in name.split("./")[0].split("/") if segment not in ("", "+")]
     return _plural(segments[-2].replace("_", " ")) if len(segments) >= 3 else "things"
+
+
+def _is_plural(noun: str) -> bool:
+    """Whether a noun is one already, by its last word: the actors of a film, but not its status."""
+    last = noun.partition(" of ")[0].rpartition(" ")[2]
+    if last in _IRREGULAR_PLURALS.values():
+        return True
+    return bool(re.search("[^isu]s$", last)) and last not in _SINGULARS
 
 
 @lru_cache(maxsize=4096)
