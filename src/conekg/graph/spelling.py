@@ -63,13 +63,12 @@ def spelled_out(text: str, candidates: pa.Array) -> list[int]:
 
 
 def with_word(text: str, candidates: pa.Array) -> list[int]:
-    """Places of the candidates that have `text` as a word, or as words, of their own; short ones
-    first."""
-    places = np.array(_places(pc.match_substring(candidates, text)), dtype=np.int64)
-    found = candidates.take(pa.array(places))
+    """Places of the candidates of which `text` is a word, or several; short ones first."""
+    places = _places(pc.match_substring(candidates, text))
+    found = candidates.take(pa.array(places, pa.int64()))
     whole = _places(pc.match_substring_regex(found, rf"(?:^|[ _-]){re.escape(text)}(?:[ _-]|$)"))
-    lengths = pc.binary_length(found).to_numpy(zero_copy_only=False)
-    return places[sorted(whole, key=lambda place: lengths[place])].tolist()
+    lengths = pc.binary_length(found).to_pylist()
+    return [places[at] for at in sorted(whole, key=lengths.__getitem__)]
 
 
 def _places(mask: pa.Array) -> list[int]:
