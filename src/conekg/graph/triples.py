@@ -281,6 +281,9 @@ def _fault(path: Path, delimiter: str, layout: _Layout, otherwise: str) -> DataE
     return DataError(f"cannot be read as triples: {otherwise}", path=str(path))
 
 
+_WHOLE_ROWS = "every row names head, relation and tail; leave out those that do not"
+
+
 def _read_parquet(path: Path) -> TripleTable:
     try:
         file = pyarrow.parquet.ParquetFile(path)
@@ -303,12 +306,19 @@ def _read_parquet(path: Path) -> TripleTable:
             ) from error
         if texts.null_count:
             row = pc.index(texts.is_null(), True).as_py()
-            raise DataError(f"column {name!r} is null in row {row + 1}", path=str(path))
+            raise DataError(
+                f"column {name!r} is null in row {row + 1}", path=str(path), hint=_WHOLE_ROWS
+            )
         if (row := pc.index(texts, "").as_py()) >= 0:
-            raise DataError(f"column {name!r} is empty in row {row + 1}", path=str(path))
+            raise DataError(
+                f"column {name!r} is empty in row {row + 1}", path=str(path), hint=_WHOLE_ROWS
+            )
         columns.append(_one_dictionary(texts.dictionary_encode()))
     others = [name for name in file.schema_arrow.names if name not in names]
     notes = (_unread_note(path, others),) if others else ()
+    if not any(name.lower() in words for name, words in zip(names, _HEADER_WORDS, strict=True)):
+        told = ", ".join(map(repr, names))
+        notes = (f"{path}: columns {told} are taken for head, relation and tail",)
     return _checked(TripleTable(path, tuple(columns), notes=notes))
 
 
