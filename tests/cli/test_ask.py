@@ -394,3 +394,10 @@ def test_nobody_is_left(run: Path) -> None:
     result = ask(run, "f1.won_by", "--only", "known")
     assert result.exit_code == 0
     assert "no entity is left" in result.stdout
+
+
+def test_a_question_in_the_place_of_the_run_is_told_its_own(run: Path) -> None:
+    result = ask("a1.won_by", run)
+    assert result.exit_code == 2
+    assert "a1.won_by does not exist" in result.stderr
+    assert f"the two changed places: `conekg ask {run} a1.won_by`" in result.stderr
