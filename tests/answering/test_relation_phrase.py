@@ -213,7 +213,7 @@ def test_one_entity(name: str, noun: str, negated: str) -> None:
         ("^actors", "things whose actors include any of (many)"),
         ("directed_by", "things that directed (many)"),
         ("^directed_by", "things directed by (many)"),
-        ("starring", "things starred by (many)"),
+        ("starring", "things that any of (many) star"),
     ],
 )
 def test_many_entities(name: str, noun: str) -> None:
@@ -227,6 +227,7 @@ def test_many_entities(name: str, noun: str) -> None:
         ("^borders", "things that border anything", "that do not border anything"),
         ("plays_for", "things that anything plays for", "that nothing plays for"),
         ("acted_in", "things that anything acted in", "that nothing acted in"),
+        ("starring", "things that anything stars", "that nothing stars"),
         ("^uses_currency", "things that use any currency", "that do not use any currency"),
         ("located_in", "things that anything is located in", "that nothing is located in"),
         ("^located_in", "things located in anything", "that are not located in anything"),

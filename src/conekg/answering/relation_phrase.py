@@ -322,6 +322,7 @@ def _verb(relation: _Relation, backwards: bool, operand: str, single: bool, thin
     tail = f" {relation.preposition}" if relation.preposition else ""
     plain = relation.words if past else base
     auxiliary = "did" if past else "do"
+    is_active = relation.preposition or base == "star"  # nobody is "starred by" a film
     if backwards:
         target = _target(relation, operand, single)
         return _things(
@@ -331,10 +332,10 @@ def _verb(relation: _Relation, backwards: bool, operand: str, single: bool, thin
         auxiliary = "did" if past else "does"
         clause = f"that {operand} {plain if past else _with_s(base)}{tail}"
         negated = f"that {operand} {auxiliary} not {base}{tail}"
-    elif relation.preposition and operand == ANYTHING:
+    elif is_active and operand == ANYTHING:
         verb = plain if past else _with_s(base)
         clause, negated = (f"that {who} {verb}{tail}" for who in (ANYTHING, "nothing"))
-    elif relation.preposition:
+    elif is_active:
         clause, negated = (f"that {who} of {operand} {plain}{tail}" for who in ("any", "none"))
     else:
         participle = f"{_VERBS[base][1]} by {operand}"
