@@ -469,3 +469,17 @@ def test_a_line_that_is_too_long_is_named(tmp_path: Path) -> None:
         read_triples(tmp_path / "a.tsv")
     assert caught.value.line == 2
     assert caught.value.hint == "is a line end missing?"
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_header_with_a_column_twice_is_refused(name: str, tmp_path: Path) -> None:
+    sign = "," if name.endswith("csv") else "\t"
+    path = tmp_path / name
+    path.write_text(sign.join(["Head", "relation", "tail", "Tail"]) + "\na,r,b,c\n")
+    with pytest.raises(DataError, match="two columns are called 'tail'") as caught:
+        read_triples(path)
+    assert caught.value.line == 1
+    path.write_text(
+        "\n".join(sign.join(row) for row in [("head", "head", "tail"), ("a", "r", "b")])
+    )
+    assert len(read_triples(path)) == 2, "two words of a header are none"

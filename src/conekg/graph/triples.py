@@ -202,7 +202,16 @@ def _may_be_misquoted(column: pa.DictionaryArray) -> bool:
 def _layout(path: Path, delimiter: str) -> _Layout:
     """The columns that the first line names, or the three there are where it is a triple."""
     for number, fields in fields_of(path, delimiter, None):
-        places = _named_columns(fields)
+        words = _header_words(fields)
+        places = _named_columns(words)
+        if places is None and all(any(word in words for word in own) for own in _HEADER_WORDS):
+            twice = next(word for own in _HEADER_WORDS for word in own if words.count(word) > 1)
+            raise DataError(
+                f"two columns are called {twice!r}",
+                path=str(path),
+                line=number,
+                hint="call one of them something else, or leave it out",
+            )
         if places is None:
             return _Layout()
         others = [name for place, name in enumerate(fields) if place not in places]
@@ -210,10 +219,15 @@ def _layout(path: Path, delimiter: str) -> _Layout:
     raise DataError("the file is empty; a line is `head relation tail`", path=str(path))
 
 
-def _named_columns(fields: list[str]) -> tuple[int, ...] | None:
-    """Where a header has head, relation and tail; `None` where the line is none."""
+def _header_words(fields: list[str]) -> list[str]:
+    """The names of a line's fields as header words are written."""
     words = [name.strip().lower() for name in fields]
     words[0] = words[0].removeprefix("#").strip()  # as some programs mark a header
+    return words
+
+
+def _named_columns(words: list[str]) -> tuple[int, ...] | None:
+    """Where a header has head, relation and tail; `None` where the line is none."""
     for header in (*HEADERS, *product(*_HEADER_WORDS)):
         if all(words.count(word) == 1 for word in header):
             return tuple(words.index(word) for word in header)
