@@ -220,10 +220,11 @@ class _PathReader:
             is_atom = self._stream.is_relation(token) or self._stream.has("variable")
             begins = following.kind == "(" and is_atom
         if begins:
+            rest = "(..." if following.kind == "(" else " ..."
             raise self._stream.error(
                 "a formula begins with the variable to find",
                 token.span,
-                hint=f"write ?x: {as_written(token.text)}{'(' if following.kind == '(' else ' '}...",
+                hint=f"write ?x: {as_written(token.text)}{rest}",
             )
 
 
