@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -145,11 +147,19 @@ def test_a_path_on_the_films(film_graph: KnowledgeGraph) -> None:
     (variable,) = explanation.variables
     assert (variable.query, variable.reading) == (
         "a1.won_by",
-        "things that Academy Award is won by",
+        "things that won Academy Award",
     )
     # With the validation fact, the award for Alien is known.
     known = explain(answerer, Question("a1.won_by.directed_by", known_graph="valid"), entities=[5])
     assert known.witnesses[0].facts_only
+
+
+def test_a_notebook_shows_the_text_of_an_explanation(film_graph: KnowledgeGraph) -> None:
+    explanation = explain(make(film_graph), Question("a1.won_by"), entities=[1])
+    page = explanation._repr_html_()
+    assert page == f"<pre>{escape(str(explanation))}</pre>"
+    assert "Academy Award –won_by→ Argo" in page
+    assert "&lt;b&gt;" in replace(explanation, reading="<b>")._repr_html_()
 
 
 def test_a_run_folder_and_a_text_are_accepted(tmp_path: Path, film_graph: KnowledgeGraph) -> None:

@@ -78,7 +78,7 @@ def report_of(model, **percent):
     return Report(model, "test", "mean", "dnf", 1.0, structures)
 
 
-def test_a_model_below_the_baseline_is_warned_of_with_a_remedy():
+def test_a_model_below_the_baseline_is_warned_of_with_a_remedy(monkeypatch):
     baseline = report_of("frequency", **{"1p": 20.0, "2p": 5.04, "2i": 9.0, "2in": 4.0})
     model = report_of("cone", **{"1p": 12.3, "2p": 5.01, "2i": 8.76, "2in": None})
     assert below_baseline(model, baseline) == ["1p", "2i"], "2p is 5.0 in the table, as is theirs"
@@ -94,7 +94,11 @@ def test_a_model_below_the_baseline_is_warned_of_with_a_remedy():
         "against 20.0), 2i (8.8 against 9.0); start a new run with more training, "
         f"`--set training.steps={steps}` or `--recipe medium`"
     )
+    monkeypatch.setattr("conekg.answering.fit.pick_device", lambda: torch.device("cuda"))
     assert warning("medium").endswith("or `--recipe fast`")
+    monkeypatch.setattr("conekg.answering.fit.pick_device", lambda: CPU)
+    assert warning("medium").endswith(f"`--set training.steps={steps}`"), "fast is for a GPU"
+    assert warning("small").endswith("or `--recipe medium`")
     assert warning("paper").endswith(f"`--set training.steps={steps}`")
     assert warning("small", baseline) is None
     assert FitResult(None, None).warning is None, "an interrupted fit has no report"

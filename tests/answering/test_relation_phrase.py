@@ -7,16 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies
-from conekg.answering.relation_phrase import one_hop
+from conekg.answering.relation_phrase import ANYTHING, one_hop
 from conekg.graph.vocabulary import NameTable, Vocabulary
 
 
-def phrase(name: str, *, label: str | None = None, single: bool = True):  # type: ignore[no-untyped-def]
+def phrase(  # type: ignore[no-untyped-def]
+    name: str, *, label: str | None = None, single: bool = True, operand: str | None = None
+):
     backwards = name.startswith("^")
     bare = name.removeprefix("^")
     relations = NameTable("relation", [bare], None if label is None else [label])
     vocabulary = Vocabulary(NameTable("entity", ["X"]), relations)
-    return one_hop(vocabulary, int(backwards), "X" if single else "(many)", single=single)
+    operand = operand or ("X" if single else "(many)")
+    return one_hop(vocabulary, int(backwards), operand, single=single)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +102,15 @@ def phrase(name: str, *, label: str | None = None, single: bool = True):  # type
          "that X is not a member of"),
         ("memberOf", "things whose member is X", "whose member is not X"),
         ("^alumniOf", "alumni of X", "that are not alumni of X"),
+        ("^alumni", "things whose alumni include X", "whose alumni do not include X"),
+        ("^actors", "things whose actors include X", "whose actors do not include X"),
+        ("^has_children", "things whose children include X", "whose children do not include X"),
+        ("^countries of origin", "things whose countries of origin include X",
+         "whose countries of origin do not include X"),
+        ("^series", "things whose series is X", "whose series is not X"),
+        ("^species", "things whose species is X", "whose species is not X"),
+        ("^status", "things whose status is X", "whose status is not X"),
+        ("^boss", "things whose boss is X", "whose boss is not X"),
         ("upper bound", "upper bounds of X", "that are not upper bounds of X"),
         ("導演", "things reached by '導演' from X", "not reached by '導演' from X"),
         ("^導演", "things with '導演' leading to X", "without '導演' leading to X"),
@@ -126,6 +138,17 @@ def phrase(name: str, *, label: str | None = None, single: bool = True):  # type
         ("^depended_on", "things that depended on X", "that did not depend on X"),
         ("led_to", "things that X led to", "that X did not lead to"),
         ("led_by", "things that X is led by", "that X is not led by"),
+        ("^led_by", "things led by X", "that are not led by X"),
+        ("directed_by", "things that directed X", "that did not direct X"),
+        ("^directed_by", "things directed by X", "that are not directed by X"),
+        ("is written by", "things that wrote X", "that did not write X"),
+        ("won_by_person", "people that won X", "that did not win X"),
+        ("filmed_by", "things that X is filmed by", "that X is not filmed by"),
+        ("starring", "things that X stars", "that X does not star"),
+        ("^starring", "things that star X", "that do not star X"),
+        ("^featuring", "things that feature X", "that do not feature X"),
+        ("feature", "features of X", "that are not features of X"),
+        ("edits", "edits of X", "that are not edits of X"),
         ("influences", "things that X influences", "that X does not influence"),
         ("influenced", "things that X influenced", "that X did not influence"),
         ("influence", "influences of X", "that are not influences of X"),
@@ -191,10 +214,45 @@ def test_one_entity(name: str, noun: str, negated: str) -> None:
         ("^uses_currency", "things that use any currency of (many)"),
         ("located_in", "things that any of (many) are located in"),
         ("^capital", "things whose capital is among (many)"),
+        ("^actors", "things whose actors include any of (many)"),
+        ("directed_by", "things that directed (many)"),
+        ("^directed_by", "things directed by (many)"),
+        ("starring", "things that any of (many) star"),
     ],
 )
 def test_many_entities(name: str, noun: str) -> None:
     assert phrase(name, single=False).noun == noun
+
+
+@pytest.mark.parametrize(
+    ("name", "noun", "negated"),
+    [
+        ("borders", "things bordered by anything", "that are not bordered by anything"),
+        ("^borders", "things that border anything", "that do not border anything"),
+        ("plays_for", "things that anything plays for", "that nothing plays for"),
+        ("acted_in", "things that anything acted in", "that nothing acted in"),
+        ("starring", "things that anything stars", "that nothing stars"),
+        ("^uses_currency", "things that use any currency", "that do not use any currency"),
+        ("located_in", "things that anything is located in", "that nothing is located in"),
+        ("^located_in", "things located in anything", "that are not located in anything"),
+        ("member of sports team", "sports teams that anything is a member of",
+         "that nothing is a member of"),
+        ("^member of sports team", "members of any sports team",
+         "that are not members of any sports team"),
+        ("capital", "capitals of anything", "that are not capitals of anything"),
+        ("^capital", "things that have any capital", "that have no capital"),
+        ("^actors", "things that have any actors", "that have no actors"),
+        ("directed_by", "things that directed anything", "that did not direct anything"),
+    ],
+)  # fmt: skip
+def test_anything(name: str, noun: str, negated: str) -> None:
+    found = phrase(name, operand=ANYTHING, single=False)
+    assert (found.noun, found.negated) == (noun, negated)
+
+
+def test_an_entity_called_anything_is_one_entity() -> None:
+    assert phrase("^capital", operand=ANYTHING).noun == "things whose capital is anything"
+    assert phrase("located_in", operand=ANYTHING).negated == "that anything is not located in"
 
 
 @pytest.mark.parametrize(

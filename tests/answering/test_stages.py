@@ -49,6 +49,31 @@ def test_notes_on_the_facts_are_logged_by_default(tmp_path, caplog):
     assert caplog.messages == [f"{path}: 2 repeated triples merged"]
 
 
+def test_choices_and_progress_are_logged_where_nobody_listens(tmp_path, caplog, monkeypatch):
+    options = {"settings": SETTINGS, "protocol": FEW, "device": CPU}
+    fit(tiny_graph(), tmp_path / "unheard", **options)
+    assert not caplog.messages, "nothing is wrong with the facts"
+    with caplog.at_level("INFO", logger="conekg"):
+        fit(tiny_graph(), tmp_path / "run", **options)
+    assert {record.levelname for record in caplog.records} == {"INFO"}
+    assert any(text.startswith("chose the recipe 'small': ") for text in caplog.messages)
+    stages_told = [text.partition(": ")[0] for text in caplog.messages]
+    for stage in ("sampling train queries", "training", "evaluating", "calibrating"):
+        assert 1 <= stages_told.count(stage) <= 2, "at its beginning, and training also at its end"
+    steps = next(line.partition("=")[2] for line in SETTINGS if "training.steps" in line)
+    last = [text for text in caplog.messages if text.startswith("training: ")][-1]
+    assert last.startswith(f"training: {steps} of {steps} steps, loss ")
+    monkeypatch.setattr(stages, "LOG_INTERVAL_S", 0.0)
+    with caplog.at_level("INFO", logger="conekg"):
+        caplog.clear()
+        events = FitEvents()
+        for done in (1, 2, 2_000):
+            events.evaluating(done, 2_000)
+    assert caplog.messages == [
+        f"evaluating: {done} of 2,000 queries" for done in ("1", "2", "2,000")
+    ]
+
+
 def test_the_recipe_fits_graph_and_machine(monkeypatch):
     gpu = torch.device("cuda")
     graph = tiny_graph()

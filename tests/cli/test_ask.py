@@ -49,7 +49,7 @@ def test_the_table_is_below_the_reading(run: Path) -> None:
     result = ask(run, '"Academy Award".won_by', "--top-k", "4")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
-    assert lines[0] == "things that Academy Award is won by"
+    assert lines[0] == "things that won Academy Award"
     assert lines[1].strip() == '"Academy Award".won_by'
     for heading in ("rank", "name", "score", "probability", "known or predicted", "inside"):
         assert heading in result.stdout
@@ -90,7 +90,7 @@ def test_explanations(run: Path) -> None:
     result = ask(run, "a1.won_by.directed_by & !c2.produced.directed_by", "--explain", "-k", "8")
     assert result.exit_code == 0
     assert "fact   Academy Award –won_by→ Argo" in result.stdout
-    assert "x1: things that Academy Award is won by" in result.stdout
+    assert "x1: things that won Academy Award" in result.stdout
     assert "weakest: " in result.stdout
     assert "no fact against: " in result.stdout
     content = json.loads(ask(run, "a1.won_by.directed_by", "-e", "--json").stdout)
@@ -368,7 +368,7 @@ def test_the_number_of_ruled_out_entities_is_shown(run: Path) -> None:
     result = ask(run, "!a1.won_by", "--keep-contradicted", "-k", "20", "--explain")
     row = next(line for line in result.stdout.splitlines() if "contradicted" in line)
     assert "0.0%" in row
-    assert "a fact against: things that Academy Award is not won by" in result.stdout
+    assert "a fact against: things that did not win Academy Award" in result.stdout
 
 
 def test_a_folder_that_is_not_a_run(tmp_path: Path) -> None:
@@ -394,3 +394,10 @@ def test_a_question_whose_entities_are_all_excluded(run: Path) -> None:
     result = ask(run, "f1.won_by", "--only", "known")
     assert result.exit_code == 0
     assert "no entity is left" in result.stdout
+
+
+def test_a_question_in_the_place_of_the_run_is_told_its_own(run: Path) -> None:
+    result = ask("a1.won_by", run)
+    assert result.exit_code == 2
+    assert "a1.won_by does not exist" in result.stderr
+    assert f"the two changed places: `conekg ask {run} a1.won_by`" in result.stderr

@@ -36,7 +36,7 @@ def test_build_splits_one_file(tmp_path: Path) -> None:
     (tmp_path / "facts.tsv").write_text(FACTS + "a0\tr0\ta1\n")
     result = run("build", tmp_path / "facts.tsv", "--out", tmp_path / "g", "--test-share", 0.2)
     assert result.exit_code == 0, result.output
-    assert "1 repeated triples merged" in result.stderr
+    assert "1 repeated triple merged" in result.stderr
     assert "entities     6" in result.stdout
     graph = load_graph(tmp_path / "g")
     assert len(graph.triples("test")) == 6
@@ -185,7 +185,7 @@ def test_every_command_that_reads_a_file_prints_the_notes_about_it(
     path.write_text(FACTS + "a0\tr0\ta1\n")
     looked = run(*words[:2], path) if words[0] == "neighbors" else run(words[0], path, *words[1:])
     assert looked.exit_code == 0, looked.output
-    assert looked.stderr == f"{path}: 1 repeated triples merged\n"
+    assert looked.stderr == f"{path}: 1 repeated triple merged\n"
 
 
 def test_a_benchmark_shows_how_it_is_fetched(
@@ -295,3 +295,12 @@ def test_neighbors_of_misspelt_names_get_suggestions(films: Path) -> None:
     failed = run("neighbors", "Alien", films, "-r", "directedby")
     assert "did you mean 'directed_by'? `conekg graph relations GRAPH" in failed.stderr
     assert "no facts about 'Alien'" in run("neighbors", "Alien", films, "-r", "won_by").stderr
+
+
+def test_a_graph_in_the_place_of_an_entity_is_told_its_own(films: Path) -> None:
+    result = run("neighbors", films, "Ben Affleck")
+    assert result.exit_code == 2
+    assert "no graph, folder or file named 'Ben Affleck'" in result.stderr
+    swapped = f"conekg graph neighbors 'Ben Affleck' {films}"
+    assert f"the two changed places: `{swapped}`" in result.stderr.replace("\n", "")
+    assert run("neighbors", "Ben Affleck", films).exit_code == 0

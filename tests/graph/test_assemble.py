@@ -132,7 +132,7 @@ def test_three_files_become_three_splits(tmp_path: Path) -> None:
     assert told(built.graph, "train") == TRAIN
     assert told(built.graph, "valid") == [("a", "s", "c")]
     assert told(built.graph, "test") == [("c", "r", "a")]
-    assert built.notes == (f"{tmp_path / 'valid.tsv'}: 1 repeated triples merged",)
+    assert built.notes == (f"{tmp_path / 'valid.tsv'}: 1 repeated triple merged",)
 
 
 @pytest.mark.parametrize(

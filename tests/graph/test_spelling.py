@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conekg.graph.spelling import nearest
+from conekg.graph.spelling import nearest, spelled_out, with_word
 
 words = st.text("abcd", max_size=7)
 
@@ -29,16 +29,33 @@ def test_nearest_agrees_with_the_textbook(text: str, candidates: list[str]) -> N
     distances = [plain_distance(text, candidate) for candidate in candidates]
     expected = [i for i in range(len(candidates)) if distances[i] <= allowed] if text else []
     expected.sort(key=lambda place: (distances[place], place))
-    assert nearest(text, pa.array(candidates, pa.large_string()), limit=100) == expected
+    found = nearest(text, pa.array(candidates, pa.large_string()), limit=100)
+    assert list(found.items()) == [(place, distances[place]) for place in expected]
 
 
 def test_a_swap_of_neighbours_costs_one() -> None:
     candidates = pa.array(["Germany", "France", "Grance"], pa.large_string())
-    assert nearest("Farnce", candidates, limit=5) == [1, 2]
-    assert nearest("rFa", pa.array(["Fra"], pa.large_string()), limit=5) == [0]
+    assert nearest("Farnce", candidates, limit=5) == {1: 1, 2: 2}
+    assert nearest("rFa", pa.array(["Fra"], pa.large_string()), limit=5) == {0: 1}
 
 
 def test_nothing_is_near_an_empty_or_endless_text() -> None:
     candidates = pa.array(["a", "x" * 300], pa.large_string())
-    assert nearest("", candidates, limit=5) == []
-    assert nearest("x" * 300, candidates, limit=5) == []
+    assert nearest("", candidates, limit=5) == {}
+    assert nearest("x" * 300, candidates, limit=5) == {}
+
+
+def test_an_acronym_is_spelled_out_by_names_in_lower_case() -> None:
+    names = ["bank of america", "british airways", "united nations", "unicef", "new_york-city"]
+    candidates = pa.array(names, pa.large_string())
+    assert spelled_out("BA", candidates) == [1, 0], "small words come later"
+    assert spelled_out("UN", candidates) == [2]
+    assert spelled_out("NYC", candidates) == [4]
+    assert spelled_out("un", candidates) == spelled_out("U", candidates) == []
+
+
+def test_a_word_is_no_part_of_another() -> None:
+    candidates = pa.array(["a land", "finland", "land_of_x.y", "x.y"], pa.large_string())
+    assert with_word("land", candidates) == [0, 2]
+    assert with_word("x.y", candidates) == [3, 2]
+    assert with_word("x?", candidates) == []

@@ -228,7 +228,9 @@ def test_parquet_columns_are_found_by_name_or_as_the_only_three(tmp_path: Path) 
     pq.write_table(pa.table({"weight": [1], "object": [3], "subject": [1], "predicate": [2]}), path)
     assert told(read_triples(path)) == [("1", "2", "3")]
     pq.write_table(pa.table({"x": ["a"], "y": ["r"], "z": ["b"]}), path)
-    assert told(read_triples(path)) == [("a", "r", "b")]
+    table = read_triples(path)
+    assert told(table) == [("a", "r", "b")]
+    assert table.notes == (f"{path}: columns 'x', 'y', 'z' are taken for head, relation and tail",)
     names = ("source", "subject", "relation", "object", "Target")
     pq.write_table(pa.table({name: [name] for name in names}), path)
     assert told(read_triples(path)) == [("source", "relation", "Target")]
@@ -274,7 +276,13 @@ def test_parquet_columns_longer_than_an_array_are_read(
 def test_null_in_parquet_is_refused_with_its_row(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"x": ["a", "b"], "y": ["r", None], "z": ["b", "c"]}), path)
-    with pytest.raises(DataError, match="column 'y' is null in row 2"):
+    with pytest.raises(DataError, match="column 'y' is null in row 2") as caught:
+        read_triples(path)
+    assert (
+        caught.value.hint == "every row names head, relation and tail; leave out those that do not"
+    )
+    pq.write_table(pa.table({"head": ["a"], "relation": ["r"], "tail": [""]}), path)
+    with pytest.raises(DataError, match="column 'tail' is empty in row 1"):
         read_triples(path)
 
 
@@ -461,3 +469,17 @@ def test_a_line_that_is_too_long_is_named(tmp_path: Path) -> None:
         read_triples(tmp_path / "a.tsv")
     assert caught.value.line == 2
     assert caught.value.hint == "is a line end missing?"
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_header_with_a_column_twice_is_refused(name: str, tmp_path: Path) -> None:
+    sign = "," if name.endswith("csv") else "\t"
+    path = tmp_path / name
+    path.write_text(sign.join(["Head", "relation", "tail", "Tail"]) + "\na,r,b,c\n")
+    with pytest.raises(DataError, match="two columns are called 'tail'") as caught:
+        read_triples(path)
+    assert caught.value.line == 1
+    path.write_text(
+        "\n".join(sign.join(row) for row in [("head", "head", "tail"), ("a", "r", "b")])
+    )
+    assert len(read_triples(path)) == 2, "two words of a header are none"

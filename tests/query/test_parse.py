@@ -273,8 +273,9 @@ def test_a_formula_without_its_question_mark_is_told_how_it_begins():
     ("text", "where", "begins"),
     [
         ("country(?x, Film)", "country", "?x: country("),
+        ("contry(Film, ?x)", "contry", "?x: contry("),
         ("Film.country & !'country of origin'(x, Film)", "'country of origin'",
-         "?x: country of origin("),
+         '?x: "country of origin"('),
         ("exists y. country(x, y)", "exists", "?x: exists "),
         ("(∃?y. country(x, y))", "∃", "?x: exists "),
     ],

@@ -374,6 +374,25 @@ def test_an_unknown_name_shows_the_suggestion_which_corrects_it(open_page):
     expect(page.locator("ck-builder .diagram .node")).to_have_count(6)
 
 
+def test_why_a_question_is_refused_stays_where_it_is_read_only_later(open_page):
+    page = open_page()
+    held = []
+    page.route("**/api/parse", lambda route: held.append(route))
+    relations = ("borders", "capital", "speaks", "uses_currency", "in_region")
+    unions = (f"(France.{relation} | Spain.{relation})" for relation in relations)
+    page.get_by_label("Ask the graph").fill(" & ".join(unions))
+    page.get_by_role("button", name="Ask", exact=True).click()
+    error = page.locator("#question-error")
+    expect(error).to_contain_text("the query has 32 union-free branches")
+    expect(error).to_contain_text("ask for its parts one at a time")
+    held[-1].continue_()
+    expect(page.locator(".words")).to_contain_text("capitals of")
+    expect(error).to_contain_text("the query has 32 union-free branches")
+    page.unroute("**/api/parse")
+    ask(page, "France.borders")
+    expect(error).to_be_hidden()
+
+
 def live(element) -> dict:
     """The aria-live settings that apply to an element: its own and its ancestors'."""
     return element.evaluate(

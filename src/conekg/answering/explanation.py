@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Literal
 
 from conekg.answering.answer import RankedAnswer
@@ -106,6 +107,10 @@ class Explanation:
                 witness, lambda entity: entity.label, lambda edge: edge.relation_label
             )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the same text."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def to_json(self) -> dict[str, object]:
         """The explanation as plain dictionaries, tuples, strings and numbers, for `json.dumps`."""

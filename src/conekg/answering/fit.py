@@ -38,7 +38,7 @@ from conekg.training.recipe_file import change_recipe
 from conekg.training.run import Run, check_vacant, is_run, open_run
 
 LARGER_RECIPE = {"small": "medium", "medium": "fast"}
-"""For each recipe, the next larger one to try."""
+"""For each recipe, the next larger one to try; `fast` is for a GPU."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,8 @@ def _remedy(recipe: Recipe) -> str:
         f"start a new run with more training, `--set training.steps={2 * recipe.training.steps}`"
     )
     larger = LARGER_RECIPE.get(recipe.name)
+    if larger == "fast" and pick_device().type == "cpu":
+        larger = None
     return longer if larger is None else f"{longer} or `--recipe {larger}`"
 
 
@@ -107,7 +109,8 @@ def fit(
     `source` is a graph or anything `open_graph` takes. `config` and `settings` change the
     recipe: `settings=["training.steps=1000"]`. The default model is ConE. With `resume`, a run
     that is already in `out` is continued with its own graph, and another model, recipe or sampling
-    protocol is refused.
+    protocol is refused. Choices and progress go to `events`, or by default to the log, at the
+    level INFO.
     """
     for key, value, kind in (
         ("model", model, str),

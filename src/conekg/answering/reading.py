@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import assert_never
 
-from conekg.answering.relation_phrase import Phrase, one_hop
+from conekg.answering.relation_phrase import ANYTHING, Phrase, one_hop
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.rewrite import push_negation, simplify
 from conekg.query.shape import Shape, shape_of, slots_of
@@ -50,7 +50,7 @@ def _reader(vocabulary: Vocabulary) -> Callable[[Query, tuple[Phrase, ...]], Phr
             case Anchor(entity_id):
                 return _entity(vocabulary.entities.label(entity_id))
             case Universe():
-                return Phrase("anything", "that are anything", "that are nothing", named=True)
+                return Phrase(ANYTHING, "that are anything", "that are nothing", named=True)
             case Project(operand, relation_id):
                 single = isinstance(operand, Anchor)
                 inner = parts[0].noun

@@ -22,14 +22,14 @@ _PREPOSITIONS = frozenset(
 
 _REGULAR_VERBS = """
     acquire act activate affect alleviate appear appoint associate attack attend belong border
-    cause cite coach collaborate compete connect consist contain cover create cross deal
-    defeat depend derive design develop die direct discover downregulate employ encode export
-    express flow follow found govern graduate happen hate import include induce influence inhibit
-    interact invent invest join like live localize love manage marry modulate need neighbor
-    originate own paint palliate participate perform play precede present prevent produce provide
-    publish purchase receive recommend regulate replace report represent require resemble reside
-    result rule serve share sponsor stimulate study supervise supply support target touch treat
-    upregulate use visit work
+    cause cite coach collaborate compete compose connect consist contain cover create cross deal
+    defeat depend derive design develop die direct discover downregulate edit employ encode export
+    express feature flow follow found govern graduate happen hate illustrate import include induce
+    influence inhibit interact invent invest join like live localize love manage marry modulate need
+    neighbor originate own paint palliate participate perform play precede present prevent produce
+    provide publish purchase receive recommend regulate replace report represent require resemble
+    reside result rule serve share sponsor stimulate study supervise supply support target touch
+    translate treat upregulate use visit work
 """
 _IRREGULAR_VERBS = {
     "bind": ("bound", "bound"),
@@ -63,12 +63,12 @@ _IRREGULAR_VERBS = {
 """Past and participle of irregular verbs, and of regular ones that double their last letter."""
 
 _OFTENER_NOUNS = frozenset(
-    {"associate", "attack", "coach", "cover", "deal", "design", "graduate", "influence", "neighbor"}
-    | {"play", "present", "purchase", "report", "result", "sponsor", "star", "study", "supply"}
-    | {"work"}
+    {"associate", "attack", "coach", "cover", "deal", "design", "edit", "feature", "graduate"}
+    | {"influence", "neighbor", "play", "present", "purchase", "report", "result", "sponsor"}
+    | {"star", "study", "supply", "work"}
 )
 """Verbs whose base form is usually a noun in a relation's name, such as `star`."""
-_OFTENER_PLURALS = frozenset({"deals", "reports", "results"})
+_OFTENER_PLURALS = frozenset({"deals", "edits", "features", "reports", "results"})
 """Forms that are verbs only before a preposition ("reports to"), and otherwise plural nouns."""
 
 
@@ -105,8 +105,17 @@ _FORMS = {
     form: (base, form == past)
     for base, (past, _) in _VERBS.items()
     for form in {base, _with_s(base), past} - _OFTENER_NOUNS
-}
+} | {"featuring": ("feature", False), "starring": ("star", False)}
 """Of each verb form that may be in a relation's name: its base form, and whether it is past."""
+_COMPLETED_ACTIONS = """
+    acquire build buy compose create design develop direct discover edit found illustrate invent
+    make paint perform produce publish purchase sell sing translate win write
+"""
+_PAST_OF_ACTION = {
+    participle: past for past, participle in map(_VERBS.__getitem__, _COMPLETED_ACTIONS.split())
+}
+"""The past of verbs for completed actions, by their participle: "directed by X" is "that X
+directed". States that may last, such as "employed by", are not among them."""
 _PARTICIPLES = frozenset(participle for _, participle in _VERBS.values()) | {
     "based",
     "born",
@@ -134,6 +143,11 @@ _IRREGULAR_PLURALS = {
     "person": "people",
     "taxon": "taxa",
 }
+_SINGULARS = frozenset(
+    {"alias", "atlas", "bias", "canvas", "gas", "headquarters", "lens", "means", "news"}
+    | {"series", "species"}
+)
+"""Nouns that end like plurals."""
 _LATIN_END = re.compile("[A-Za-z\u00df-\u024f]$")
 """The last letter of a word that an English plural fits."""
 _PREFIX = re.compile(r"^[\w-]+:(?=[A-Za-z])")
@@ -153,6 +167,10 @@ _LONGEST_ACRONYM = 3
 _CAPITALS = re.compile("[A-Z]{2}")
 _EXPECTED = _PREPOSITIONS | _PREDICATES | _UNREAD | {"has", "have", "isa", *_FORMS}
 """Words that the patterns here look for; they are never acronyms."""
+
+
+ANYTHING = "anything"
+"""The words for the set of all entities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +206,19 @@ class _Relation:
 def one_hop(vocabulary: Vocabulary, relation_id: int, operand: str, *, single: bool) -> Phrase:
     """The words for the entities that one relation leads to from `operand`, a noun phrase.
 
-    `single` says that the operand is one entity, so that verbs are in the singular.
+    `single` says that the operand is one entity, so that verbs are in the singular. If it is
+    False, the operand may be `ANYTHING`, the set of all entities.
     """
     name = vocabulary.relations.name(relation_id >> 1)
     label = vocabulary.relations.label(relation_id >> 1)
     relation = _understand(name if _repeats(label, name) else label)
     backwards = bool(relation_id & 1)
     things = _head_type(name) if backwards else "things"
+    if not backwards and relation.preposition == "by" and relation.words in _PAST_OF_ACTION:
+        # "things that directed X" reads better than "things that X is directed by".
+        agents = _plural(relation.target) if relation.target else "things"
+        action = _Relation("verb", _PAST_OF_ACTION[relation.words])
+        return _verb(action, True, operand, single, agents)
     match relation.kind:
         case "verb":
             return _verb(relation, backwards, operand, single, things)
@@ -302,6 +326,7 @@ def _verb(relation: _Relation, backwards: bool, operand: str, single: bool, thin
     tail = f" {relation.preposition}" if relation.preposition else ""
     plain = relation.words if past else base
     auxiliary = "did" if past else "do"
+    is_active = relation.preposition or base == "star"  # nobody is "starred by" a film
     if backwards:
         target = _target(relation, operand, single)
         return _things(
@@ -311,7 +336,10 @@ def _verb(relation: _Relation, backwards: bool, operand: str, single: bool, thin
         auxiliary = "did" if past else "does"
         clause = f"that {operand} {plain if past else _with_s(base)}{tail}"
         negated = f"that {operand} {auxiliary} not {base}{tail}"
-    elif relation.preposition:
+    elif is_active and operand == ANYTHING:
+        verb = plain if past else _with_s(base)
+        clause, negated = (f"that {some} {verb}{tail}" for some in (ANYTHING, "nothing"))
+    elif is_active:
         clause, negated = (f"that {some} of {operand} {plain}{tail}" for some in ("any", "none"))
     else:
         participle = f"{_VERBS[base][1]} by {operand}"
@@ -330,6 +358,8 @@ def _state(relation: _Relation, backwards: bool, operand: str, single: bool, thi
         )
     if single:
         clause, negated = f"that {operand} is {state}", f"that {operand} is not {state}"
+    elif operand == ANYTHING:
+        clause, negated = (f"that {who} is {state}" for who in (ANYTHING, "nothing"))
     else:
         clause, negated = (f"that {some} of {operand} are {state}" for some in ("any", "none"))
     return _kind_of(relation.target, clause, negated)
@@ -342,12 +372,21 @@ def _role(relation: _Relation, backwards: bool, operand: str, single: bool) -> P
         return Phrase(noun, f"that are {noun}", f"that are not {noun}", named=True)
     if single:
         clause, negated = f"that {operand} is {role}", f"that {operand} is not {role}"
+    elif operand == ANYTHING:
+        clause, negated = (f"that {who} is {role}" for who in (ANYTHING, "nothing"))
     else:
         clause, negated = (f"that {some} of {operand} are {roles}" for some in ("any", "none"))
     return _kind_of(relation.target, clause, negated)
 
 
 def _noun(noun: str, backwards: bool, operand: str, single: bool, things: str) -> Phrase:
+    if backwards and operand == ANYTHING and not single:
+        return _things(things, f"that have any {noun}", f"that have no {noun}")
+    if backwards and _is_plural(noun):
+        some = operand if single else f"any of {operand}"
+        return _things(
+            things, f"whose {noun} include {some}", f"whose {noun} do not include {some}"
+        )
     if backwards:
         among = operand if single else f"among {operand}"
         return _things(things, f"whose {noun} is {among}", f"whose {noun} is not {among}")
@@ -376,7 +415,10 @@ def _target(relation: _Relation, operand: str, single: bool) -> str:
     """The operand with the kind of thing it is, if the name tells: "the currency X"."""
     if not relation.target:
         return operand
-    return f"the {relation.target} {operand}" if single else f"any {relation.target} of {operand}"
+    if single:
+        return f"the {relation.target} {operand}"
+    any_target = f"any {relation.target}"
+    return any_target if operand == ANYTHING else f"{any_target} of {operand}"
 
 
 def _words(name: str) -> list[str]:
@@ -417,6 +459,14 @@ def _head_type(name: str) -> str:
         return "things"
     segments = [segment for segment in name.split("./")[0].split("/") if segment not in ("", "+")]
     return _plural(segments[-2].replace("_", " ")) if len(segments) >= 3 else "things"
+
+
+def _is_plural(noun: str) -> bool:
+    """Whether a noun is one already, by its last word: the actors of a film, but not its status."""
+    last = noun.partition(" of ")[0].rpartition(" ")[2]
+    if last in _IRREGULAR_PLURALS.values():
+        return True
+    return bool(re.search("[^isu]s$", last)) and last not in _SINGULARS
 
 
 @lru_cache(maxsize=4096)

@@ -7,6 +7,7 @@ choice is reported to `FitEvents` with its reason. `fit` runs all stages in one 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -50,15 +51,27 @@ MEDIUM_GRAPH_EDGES = 100_000
 REPORTED_QUERIES = 1_000
 """The most test queries of each shape that a fit ranks on a CPU."""
 
+LOG_INTERVAL_S = 10.0
+"""Seconds between two lines of the log on how far a stage is."""
+
 EVALUATION_FILE = "evaluation.json"
 DEFAULT_MODEL = "cone"
 
 
 class FitEvents:
-    """Callbacks of a fit, to be overridden. By default all but `noted`, which logs, do nothing."""
+    """Callbacks of a fit, to be overridden. By default they log.
+
+    Notes on the facts are warnings. Choices and progress have the level INFO, progress of a stage
+    at most every `LOG_INTERVAL_S` seconds.
+    """
+
+    _logged: tuple[str, float] = ("", 0.0)
+    """The stage whose progress was logged last, and when."""
 
     def fetching(self, what: str, done: float, total: float | None) -> None:
         """Called while a benchmark is downloaded: bytes fetched, and in all (None: unknown)."""
+        of = "" if total is None else f" of {total:,.0f}"
+        self._log_progress(f"fetching {what}", f"{done:,.0f}{of} bytes")
 
     def noted(self, what: str) -> None:
         """Called if facts were merged, left out or not held out while they were read."""
@@ -66,18 +79,33 @@ class FitEvents:
 
     def chose(self, what: str, why: str) -> None:
         """Called for each choice that the caller had left open."""
+        logger.info("chose %s: %s", what, why)
 
     def sampling(self, split: Split, shape: Shape, found: int, wanted: int | None) -> None:
         """Called while queries of a shape are sampled; `wanted` is None for all there are."""
+        self._log_progress(f"sampling {split} queries", f"{found:,} of {shape.name}")
 
     def training(self, progress: Progress) -> None:
         """Called regularly during training."""
+        done = f"{progress.step:,} of {progress.steps:,} steps"
+        is_last = progress.step == progress.steps
+        parts = (done, progress.note) if progress.note else (done,)
+        self._log_progress("training", ", ".join(parts), at_once=is_last)
 
     def evaluating(self, done: int, total: int) -> None:
         """Called with the number of test queries ranked."""
+        self._log_progress("evaluating", f"{done:,} of {total:,} queries")
 
     def calibrating(self, done: int, total: int) -> None:
         """Called with the number of validation queries used for the calibration."""
+        self._log_progress("calibrating", f"{done:,} of {total:,} queries")
+
+    def _log_progress(self, stage: str, how_far: str, *, at_once: bool = False) -> None:
+        """Log the progress of a stage: at its start, and then every `LOG_INTERVAL_S` seconds."""
+        last, when = self._logged
+        if at_once or stage != last or time.monotonic() - when >= LOG_INTERVAL_S:
+            self._logged = stage, time.monotonic()
+            logger.info("%s: %s", stage, how_far)
 
 
 def read_graph(source: str | Path, events: FitEvents) -> KnowledgeGraph:

@@ -18,7 +18,7 @@ from conekg.cli.console import (
 )
 from conekg.cli.options import JsonOption
 from conekg.cli.output_file import refuse_part_of_run
-from conekg.cli.told_graph import open_told, read_told
+from conekg.cli.told_graph import open_told, read_told, told_swapped
 from conekg.errors import ConfigError
 from conekg.graph.benchmarks import BENCHMARKS
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
@@ -207,7 +207,8 @@ def neighbors(
     as_json: JsonOption = False,
 ) -> None:
     """List the facts about an entity, in both directions, and which of them are held out."""
-    opened = open_told(graph)
+    with told_swapped(graph, entity, "conekg graph neighbors {other} {place}"):
+        opened = open_told(graph)
     vocabulary = opened.vocabulary
     with told_apart(opened):
         entity_id = vocabulary.entities.id_of(entity)

@@ -6,9 +6,14 @@ possible mistakes in a file, are reported on standard error.
 
 from __future__ import annotations
 
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from conekg.cli.console import progress, say
+from conekg.errors import ConeKGError
 from conekg.graph.assemble import Assembled
 from conekg.graph.benchmarks import BENCHMARKS
 from conekg.graph.knowledge_graph import KnowledgeGraph
@@ -34,3 +39,19 @@ def read_told(
     for note in read.notes:
         say(note)
     return read
+
+
+@contextmanager
+def told_swapped(place: str | Path, other: str | None, usage: str) -> Iterator[None]:
+    """Inside, a graph or run that is not there is told where `other` is one: they changed places.
+
+    `usage` is the command with `{place}` for what was given as `other`, and `{other}`.
+    """
+    try:
+        yield
+    except ConeKGError as error:
+        is_place = other in ("geography", *BENCHMARKS) or (other and os.access(other, os.F_OK))
+        if is_place and not os.access(place, os.F_OK):
+            place, other = shlex.quote(str(other)), shlex.quote(str(place))
+            error.hint = f"the two changed places: `{usage.format(place=place, other=other)}`"
+        raise

@@ -55,16 +55,7 @@ def told_events() -> Iterator[FitEvents]:
             bar.update(total, note=shape.name)
 
         def training(self, progress: Progress) -> None:
-            single = len(progress.losses) == 1
-            losses = " ".join(
-                f"{loss:.4f}" if single else f"{pool} {loss:.4f}"
-                for pool, loss in progress.losses.items()
-            )
-            score = progress.validation.get("score")
-            parts = [f"loss {losses}"] if losses else []
-            if score:
-                parts.append(f"valid MRR {100 * score:.1f}")
-            self._open("training", "steps").update(progress.step, progress.steps, " · ".join(parts))
+            self._open("training", "steps").update(progress.step, progress.steps, progress.note)
 
         def evaluating(self, done: int, total: int) -> None:
             self._open("evaluating", "queries").update(done, total)

@@ -321,4 +321,7 @@ def _mirrored_note(path: Path, parts: Mapping[Split, IntArray], numbering: _Numb
 
 
 def _duplicate_note(table: TripleTable, duplicates: int) -> list[str]:
-    return [f"{table.path}: {duplicates:,} repeated triples merged"] if duplicates else []
+    if not duplicates:
+        return []
+    triples = "triple" if duplicates == 1 else "triples"
+    return [f"{table.path}: {duplicates:,} repeated {triples} merged"]

@@ -1,4 +1,7 @@
-"""Spelling: finds the texts that are a few keystrokes away from what was typed.
+"""Spelling: finds the texts that what was typed may stand for.
+
+A text is proposed if it is a few keystrokes away, has the typed text as a word, or is what a
+typed acronym is short for.
 
 The edit distances to all candidates are computed at once, one NumPy operation per cell of the
 table, so that a misspelt name among 60,000 takes a fraction of a second without an index.
@@ -6,19 +9,23 @@ table, so that a misspelt name among 60,000 takes a fraction of a second without
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from conekg.graph.text_array import flat_bytes
+from conekg.graph.text_array import flat_bytes, true_indices
 
 _CHUNK = 1 << 18
 """The number of candidates that are compared at once; it bounds the memory."""
+_SMALL_WORD = "(?:and|d[aeiou]s?|for|in|la|of|the)"
+"""A word that an acronym has no letter for."""
 
 
-def nearest(text: str, candidates: pa.Array, limit: int) -> list[int]:
-    """Indices of the candidates whose edit distance is small, nearest first, at most `limit`.
+def nearest(text: str, candidates: pa.Array, limit: int) -> dict[int, int]:
+    """Edit distances by candidate index, of at most `limit` near candidates, nearest first.
 
     The distance may be a third of the length of `text`, or 1. Insertions, deletions, replacements
     and swaps of neighbours cost one each. Lengths and distances count UTF-8 bytes, so a change of
@@ -27,7 +34,7 @@ def nearest(text: str, candidates: pa.Array, limit: int) -> list[int]:
     typed = np.frombuffer(text.encode(), dtype=np.uint8)
     allowed = max(1, len(typed) // 3)
     if len(typed) == 0 or len(typed) > 200 or len(candidates) == 0:
-        return []
+        return {}
     lengths = pc.binary_length(candidates).to_numpy(zero_copy_only=False)
     places = np.flatnonzero(np.abs(lengths - len(typed)) <= allowed)
     distances = np.empty(len(places), dtype=np.int16)
@@ -36,7 +43,37 @@ def nearest(text: str, candidates: pa.Array, limit: int) -> list[int]:
         distances[start : start + _CHUNK] = _distances(typed, candidates.take(pa.array(part)))
     close = np.flatnonzero(distances <= allowed)
     order = np.lexsort((places[close], distances[close]))[:limit]
-    return [int(place) for place in places[close[order]]]
+    return dict(zip(places[close[order]].tolist(), distances[close[order]].tolist(), strict=True))
+
+
+def spelled_out(text: str, candidates: pa.Array) -> list[int]:
+    """Indices of the candidates whose words begin with the letters of an acronym, such as USA.
+
+    Candidates are in lower case. Small words in between need no letter, nor does what follows "of":
+    US and USA are both the United States of America. Those with few small words come first.
+    """
+    if not re.fullmatch("[A-Z]{2,6}", text):
+        return []
+    words = f"[ _-](?:{_SMALL_WORD}[ _-])*".join(f"{letter}[^ _-]*" for letter in text.lower())
+    pattern = f"^({words})(?:[ _-]of[ _-].*)?$"
+    small = re.compile(f"[ _-]{_SMALL_WORD}(?=[ _-])")
+
+    def small_words(index: int) -> int:
+        match = re.search(pattern, candidates[index].as_py())
+        return len(small.findall(match[1])) if match else 0
+
+    matching = true_indices(pc.match_substring_regex(candidates, pattern)).tolist()
+    return sorted(matching, key=small_words)
+
+
+def with_word(text: str, candidates: pa.Array) -> list[int]:
+    """Indices of the candidates that have `text` as one or more whole words, shortest first."""
+    containing = true_indices(pc.match_substring(candidates, text))
+    found = candidates.take(pa.array(containing))
+    pattern = rf"(?:^|[ _-]){re.escape(text)}(?:[ _-]|$)"
+    whole = true_indices(pc.match_substring_regex(found, pattern)).tolist()
+    lengths = pc.binary_length(found).to_pylist()
+    return [int(containing[at]) for at in sorted(whole, key=lengths.__getitem__)]
 
 
 def _distances(typed: NDArray[np.uint8], candidates: pa.Array) -> NDArray[np.int16]:

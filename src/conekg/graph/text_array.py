@@ -19,6 +19,11 @@ def as_texts(values: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> pa.Ar
     return pa.array(values, type=pa.large_string())
 
 
+def true_indices(mask: pa.Array) -> NDArray[np.int64]:
+    """The indices at which an Arrow array of booleans is true."""
+    return np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+
+
 def first_repeated(texts: pa.Array) -> str:
     """The first text that occurs more than once; there must be one.
 

@@ -204,7 +204,16 @@ def _may_be_misquoted(column: pa.DictionaryArray) -> bool:
 def _layout(path: Path, delimiter: str) -> _Layout:
     """The layout that the first line gives if it is a header, otherwise three columns."""
     for number, fields in fields_of(path, delimiter, None):
-        places = _named_columns(fields)
+        words = _header_words(fields)
+        places = _named_columns(words)
+        if places is None and all(any(word in words for word in own) for own in _HEADER_WORDS):
+            twice = next(word for own in _HEADER_WORDS for word in own if words.count(word) > 1)
+            raise DataError(
+                f"two columns are called {twice!r}",
+                path=str(path),
+                line=number,
+                hint="call one of them something else, or leave it out",
+            )
         if places is None:
             return _Layout()
         others = [name for place, name in enumerate(fields) if place not in places]
@@ -212,10 +221,15 @@ def _layout(path: Path, delimiter: str) -> _Layout:
     raise DataError("the file is empty; a line is `head relation tail`", path=str(path))
 
 
-def _named_columns(fields: list[str]) -> tuple[int, ...] | None:
-    """The indices of head, relation and tail in a header; `None` if the line is not a header."""
+def _header_words(fields: list[str]) -> list[str]:
+    """The names of a line's fields in lower case, as header words are compared."""
     words = [name.strip().lower() for name in fields]
     words[0] = words[0].removeprefix("#").strip()  # some programs put "#" before a header
+    return words
+
+
+def _named_columns(words: list[str]) -> tuple[int, ...] | None:
+    """The indices of head, relation and tail in a header; `None` if the line is not a header."""
     for header in (*HEADERS, *product(*_HEADER_WORDS)):
         if all(words.count(word) == 1 for word in header):
             return tuple(words.index(word) for word in header)
@@ -286,6 +300,9 @@ def _fault(path: Path, delimiter: str, layout: _Layout, otherwise: str) -> DataE
     return DataError(f"cannot be read as triples: {otherwise}", path=str(path))
 
 
+_WHOLE_ROWS = "every row names head, relation and tail; leave out those that do not"
+
+
 def _read_parquet(path: Path) -> TripleTable:
     try:
         file = pyarrow.parquet.ParquetFile(path)
@@ -308,12 +325,19 @@ def _read_parquet(path: Path) -> TripleTable:
             ) from error
         if texts.null_count:
             row = pc.index(texts.is_null(), True).as_py()
-            raise DataError(f"column {name!r} is null in row {row + 1}", path=str(path))
+            raise DataError(
+                f"column {name!r} is null in row {row + 1}", path=str(path), hint=_WHOLE_ROWS
+            )
         if (row := pc.index(texts, "").as_py()) >= 0:
-            raise DataError(f"column {name!r} is empty in row {row + 1}", path=str(path))
+            raise DataError(
+                f"column {name!r} is empty in row {row + 1}", path=str(path), hint=_WHOLE_ROWS
+            )
         columns.append(_one_dictionary(texts.dictionary_encode()))
     others = [name for name in file.schema_arrow.names if name not in names]
     notes = (_unread_note(path, others),) if others else ()
+    if not any(name.lower() in words for name, words in zip(names, _HEADER_WORDS, strict=True)):
+        told = ", ".join(map(repr, names))
+        notes = (f"{path}: columns {told} are taken for head, relation and tail",)
     return _checked(TripleTable(path, tuple(columns), notes=notes))
 
 

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from conekg.errors import ConfigError, DataError, UnknownNameError
-from conekg.graph.spelling import nearest
-from conekg.graph.text_array import as_texts, first_repeated
+from conekg.graph.spelling import nearest, spelled_out, with_word
+from conekg.graph.text_array import as_texts, first_repeated, true_indices
 
 PLURALS = {"entity": "entities", "relation": "relations"}
 """The plural of each kind of name, as in the command `conekg graph entities`."""
@@ -75,17 +75,17 @@ class NameIndex:
             return []
         entries, texts = self._accented
         match = pc.starts_with if prefix else pc.match_substring
-        matching: list[int] = entries[_true_indices(match(texts, text))].tolist()
+        matching: list[int] = entries[true_indices(match(texts, text))].tolist()
         return matching
 
     @cached_property
     def _accented(self) -> tuple[NDArray[np.int64], pa.Array]:
         """The entries that have accents, and their texts without accents."""
-        entries = _true_indices(pc.invert(pc.string_is_ascii(self.texts)))
+        entries = true_indices(pc.invert(pc.string_is_ascii(self.texts)))
         texts = self.texts.take(pa.array(entries))
         plain = _without_accents(texts)
         differ = pc.not_equal(plain, texts)
-        return entries[_true_indices(differ)], plain.filter(differ)
+        return entries[true_indices(differ)], plain.filter(differ)
 
     def _first(self, text: bytes) -> int:
         """The first entry that does not sort before `text`; the number of entries if all do."""
@@ -270,20 +270,37 @@ class NameTable:
     def suggest(self, text: str, limit: int = 3) -> tuple[str, ...]:
         """At most `limit` names or labels similar to `text`, best first.
 
-        These are the ones within a small edit distance; if there are none, those that start with
-        `text`; if there are none either and `text` has three letters, those that contain it,
-        shortest first.
+        First come the long forms of an acronym, names one keystroke away, names that have `text`
+        as a word, and names within a small edit distance. If there are none: names that start
+        with `text`; else those that contain it, shortest first, if it has three letters; else
+        those that share most of its beginning.
         """
         folded = _lower(text)
-        entries = nearest(folded, self.index.texts, 4 * limit)
+        near = nearest(folded, self.index.texts, 4 * limit)
+        # "Spielberg" is two keystrokes from "Heidelberg", and a name of Steven's.
+        slips = [entry for entry, keystrokes in near.items() if keystrokes <= 1]
+        longer = with_word(folded, self.index.texts)[:limit] if len(folded) >= 3 else []
+        entries = [*spelled_out(text, self.index.texts), *slips, *longer, *near]
         if not entries and folded:
             entries = list(self.index.range_of(folded, prefix=True)[: 4 * limit])
         if not entries and len(folded) >= 3:
-            entries = _true_indices(pc.match_substring(self.index.texts, folded)).tolist()
+            entries = true_indices(pc.match_substring(self.index.texts, folded)).tolist()
             entries += self.index.accented_like(folded)
             entries = sorted(entries, key=lambda entry: len(self.index.texts[entry].as_py()))
+        if not entries:
+            entries = self._beginning_alike(folded)[: 4 * limit]
         written = (self._as_written(entry) for entry in entries[: 4 * limit])
         return tuple(dict.fromkeys(written))[:limit]
+
+    def _beginning_alike(self, folded: str) -> list[int]:
+        """The index entries that share the longest beginning with `folded`: director, directed.
+
+        It has at least five characters and two thirds of the text.
+        """
+        for end in range(len(folded) - 1, max(4, (2 * len(folded) - 1) // 3), -1):
+            if found := self.index.range_of(folded[:end], prefix=True):
+                return list(found)
+        return []
 
     def with_prefix(self, prefix: str, limit: int = 10) -> tuple[int, ...]:
         """At most `limit` ids whose name or label starts with `prefix`, in alphabetical order.
@@ -310,7 +327,7 @@ class NameTable:
         Upper and lower case do not matter. If `text` has no accents, names with accents match too.
         """
         entries = [
-            _true_indices(pc.match_substring(self.index.texts, _lower(spelling)))
+            true_indices(pc.match_substring(self.index.texts, _lower(spelling)))
             for spelling in _spellings(text)
         ]
         entries.append(np.array(self.index.accented_like(_lower(text)), dtype=np.int64))
@@ -432,11 +449,6 @@ def _without_accents(texts: pa.Array) -> pa.Array:
     """The texts without accents; a letter such as ø, which has no separate accent, stays."""
     decomposed = pc.utf8_normalize(texts, "NFD")
     return pc.replace_substring_regex(decomposed, r"\p{Mn}", "")
-
-
-def _true_indices(mask: pa.Array) -> NDArray[np.int64]:
-    """The indices at which an Arrow array of booleans is true."""
-    return np.flatnonzero(mask.to_numpy(zero_copy_only=False))
 
 
 def _lower(text: str) -> str:

@@ -28,7 +28,15 @@ from conekg.graph.vocabulary import NameTable, Vocabulary, check_vocabulary
 from conekg.query.formula import read_formula
 from conekg.query.shape import STRUCTURES, Shape, shape_of, slots_of
 from conekg.query.sparql import parse_sparql
-from conekg.query.tokens import Token, TokenStream, check_depth, check_text, is_word, quote
+from conekg.query.tokens import (
+    Token,
+    TokenStream,
+    as_written,
+    check_depth,
+    check_text,
+    is_word,
+    quote,
+)
 from conekg.query.tree import Anchor, Not, Project, Query, Universe, all_of, any_of, depth
 
 MAX_LENGTH = 10_000
@@ -210,12 +218,14 @@ class _PathReader:
         if token.text == "exists":
             begins = following.kind in ("name", "variable")
         else:
-            begins = following.kind == "(" and self._stream.is_relation(token)
+            is_atom = self._stream.is_relation(token) or self._stream.has("variable")
+            begins = following.kind == "(" and is_atom
         if begins:
+            rest = "(..." if following.kind == "(" else " ..."
             raise self._stream.error(
                 "a formula begins with the variable to find",
                 token.span,
-                hint=f"write ?x: {token.text}{'(' if following.kind == '(' else ' '}...",
+                hint=f"write ?x: {as_written(token.text)}{rest}",
             )
 
 

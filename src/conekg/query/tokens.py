@@ -233,6 +233,10 @@ class TokenStream:
         """The token after the next one; the end token if there is none."""
         return self._tokens[min(self._index + 1, len(self._tokens) - 1)]
 
+    def has(self, kind: Kind) -> bool:
+        """Whether a token of this kind comes next or later."""
+        return any(token.kind == kind for token in self._tokens[self._index :])
+
     def take(self) -> Token:
         """Consume and return the next token; the end token can be taken again and again."""
         token = self.next

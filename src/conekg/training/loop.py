@@ -52,6 +52,19 @@ class Progress:
     validation: Mapping[str, float] = field(default_factory=dict)
     """What the last validation measured; empty before the first."""
 
+    @property
+    def note(self) -> str:
+        """Losses and validation score in a few words; empty before there are any."""
+        single = len(self.losses) == 1
+        losses = " ".join(
+            f"{loss:.4f}" if single else f"{pool} {loss:.4f}" for pool, loss in self.losses.items()
+        )
+        score = self.validation.get("score")
+        parts = [f"loss {losses}"] if losses else []
+        if score:
+            parts.append(f"valid MRR {100 * score:.1f}")
+        return " · ".join(parts)
+
 
 @dataclass(frozen=True)
 class Outcome:

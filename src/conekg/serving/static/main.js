@@ -26,7 +26,9 @@ const cones = part("ck-cones");
 const notice = part("ck-notice");
 const details = [part(".why-card"), part(".cones-card")];
 
-const state = { drawn: "", asked: "", only: null, topK: PAGE_OF_ANSWERS, mostAnswers: Infinity };
+const state = {
+  drawn: "", asked: "", refused: null, only: null, topK: PAGE_OF_ANSWERS, mostAnswers: Infinity,
+};
 
 /** The value of `work(signal)`; null if a later run of the same kind has taken its place. */
 const turns = {};
@@ -55,6 +57,7 @@ function report(kind, error, retry) {
   if (!(error instanceof api.ApiError)) throw error;
   // If an answer cannot be explained, the text of the question is still right: it was answered.
   if (kind !== "explain" && ABOUT_THE_TEXT.has(error.kind)) {
+    if (kind === "ask") state.refused = { text: state.asked, error };
     question.showError(error);
     settle(kind);
     return;
@@ -74,7 +77,8 @@ function settle(...kinds) {
 function showParsed(parsed, text) {
   settle("parse");
   state.drawn = text;
-  question.showError(null);
+  // A text that can be read and drawn may be refused all the same, such as one with many branches.
+  question.showError(text === state.refused?.text ? state.refused.error : null);
   reading.show(parsed);
   builder.show(parsed?.tree ?? null);
 }
@@ -180,7 +184,7 @@ async function ask(text, { topK = Math.min(PAGE_OF_ANSWERS, state.mostAnswers) }
     forgetAnswers();
     return false;
   }
-  Object.assign(state, { asked: text, topK });
+  Object.assign(state, { asked: text, refused: null, topK });
   remember(text);
   entitle(text);
   forget("explain");
