@@ -45,7 +45,7 @@ def embed(
     """
     pieces: dict[Rows, Region] = {}
     wholes: list[Region] = []
-    embed_entities = anchor or model.anchor
+    embed_entities = model.anchor if anchor is None else anchor
 
     def ids(columns: Sequence[Tensor], slots: Sequence[Slot]) -> Tensor:
         return torch.cat([columns[slot.group][:, slot.column] for slot in slots])
