@@ -205,9 +205,11 @@ def test_gradients(name: str) -> None:
     largest = max(float(gradient.abs().max()) for gradient in golden.gradients.values())
     checked = set()
     for theirs, ours in parameter_names(name, golden.arrays):
+        expected = golden.arrays[f"grad.{theirs}"]
         # A softmax ignores what all operands share: the last bias has no gradient but rounding.
-        scale = largest if ours == "attention.2.bias" else None
-        assert_close(golden.gradients[ours], golden.arrays[f"grad.{theirs}"], scale)
+        # In a very small model another parameter may have none either, behind ReLUs that are off.
+        is_rounding = ours == "attention.2.bias" or np.abs(expected).max() < 1e-12 * largest
+        assert_close(golden.gradients[ours], expected, largest if is_rounding else None)
         checked.add(ours)
     assert checked == set(dict(golden.model.named_parameters()))
 

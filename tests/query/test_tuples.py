@@ -37,7 +37,7 @@ PUBLISHED = {
     "2u-DM": ((("e", ("r", "n")), ("e", ("r", "n"))), ("n",)),
     "up-DM": ((("e", ("r", "n")), ("e", ("r", "n"))), ("n", "r")),
 }
-GOLDEN = Path(os.environ.get("CONEKG_GOLDEN", Path(__file__).parents[1] / "golden"))
+GOLDEN = Path(os.environ.get("CONEKG_GOLDEN") or Path(__file__).parents[1] / "golden")
 
 
 @pytest.mark.parametrize(("name", "structure"), PUBLISHED.items())

@@ -18,7 +18,7 @@ from conekg.query.shape import STRUCTURES, Shape
 from conekg.query.tree import Project, Universe, has_negation
 from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.training.batches import Batch, DeviceData, move_to_device
-from conekg.training.precision import matrix_precision
+from conekg.training.precision import ReducedWeights, matrix_precision
 from conekg.training.recipe import IdleWeights, NegativeSampling, Pool, TrainingRecipe
 from conekg.training.updater import EagerUpdater, batch_loss
 
@@ -369,6 +369,28 @@ def run_steps(name: str, recipe_changes: dict[str, object], *, captured: bool) -
     assert (updater._graph is not None) == captured
     assert updater.take_loss()["path"] > 0
     return model
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:torch")
+@pytest.mark.parametrize("name", MODELS)
+def test_operators_can_be_compiled_as_a_whole(name: str) -> None:
+    """As one graph and not in pieces: PyTorch 2.11 took `anchor or model.anchor` for a branch."""
+    model, data, recipe = prepare(name)
+    updater = fused.FusedUpdater(model, data, recipe)
+    updater._reduced = ReducedWeights(model, torch.float32)  # copies of weights, as with bfloat16
+    plain = updater._embedding_function(updater._plans["path"])
+    whole = torch.compile(plain, backend="eager", dynamic=False, fullgraph=True)
+    drawn, anchor_ids = updater._draw("path", 0)
+    found = []
+    for function in (plain, whole):
+        rows = model.entity.detach()[anchor_ids].requires_grad_()
+        region = function(rows, drawn.anchors, drawn.relations)
+        weights = [rows, model.get_parameter("attention.0.weight")]
+        found.append([*region, *torch.autograd.grad(sum(part.sum() for part in region), weights)])
+    torch._dynamo.reset()
+    for expected, compiled in zip(*found, strict=True):
+        assert expected.abs().max() > 0
+        torch.testing.assert_close(compiled, expected)
 
 
 COMPILED = {"compile_operators": True, "precision": "bfloat16"}

@@ -45,7 +45,8 @@ def embed(
     """
     pieces: dict[Rows, Region] = {}
     outputs: list[Region] = []
-    embed_entities = anchor or model.anchor
+    # `anchor or ...` would break the graph of torch.compile with PyTorch 2.11.
+    embed_entities = model.anchor if anchor is None else anchor
 
     def ids(columns: Sequence[Tensor], slots: Sequence[Slot]) -> Tensor:
         return torch.cat([columns[slot.group][:, slot.column] for slot in slots])

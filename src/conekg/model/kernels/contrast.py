@@ -73,6 +73,8 @@ def contrast(
     distances are not sums over dimensions alone. With a `temperature` t above 0, the negatives of
     a query are weighted by softmax(t · logit) instead of equally.
     """
+    # The kernel walks rows by their width: views of another layout would be read as other numbers.
+    assert all(rows.is_contiguous() for rows in (entities, first, second, candidates))
     batch, num_candidates = candidates.shape
     dim = entities.shape[1]
     grad_first = torch.empty_like(first)
