@@ -4,6 +4,7 @@ import runpy
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -66,6 +67,17 @@ def test_bad_options_are_refused_by_name(start, name, options):
     code, printed = start(name, *options)
     assert code == 2
     assert options[0] in printed
+
+
+def test_graph_load_measures_the_memory_of_the_new_process_alone(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
+    import bench_graph_load
+
+    source = tmp_path / "facts.tsv"
+    bench_graph_load.write_triples(source, 20)
+    np.ones(1 << 27)  # a peak of one gigabyte in this process, which starts the new one
+    measured = bench_graph_load.measure("plain", source, tmp_path / "store")
+    assert 0.01 < measured["gigabytes"] < 0.6
 
 
 def test_scoring_prints_its_goals(start):
