@@ -1,4 +1,4 @@
-"""Sampling whole presets: train, valid and test, all structures, published counts.
+"""Time and memory of sampling whole presets: all splits and structures, published counts.
 
 Claims, on two cores: FB15k-237 in under 3 minutes, NELL in under 2, memory under 4 GB.
 The published script needs days.
@@ -27,14 +27,16 @@ MEMORY_GB = 4
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add_data_option(parser)
-    parser.add_argument("--graph", choices=CLAIMS_S, action="append", help="only this one")
-    parser.add_argument("--out", type=Path, help="also keep the query sets under this folder")
+    parser.add_argument(
+        "--graph", choices=CLAIMS_S, action="append", help="sample only this graph; repeatable"
+    )
+    parser.add_argument("--out", type=Path, help="save the query sets in this folder")
     arguments = parser.parse_args()
     print(f"{available_cores()} cores")
     for name in arguments.graph or CLAIMS_S:
         preset, claim_s = CLAIMS_S[name]
         graph = benchmark_graph(arguments.data, name)
-        # Compiling is not sampling: it happens once on a machine.
+        # Compile before the clock starts: this happens only once on a machine.
         sample_query_set(graph, "train", PRESETS[preset], 0, shapes=[STRUCTURES["2i"]], count=1)
         total_s = total_cpu_s = queries = 0.0
         for split in SPLITS:
