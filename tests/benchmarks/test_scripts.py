@@ -1,4 +1,4 @@
-"""Every benchmark starts, says what it is for, and skips or refuses what it cannot do."""
+"""Every benchmark starts and prints its help; it skips or refuses what it cannot do."""
 
 import runpy
 import sys
@@ -16,7 +16,7 @@ SCRIPTS = sorted(
 
 @pytest.fixture
 def start(monkeypatch, capsys):
-    """A function from a script's name and options to (exit code, what it printed)."""
+    """A function that runs a script with options and returns (exit code, output)."""
 
     def run(name, *options):
         monkeypatch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
@@ -24,8 +24,8 @@ def start(monkeypatch, capsys):
         code = 0
         try:
             runpy.run_path(str(BENCHMARKS / name), run_name="__main__")
-        except SystemExit as left:
-            code = left.code
+        except SystemExit as ended:
+            code = ended.code
         printed = capsys.readouterr()
         return code, printed.out + printed.err
 
@@ -33,7 +33,7 @@ def start(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", [path.name for path in SCRIPTS])
-def test_a_script_says_what_it_is_for(start, name):
+def test_a_script_prints_its_help_and_refuses_unknown_options(start, name):
     code, printed = start(name, "--help")
     assert code == 0
     assert "usage" in printed
@@ -41,7 +41,7 @@ def test_a_script_says_what_it_is_for(start, name):
 
 
 @pytest.mark.parametrize("name", ["bench_training_step.py", "profile_training_step.py"])
-def test_what_needs_a_gpu_says_so(start, monkeypatch, name):
+def test_scripts_that_need_a_gpu_are_skipped_without_one(start, monkeypatch, name):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert start(name) == (0, "skipped: this benchmark needs a CUDA device\n")
 
@@ -80,14 +80,16 @@ def test_graph_load_measures_the_memory_of_the_new_process_alone(monkeypatch, tm
     assert 0.01 < measured["gigabytes"] < 0.6
 
 
-def test_scoring_prints_its_goals(start):
+def test_the_scoring_benchmark_prints_its_goals(start):
     code, printed = start("bench_scoring_cpu.py", "--entities", "40", "--dim", "6", "--repeats=1")
     assert code == 0
     assert "cone: 40 entities" in printed
     assert "goal for ConE 1.25" in printed
 
 
-def test_evaluation_prints_both_paths_and_the_published_figure(start, monkeypatch, tmp_path):
+def test_the_evaluation_benchmark_prints_both_paths_and_the_published_figure(
+    start, monkeypatch, tmp_path
+):
     monkeypatch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
     import benchmark_graph
 
