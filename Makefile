@@ -25,7 +25,7 @@ venv: .venv/core.stamp
 demo: .venv/core.stamp
 	$(BIN)/conekg demo
 
-# Two workers, one thread each: the threads of two workers on two cores would wait for each other.
+# Two workers with one OpenMP thread each: more threads on two cores would wait for each other.
 test: .venv/dev.stamp
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=2 $(BIN)/pytest -n 2 --dist loadgroup
 
@@ -42,7 +42,7 @@ bench: .venv/dev.stamp
 docs: .venv/dev.stamp
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
-# Numba compiles a caller again where its own file changed, not where that of a callee did.
+# Numba compiles a function again if its own file has changed, but not if that of a callee has.
 clean-compiled:
 	find src tests benchmarks -name '*.nb[ic]' -delete
 

@@ -1,10 +1,10 @@
 """Seconds to rank the official NELL995 test queries of fourteen structures, on a GPU or a CPU.
 
-Compares, in one run, the compiled scoring of all entities with the plain PyTorch path, which
-scores a few queries of each structure, and prints the figure of the published code beside
-them. The model is ConE at the paper's size, not trained: time does not depend on its weights.
-Where the folder has no queries, ones are sampled of it (or of a random graph of its size).
-The goal is 10 s for all 69,021 queries on one H200.
+Compares the compiled scoring of all entities with the plain PyTorch path in the same run and
+prints the figure of the published code beside them. The plain path scores only a few queries of
+each structure. The model is ConE at the paper's size, untrained: time does not depend on its
+weights. If the data folder has no test queries, they are sampled from its graph, or from a random
+graph of the same size. The goal is 10 s for all 69,021 queries on one H200.
 
     python benchmarks/bench_evaluation.py [--data FOLDER] [--max-queries 500] [--json FILE]
 """
@@ -33,14 +33,14 @@ from conekg.sampling.sample import sample_query_set
 from conekg.sampling.source import has_queries, open_queries
 
 PUBLISHED_MS = 2.6
-"""A query, of the published code on one H200."""
+"""Milliseconds per query of the published code on one H200."""
 GOAL_S = 10.0
 ALL_QUERIES = 69_021
 FOURTEEN = (*POSITIVE_STRUCTURES, *NEGATION_STRUCTURES)
 
 
 class PlainScorer(ModelScorer):
-    """Scores by the model's own arithmetic, without a table that is made ready for it."""
+    """Scores by the model's own arithmetic, without a prepared table."""
 
     def __init__(self, model: QueryModel) -> None:
         super().__init__(model)
@@ -48,12 +48,15 @@ class PlainScorer(ModelScorer):
 
 
 def test_queries(folder: Path, graph: KnowledgeGraph, count: int | None) -> QuerySet:
-    """The folder's test queries of the fourteen structures, or `count` sampled ones of each."""
+    """The folder's test queries of the fourteen structures; if it has none, sampled ones.
+
+    `count` is how many are sampled of each structure (None: as many as the preset has).
+    """
     if has_queries(folder, "test"):
         has_answers = (folder / "test-easy-answers.pkl").is_file()
         found = open_queries(folder, "test", graph, recompute=not has_answers)
     else:
-        print(f"{folder} has no test queries: sampled ones instead")
+        print(f"{folder} has no test queries: sampling some")
         shapes, preset = [STRUCTURES[name] for name in FOURTEEN], PRESETS["nell995"]
         sampled = sample_query_set(graph, "test", preset, 0, shapes=shapes, count=count)
         found = sampled.query_set
@@ -61,7 +64,7 @@ def test_queries(folder: Path, graph: KnowledgeGraph, count: int | None) -> Quer
     return QuerySet("test", blocks)
 
 
-def ms_a_query(report: Report) -> float:
+def ms_per_query(report: Report) -> float:
     return 1e3 * report.seconds / sum(result.num_queries for result in report.structures)
 
 
@@ -71,13 +74,13 @@ def measure(
     options: argparse.Namespace,
     device: torch.device,
 ) -> dict[str, object]:
-    """What both paths took, beside the published figure."""
+    """The times of both paths beside the published figure, by the name of each figure."""
     model = build_model(
         "cone", graph.num_entities, graph.num_relations, {"dim": options.dim, "hidden": 1600}
     )
     model = model.to(device).eval()
     sizes = {"num_entities": graph.num_entities}
-    for scorer in (model, PlainScorer(model)):  # compiles, and allocates what is kept
+    for scorer in (model, PlainScorer(model)):  # compile and allocate before the clock starts
         evaluate(scorer, queries, **sizes, max_queries=1)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -85,7 +88,7 @@ def measure(
     peak = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else None
     plain = evaluate(PlainScorer(model), queries, **sizes, max_queries=options.plain_queries)
     number = sum(result.num_queries for result in compiled.structures)
-    ms, plain_ms = ms_a_query(compiled), ms_a_query(plain)
+    ms, plain_ms = ms_per_query(compiled), ms_per_query(plain)
     row: dict[str, object] = {
         "queries": number,
         "seconds": round(compiled.seconds, 2),
@@ -108,12 +111,16 @@ def main() -> int:
     add_data_option(parser)
     parser.add_argument("--dim", type=int, default=800)
     parser.add_argument(
-        "--max-queries", type=int, help="of each structure; all on a GPU, 5 on a CPU"
+        "--max-queries",
+        type=int,
+        help="queries per structure; by default all on a GPU and 5 on a CPU",
     )
     parser.add_argument(
-        "--plain-queries", type=int, help="of each structure, by the plain path; 100, 1 on a CPU"
+        "--plain-queries",
+        type=int,
+        help="queries per structure for the plain path; by default 100 on a GPU and 1 on a CPU",
     )
-    parser.add_argument("--json", type=Path, help="where the row goes, as JSON")
+    parser.add_argument("--json", type=Path, help="write the figures to this JSON file")
     options = parser.parse_args()
     for name in ("dim", "max_queries", "plain_queries"):
         value = getattr(options, name)

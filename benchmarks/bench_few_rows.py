@@ -1,8 +1,8 @@
-"""Products of few rows with the weights of a projection layer: ours against the library's.
+"""Products of few rows with the weights of a projection layer: our kernel against PyTorch's.
 
-Claim: from 2 to 48 rows by 1600 x 1600 less processor time than PyTorch's, which rearranges
-the weights each time. Several layers take turns, so that weights come from memory and not
-from a cache, as they do where a whole network is run.
+Claim: 2 to 32 rows by 1600 x 1600 take less processor time than with PyTorch, which rearranges
+the weights each time, and 48 rows take about as much. Several layers take turns, so that weights
+are read from memory and not from a cache, as when a whole network runs.
 
     python benchmarks/bench_few_rows.py [--width 1600] [--repeats 8]
 """
@@ -22,7 +22,7 @@ LAYERS = 8
 
 
 def milliseconds(layers: Sequence[nn.Module], inputs: Tensor, repeats: int) -> float:
-    """Of processor time for one layer, the least of some repeats."""
+    """Milliseconds of processor time per layer, the best of `repeats` rounds."""
     times = []
     for _ in range(repeats):
         started = time.process_time()
@@ -38,11 +38,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=8)
     options = parser.parse_args()
     if not has_wide_vectors():
-        print("skipped: this processor has no vectors of 512 bits, and the library is used")
+        print("skipped: without vectors of 512 bits on this processor, PyTorch's products are used")
         return
     torch.set_num_threads(1)
     plain = [nn.Linear(options.width, options.width) for _ in range(LAYERS)]
-    for layer in plain:  # column by column, which is the library's better way
+    for layer in plain:  # stored column by column, which is faster in PyTorch
         layer.weight.data = layer.weight.data.t().contiguous().t()
     ours = [FewRowsLinear(layer) for layer in plain]
     with torch.inference_mode():

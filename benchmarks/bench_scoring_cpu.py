@@ -1,10 +1,10 @@
-"""Scoring all entities on a CPU: compiled tables against reading memory and against eager PyTorch.
+"""Scoring all entities on a CPU: the compiled tables against a memory read and eager PyTorch.
 
     python benchmarks/bench_scoring_cpu.py [--entities 14951] [--dim 800] [--models cone]
 
-The targets: one query within 25 % of the time it takes to read the table once, and a batch
-of 64 at 1.3 ms a query or better, on two cores. Times are the best of several repeats, taken
-in turn, since other work on the machine only ever adds to them.
+The goals for ConE on two cores: one query takes at most 1.25 times as long as reading the table
+once, and a query in a batch of 64 takes at most 1.3 ms. Each time is the best of several rounds
+through all tasks, because other work on the machine can only make a task slower.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BATCH, EAGER_BATCH = 64, 8
 
 @numba.njit(nogil=True, fastmath=True)
 def sum_rows(table: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:
-    """Read a range of the table, four rows at a time, and do next to nothing with it."""
+    """Read a range of rows, four at a time, with hardly any arithmetic: the cost of memory."""
     prefer_wide_vectors()
     for entity in range(start, stop, 4):
         last = stop - 1
@@ -41,10 +41,10 @@ def sum_rows(table: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:
 
 
 def best_of(repeats: int, tasks: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Milliseconds of each task: the best of `repeats` rounds through all of them."""
+    """Milliseconds of each task: the best of `repeats` rounds through all tasks."""
     best = dict.fromkeys(tasks, float("inf"))
     for task in tasks.values():
-        task()  # compile
+        task()  # compiles it
     for _ in range(repeats):
         for name, task in tasks.items():
             started = time.perf_counter()
@@ -54,7 +54,7 @@ def best_of(repeats: int, tasks: dict[str, Callable[[], object]]) -> dict[str, f
 
 
 def regions_of(model: QueryModel, rows: int) -> Region:
-    """Projected regions of arbitrary entities."""
+    """Regions of `rows` 1p queries; which entities and relations they have does not matter."""
     ids = torch.arange(rows) % model.num_entities
     return tuple(part.contiguous() for part in model.project(model.anchor(ids), ids % 8))
 
@@ -69,7 +69,7 @@ def measure(name: str, num_entities: int, dim: int, repeats: int) -> None:
     entities = model.entity.numpy()
     one, few, many = (regions_of(model, rows) for rows in (1, EAGER_BATCH, BATCH))
     table = scoring_table(model)
-    other = entities.copy()  # a table of sines and a table of cosines would be twice the size
+    other = entities.copy()  # a table of sines beside one of cosines would be twice as large
     sums = np.zeros(num_entities, dtype=np.float32)
     quick = best_of(
         repeats,

@@ -1,12 +1,13 @@
-"""How many questions a second the server answers, and how long the slowest clients wait.
+"""How many questions per second the server answers, and how long the slowest requests take.
 
-A ConE model of FB15k-237's size (14,505 entities, d = 800, random weights) is served by a
-process, or several as of `conekg serve --processes`; 32 clients of another ask it mixed shapes in
-a closed loop, top 10 answers each, over loopback. The claim: at least 400 requests/s and a 99th
-percentile below 250 ms on two cores, by two processes, without an error. The same load with
-batches of one shows what micro-batching is worth, and with one process what the second is worth.
-`cpu ms` is the processor time of one request, server and client together; `others` is how many
-cores were busy with anything else meanwhile, which a claim about two cores must be read with.
+A ConE model of FB15k-237's size (14,505 entities, d = 800, random weights) is served by one
+process or by several, as with `conekg serve --processes`. 32 clients in this process ask for the
+top 10 answers of questions of mixed shapes over loopback; each asks again as soon as it has its
+answer. The claim: on two cores, two processes answer at least 400 requests/s with a 99th
+percentile below 250 ms and no error. The same load with batches of one question shows the gain
+from micro-batching, and with one process the gain from the second. `cpu ms` is the processor time
+per request of servers and clients together. `others` is the mean number of cores that were busy
+with other work during the load: the claim holds only if it is close to 0. Linux only.
 """
 
 from __future__ import annotations
@@ -60,13 +61,13 @@ SHAPES = {
 
 @dataclass
 class Load:
-    """What one load of clients found."""
+    """The measurements of one load: many requests from several clients."""
 
     seconds: float
     latencies: list[float]
     errors: int
     cpu_s: float = 0.0
-    """Processor time of server and client."""
+    """Processor time of servers and clients."""
     others_s: float = 0.0
     """Processor time of everything else on the machine."""
 
@@ -75,13 +76,14 @@ class Load:
         return len(self.latencies) / self.seconds
 
     def percentile_s(self, share: float) -> float:
+        """The latency that `share` percent of the requests did not exceed."""
         return float(np.percentile(self.latencies, share))
 
 
 def serve(
     listening: socket.socket, share: Share, options: argparse.Namespace, batch_queries: int
 ) -> None:
-    """Serve a random model or a trained run until the process is ended."""
+    """Serve a random model, or the run of `options`, until the process is terminated."""
     from conekg.cli.idle import let_idle_threads_sleep
 
     let_idle_threads_sleep()
@@ -104,7 +106,7 @@ def serve(
 
 
 def random_graph() -> KnowledgeGraph:
-    """As many facts as FB15k-237 has for training, between entities drawn at random."""
+    """A graph with as many entities, relations and training facts as FB15k-237, all random."""
     draw = np.random.default_rng(0)
     facts = draw.integers(0, (NUM_ENTITIES, NUM_RELATIONS, NUM_ENTITIES), size=(NUM_FACTS, 3))
     none = np.empty((0, 3), dtype=np.int32)
@@ -117,7 +119,7 @@ def random_graph() -> KnowledgeGraph:
 
 
 def make_requests(vocabulary: Vocabulary, count: int, seed: int) -> list[bytes]:
-    """Whole HTTP requests, shapes in turn, entities and relations at random."""
+    """`count` whole HTTP requests: the shapes in turn, entities and relations at random."""
     draw = np.random.default_rng(seed)
     requests = []
     for number in range(count):
@@ -151,7 +153,11 @@ async def ask(
 
 
 async def run_load(port: int, clients: int, requests: list[bytes], most_seconds: float) -> Load:
-    """All requests once, by so many clients, each waiting for its answer before the next."""
+    """Send the requests from several clients, each waiting for an answer before it asks again.
+
+    No request is started after `most_seconds`. Statuses other than 200, and replies with other
+    than ten answers, count as errors.
+    """
     pending = iter(requests)
     latencies: list[float] = []
     errors = 0
@@ -176,7 +182,7 @@ async def run_load(port: int, clients: int, requests: list[bytes], most_seconds:
 def measure(
     options: argparse.Namespace, vocabulary: Vocabulary, processes: int, batch_queries: int
 ) -> Load:
-    """One server, a short warm-up, then the load."""
+    """Start the server processes, warm them up, and measure one load."""
     context = multiprocessing.get_context("spawn")
     sockets = open_sockets("127.0.0.1", 0, processes)
     port = sockets[0].getsockname()[1]
@@ -192,7 +198,7 @@ def measure(
         for server in servers:
             server.start()
         for each in sockets:
-            each.close()  # the servers have theirs
+            each.close()  # each server has its own copy
         try:
             wait_for(port, processes)
             for count, seed in ((10 * options.clients, 1), (options.requests, 2)):
@@ -223,7 +229,7 @@ def busy_seconds(servers: Sequence[BaseProcess]) -> tuple[float, float]:
 
 
 def wait_for(port: int, servers: int) -> None:
-    """Return once every server listens, each on a socket of its own; Linux only."""
+    """Wait until every server listens on its socket; Linux only."""
     address = f"0100007F:{port:04X}"
     for _ in range(1200):
         rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
@@ -237,13 +243,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--requests", type=int, default=6_000)
-    parser.add_argument("--seconds", type=float, default=20.0, help="end a load after so long")
+    parser.add_argument("--seconds", type=float, default=20.0, help="time limit of a load")
     parser.add_argument("--dim", type=int, default=800)
     parser.add_argument(
-        "--batches", type=int, nargs="+", default=[1, 64], help="the most questions of a batch"
+        "--batches", type=int, nargs="+", default=[1, 64], help="batch limits to compare"
     )
     parser.add_argument(
-        "--processes", type=int, nargs="+", default=[1, 2], help="of the server, one after another"
+        "--processes", type=int, nargs="+", default=[1, 2], help="numbers of servers to compare"
     )
     parser.add_argument("--run", help="ask this trained run instead of a random model")
     options = parser.parse_args()
@@ -252,7 +258,7 @@ def main() -> None:
     print(f"{size}, {options.clients} clients, {len(os.sched_getaffinity(0))} cores")
     columns = (
         "processes",
-        "most a batch",
+        "batch limit",
         "requests",
         "/s",
         "p50 ms",

@@ -1,12 +1,12 @@
-"""The ten best of all entities: abandoning candidates early against scoring everything.
+"""The ten nearest entities: the search that abandons candidates early against scoring all.
 
-Claim: the same answers, and where a query's answers stand out from the rest, as they do
-in trained tables, in clearly less time than scoring everything with the same kernels. On
-angles without any structure nothing can be abandoned early; there lower bounds help, on a
-processor with AVX-512 VBMI, and elsewhere nothing is lost. `looked at` is the share of all
-terms that were computed in full (known on a CPU only). A small trained table is also measured
-repeated up to the size of the others. Below each: how many of the true ten a shortlist by
-dense product holds.
+Claim: the search finds the same answers. If a query's answers stand out from the other entities,
+as in trained tables, it takes clearly less time than scoring all with the same kernels. If angles
+have no structure, nothing can be abandoned early: lower bounds help on a processor with AVX-512
+VBMI, and on others the search takes no longer than scoring all. `computed` is the share of all
+terms of the distances that the search computed (known on a CPU only). A small trained table is
+also measured repeated up to the size of the others. The line below each table has the recall of a
+shortlist by dense product: the share of the true ten that it contains.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from conekg.model.interface import Region
 from conekg.model.scoring import DeviceTable, scoring_table
 from conekg.training.run import open_run
 
-NOBODY = np.empty(0, dtype=np.int32)
+NO_IDS = np.empty(0, dtype=np.int32)
 
 
 def synthetic(kind: str, num_entities: int, dim: int) -> tuple[Cone, torch.Tensor]:
-    """A model with random or clustered angles, and axes of queries near the clusters."""
+    """A model with random or clustered angles, and the cluster centres, to make queries from."""
     model = build_model("cone", num_entities, 2, ConeConfig(dim=dim, hidden=4), 0).eval()
     assert isinstance(model, Cone)
     generator = torch.Generator().manual_seed(0)
@@ -54,6 +54,7 @@ def synthetic(kind: str, num_entities: int, dim: int) -> tuple[Cone, torch.Tenso
 
 
 def queries(centers: torch.Tensor, rows: int) -> Region:
+    """Cones whose axes are near randomly chosen centres."""
     generator = torch.Generator().manual_seed(rows)
     axis = centers[torch.randint(len(centers), (rows,), generator=generator)]
     axis = axis + 0.5 * torch.randn(axis.shape, generator=generator)
@@ -62,7 +63,10 @@ def queries(centers: torch.Tensor, rows: int) -> Region:
 
 
 def trained(folder: Path) -> tuple[Cone, Callable[[int], Region]]:
-    """The model of a run, and regions of its validation queries, shapes mixed."""
+    """The model of a run, and a function for the first regions of its validation queries.
+
+    The shapes of the queries alternate.
+    """
     from conekg.answering.batch import embed_queries
 
     run = open_run(folder)
@@ -78,7 +82,7 @@ def trained(folder: Path) -> tuple[Cone, Callable[[int], Region]]:
 
 
 def repeated(model: Cone, times: int) -> Cone:
-    """A model whose entities are those of `model` so many times, each copy shifted a little."""
+    """A model with `times` copies of the entities of `model`, all but the first shifted a bit."""
     larger = build_model(
         "cone", times * model.num_entities, model.num_relations, model.config, 0
     ).eval()
@@ -94,6 +98,7 @@ def repeated(model: Cone, times: int) -> Cone:
 
 
 def fastest(run: Callable[[], object], repeats: int) -> float:
+    """Seconds of the fastest of some runs, after one that is not timed."""
     run()
     times = []
     for _ in range(repeats):
@@ -104,17 +109,18 @@ def fastest(run: Callable[[], object], repeats: int) -> float:
 
 
 def compare(name: str, model: Cone, region: Region, repeats: int) -> None:
+    """Time both ways to find the ten nearest entities of each row, and print one line."""
     rows = len(region[0])
     index, table = EntityIndex(model, shortlist=False), scoring_table(model)
-    counts, skip = [10] * rows, [NOBODY] * rows
+    counts, skip = [10] * rows, [NO_IDS] * rows
 
     def full() -> list[list[int]]:
-        if region[0].is_cuda:  # all rows at once, which waits for the device once
+        if region[0].is_cuda:  # all rows at once, to wait for the device only once
             return [list(map(int, row)) for row in table.logits(region).topk(10).indices.tolist()]
-        return [best(row, 10, NOBODY).entity_ids.tolist() for row in table.logits(region)]
+        return [best(row, 10, NO_IDS).entity_ids.tolist() for row in table.logits(region)]
 
     def early() -> list[list[int]]:
-        if isinstance(table, DeviceTable):  # which the index leaves alone in small tables
+        if isinstance(table, DeviceTable):  # for small tables the index would not abandon
             found = nearest_on_device(model, table, region, counts, skip, abandon=True)
             return [ranking.entity_ids.tolist() for ranking in found]
         return [ranking.entity_ids.tolist() for ranking in index.top(region, counts, skip)]
@@ -122,19 +128,19 @@ def compare(name: str, model: Cone, region: Region, repeats: int) -> None:
     with torch.inference_mode():
         same = sum(a == b for a, b in zip(full(), early(), strict=True))
         full_s, early_s = fastest(full, repeats), fastest(early, repeats)
-    looked_at = f"  looked at {share_looked_at(model, region):.2f}" if not region[0].is_cuda else ""
+    computed = f"  computed {share_computed(model, region):.2f}" if not region[0].is_cuda else ""
     print(
         f"{name:10} {model.num_entities:>9,} x {model.dim:<5} batch {rows:<3} "
-        f"full {1e3 * full_s / rows:7.2f} ms  early {1e3 * early_s / rows:7.2f} ms a query  "
-        f"ratio {full_s / early_s:.2f}{looked_at}  same lists {same} of {rows}"
+        f"full {1e3 * full_s / rows:7.2f} ms  early {1e3 * early_s / rows:7.2f} ms per query  "
+        f"ratio {full_s / early_s:.2f}{computed}  same lists {same} of {rows}"
     )
 
 
-def share_looked_at(model: Cone, region: Region) -> float:
-    """The share of all terms of all distances that the compiled scan computed."""
+def share_computed(model: Cone, region: Region) -> float:
+    """The share of all terms of the distances that the compiled search computed, from 0 to 1."""
     rows = len(region[0])
     scan = ScanTable(all_points(model).numpy(), Geometry.CONE, model.config.center_weight)
-    found = scan.nearest(region[0].numpy(), region[1].numpy(), [10] * rows, [NOBODY] * rows)
+    found = scan.nearest(region[0].numpy(), region[1].numpy(), [10] * rows, [NO_IDS] * rows)
     return float(np.mean([nearest.looked_at for nearest in found]))
 
 

@@ -1,9 +1,9 @@
 """Milliseconds of one training step (three updates of 512 queries) on a GPU.
 
-Compares, in one run, the fused updater with the plain eager one, and prints the figures of the
-published code beside them (one H200, FB15k-237's sizes). The queries are random and of the
-benchmark's sizes: the time of a step does not depend on what they ask. Operators are compiled
-by processes side by side first, which fill the compiler's caches.
+Compares the fused updater with the plain eager one in the same run, and prints the figures of the
+published code beside them (one H200, FB15k-237's sizes). Graphs have the benchmarks' sizes, but
+queries are random: the time of a step does not depend on what they ask. Before the measurement,
+parallel processes compile the operators of all cases, to fill the compiler's caches.
 
     python benchmarks/bench_training_step.py [--datasets fb15k-237 nell995] [--models cone box]
         [--variants eager-float32 fused-bfloat16] [--json FILE] [--inductor KEY=true ...]
@@ -33,9 +33,10 @@ from conekg.training.timing import seconds_per_step
 from conekg.training.updater import EagerUpdater, Updater
 
 INTERSECTION_POOL = Pool("other", (("2i", 1.0), ("3i", 1.0)))
-"""What is left of `OTHER_POOL` for a model that cannot negate."""
+"""The shapes of `OTHER_POOL` without negation, for models that cannot negate."""
 
 SIZES = {"fb15k": (14951, 2690), "fb15k-237": (14505, 474), "nell995": (63361, 400)}
+"""Entities, and relations with their inverses."""
 CONFIGS: dict[str, dict[str, object]] = {
     "cone": {"dim": 800},
     "gqe": {"dim": 800},
@@ -50,18 +51,19 @@ VARIANTS: dict[str, tuple[str, Precision, bool]] = {
 }
 """(updater, precision of matrix products, operators compiled)"""
 PUBLISHED_MS = {"cone": 143, "gqe": 35, "box": 44, "beta": 90}
-"""On FB15k-237's sizes."""
+"""Milliseconds per step of the published code at FB15k-237's sizes, on one H200."""
 GOALS_MS = {
     ("fb15k-237", "cone"): 2.5,
     ("nell995", "cone"): 4.0,
     **{("fb15k-237", name): PUBLISHED_MS[name] / 15 for name in ("gqe", "box", "beta")},
 }
-"""Of the fastest variant on one H200."""
+"""For the fastest variant on one H200."""
 FASTEST = "fused-bfloat16"
 LEARNING_RATE = 1e-4
 
 
 def random_data(entities: int, relations: int, device: torch.device) -> DeviceData:
+    """20,000 random queries of each shape of the pools, with 1 to 29 answers each."""
     rng = np.random.default_rng(0)
     blocks = []
     for name in (*PATH_POOL.shapes, *OTHER_POOL.shapes):
@@ -85,6 +87,7 @@ def random_data(entities: int, relations: int, device: torch.device) -> DeviceDa
 
 
 def new_updater(name: str, dataset: str, variant: str, data: DeviceData) -> Updater:
+    """An updater of a new model, as the variant has it."""
     from conekg.training.fused import FusedUpdater
 
     kind, precision, compiled = VARIANTS[variant]
@@ -101,8 +104,12 @@ def new_updater(name: str, dataset: str, variant: str, data: DeviceData) -> Upda
 def measure(
     name: str, dataset: str, variant: str, data: DeviceData, steps: int
 ) -> dict[str, object]:
-    torch.compiler.reset()  # each model and size is compiled on its own
-    gc.collect()  # an updater of before, with its graph
+    """The time and memory of a step of one case, as a row of the JSON file.
+
+    Eager steps are slow: only two rounds of five are timed.
+    """
+    torch.compiler.reset()  # what was compiled for the case before counts towards its limit
+    gc.collect()  # frees the updater of the case before, with its graph
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     updater = new_updater(name, dataset, variant, data)
@@ -128,7 +135,7 @@ def measure(
 
 
 def compile_side_by_side(cases: list[tuple[str, str, str]], inductor: list[str]) -> None:
-    """Run a step of each case in a process of its own, for what that leaves in the caches."""
+    """Run a step of each case in a process of its own, which fills the compiler's caches."""
     options = ["--inductor", *inductor] if inductor else []
     command = [sys.executable, __file__, "--only-compile", *options]
     processes = [
@@ -144,7 +151,7 @@ def compile_side_by_side(cases: list[tuple[str, str, str]], inductor: list[str])
 
 
 def compiler_option(text: str) -> str:
-    """The text, if it is KEY=VALUE with a value of JSON."""
+    """The text unchanged; an argparse error unless it is KEY=VALUE with a value in JSON."""
     key, _, value = text.partition("=")
     try:
         json.loads(value)
@@ -163,11 +170,15 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=list(CONFIGS), default=list(CONFIGS))
     parser.add_argument("--variants", nargs="+", choices=list(VARIANTS), default=list(VARIANTS))
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--json", type=Path, help="where the rows go, as JSON")
+    parser.add_argument("--json", type=Path, help="write the rows to this JSON file")
     parser.add_argument(
         "--inductor", nargs="+", type=compiler_option, default=[], help="compiler options to try"
     )
-    parser.add_argument("--only-compile", action="store_true", help="fill the compiler's caches")
+    parser.add_argument(
+        "--only-compile",
+        action="store_true",
+        help="fill the compiler's caches and measure nothing",
+    )
     arguments = parser.parse_args()
     if arguments.steps < 1:
         parser.error(f"--steps is {arguments.steps}; it must be 1 or more")

@@ -1,4 +1,4 @@
-"""Graphs to measure on: a public benchmark where its folder is at hand, else a random one."""
+"""Graphs to measure on: a public benchmark, or a random graph if its folder is missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SIZES = {
 
 
 def add_data_option(parser: argparse.ArgumentParser) -> None:
-    """Give a script the option `--data`."""
+    """Add the option `--data` to a script."""
     beside = Path(__file__).parents[2] / "shared" / "data"
     parser.add_argument(
         "--data",
@@ -36,12 +36,12 @@ def benchmark_graph(data: Path, name: str) -> KnowledgeGraph:
     if (data / name).is_dir():
         print(f"{name} from {data / name}")
         return open_graph(data / name)
-    print(f"{name} is not in {data}: a random graph of its size instead")
+    print(f"{name} is not in {data}: using a random graph of the same size")
     return random_graph(*_SIZES[name])
 
 
 def random_graph(num_entities: int, num_names: int, num_facts: int) -> KnowledgeGraph:
-    """Facts with entities and relations drawn by Zipf's law, a tenth of them held out."""
+    """Facts with entities and relations drawn by Zipf's law; 12 % of them are held out."""
     generator = np.random.default_rng(0)
 
     def skewed(size: int) -> np.ndarray:

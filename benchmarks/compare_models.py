@@ -1,11 +1,11 @@
 """Held-out MRR of every model and of the frequency baseline on the built-in graph.
 
-Trains each model by its `small` recipe on the same queries, ConE once a seed and the others
-by the first seed (`--all-seeds`: by each), evaluates the same test queries, writes the tables
-to docs/models-on-geography.md and fails if ConE is not ahead of the baseline on every
-structure with every seed. A folder given by `--out` keeps the runs; those in it are not
-trained again, and refused where their recipe, their graph or their queries are others now. Some of
-the models alone make no such page: they want one of their own.
+Trains each model with its `small` recipe on the same queries and evaluates it on the same test
+queries: ConE with every seed, the others with the first one (`--all-seeds`: with every one). Writes
+the tables to docs/models-on-geography.md and fails unless ConE is ahead of the baseline on every
+structure with every seed. `--out` keeps the runs in a folder; finished runs in it are not trained
+again, and runs with another recipe, graph or seed of the queries are refused. If only some of the
+models are chosen, `--page` must name another file.
 
     python benchmarks/compare_models.py [--out FOLDER] [--seeds 0 1 2]
     python benchmarks/compare_models.py --models cone gqe --page FILE
@@ -39,14 +39,14 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "models-on-geography.md"
 
 @dataclass(frozen=True)
 class Entrant:
-    """A model as it takes part in the comparison."""
+    """A model of the comparison and its settings."""
 
     title: str
     model: str
     tried: int | None
-    """How many settings were compared on validation queries for its recipe; None: not counted."""
+    """How many settings were compared on validation queries for its recipe; None if unknown."""
     settings: tuple[str, ...] = ()
-    """What differs from the model's `small` recipe."""
+    """Changes to the model's `small` recipe, as `key=value`."""
 
 
 ENTRANTS = {
@@ -68,21 +68,21 @@ ENTRANTS = {
     "emql": Entrant("EmQL", "emql", 2),
 }
 QUERY_SEED = 7
-"""Of the queries of the comparison; the recipes were chosen on validation queries of seed 0."""
+"""Seed of the queries; the recipes were chosen on validation queries of seed 0."""
 
 Row = dict[str, float]
 
 
 @dataclass
 class Result:
-    """One model over all seeds."""
+    """The reports of one model, one per seed."""
 
     recipe: str
     reports: list[Report] = field(default_factory=list)
     minutes: list[float] = field(default_factory=list)
 
     def row(self, metric: str, over_seeds: Callable[[Sequence[float]], float]) -> Row:
-        """A number from the values of all seeds, by structure and average."""
+        """`over_seeds` of a metric's values, by structure and average."""
         rows = [report.row(metric) for report in self.reports]
         return {name: over_seeds([row[name] for row in rows]) for name in rows[0]}
 
@@ -91,14 +91,16 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--models", nargs="+", default=list(ENTRANTS), choices=list(ENTRANTS))
     options.add_argument("--out", type=Path, help="keep the runs in this folder")
-    options.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the training")
-    options.add_argument("--all-seeds", action="store_true", help="for every model, not ConE alone")
-    options.add_argument("--query-seed", type=int, default=QUERY_SEED, help="of the queries")
+    options.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="training seeds")
+    options.add_argument(
+        "--all-seeds", action="store_true", help="train every model, not only ConE, with each seed"
+    )
+    options.add_argument("--query-seed", type=int, default=QUERY_SEED, help="seed of the queries")
     options.add_argument("--page", type=Path, default=PAGE, help="the Markdown file to write")
     chosen = options.parse_args()
     if set(chosen.models) != set(ENTRANTS) and chosen.page.resolve() == PAGE:
-        options.error(f"--models: {PAGE.name} is of all models; give these a --page of their own")
-    if not chosen.page.absolute().parent.is_dir():  # not found out after an hour of training
+        options.error(f"--models: {PAGE.name} compares all models; give another file by --page")
+    if not chosen.page.absolute().parent.is_dir():  # say so now, not after an hour of training
         options.error(f"--page {chosen.page}: there is no folder {chosen.page.parent}")
     graph = load_geography()
     queries = sample_queries(graph, None, chosen.query_seed, FitEvents())
@@ -126,7 +128,7 @@ def compare(
     seeds: Mapping[str, Sequence[int]],
     folder: Path,
 ) -> tuple[dict[str, Result], Report]:
-    """The result of each entrant, and the frequency baseline on the same test queries."""
+    """The result of each entrant, and the baseline's report on the same test queries."""
     results: dict[str, Result] = {}
     baseline: Report | None = None
     for name, own_seeds in seeds.items():
@@ -139,7 +141,7 @@ def compare(
             result.minutes.append(outcome.seconds / 60)
             row = json.dumps({column: round(mrr, 1) for column, mrr in report.row().items()})
             print(f"{name}, seed {seed}: {result.minutes[-1]:.1f} min, {row}", flush=True)
-    assert baseline is not None, "there is one model and one seed at least"
+    assert baseline is not None, "there is at least one model and one seed"
     return results, baseline
 
 
@@ -150,7 +152,10 @@ def open_or_start(
     entrant: Entrant,
     seed: int,
 ) -> Run:
-    """The run in the folder, finished or not, or a new one."""
+    """The run in the folder, finished or not, or a new one if there is none.
+
+    Raises `ConfigError` if the run has another recipe, graph or seed of the queries.
+    """
     settings = [*entrant.settings, f"training.seed={seed}"]
     recipe = change_recipe(find_recipe("small", entrant.model), {}, settings)
     if not is_run(folder):
@@ -159,7 +164,7 @@ def open_or_start(
     kept = (run.recipe, run.graph.fingerprint, run.queries("test").seed)
     if kept != (recipe, graph.fingerprint, queries["test"].seed):
         raise ConfigError(
-            f"{folder} is a run of another recipe or graph, or of queries of another seed; give "
+            f"the run in {folder} has another recipe or graph, or queries of another seed; give "
             "--out another folder, or remove the run",
             key="out",
         )
@@ -167,9 +172,12 @@ def open_or_start(
 
 
 def behind_baseline(result: Result, baseline: Report) -> list[str]:
-    """The structures on which the baseline is as good as the model with some seed."""
-    worst = result.row("mrr", min)
-    return [name for name, value in baseline.row().items() if worst[name] <= value]
+    """The structures and averages on which the model is not ahead of the baseline with every seed.
+
+    Structures that the model cannot answer are left out.
+    """
+    worst, baselines = result.row("mrr", min), baseline.row()
+    return [name for name, value in worst.items() if value <= baselines[name]]
 
 
 def describe(
@@ -178,7 +186,7 @@ def describe(
     seeds: Mapping[str, Sequence[int]],
     query_seed: int,
 ) -> str:
-    """The page, in Markdown."""
+    """The page, in Markdown; its text says of the rows only what the results show."""
 
     def table(metric: str) -> str:
         rows = {
@@ -208,26 +216,34 @@ def describe(
     trained_by = "; ".join(
         f"{ENTRANTS[name].title} {', '.join(map(str, own))}" for name, own in seeds.items()
     )
+    behind = [
+        ENTRANTS[name].title for name, each in results.items() if behind_baseline(each, baseline)
+    ]
+    projections = [
+        'ConE\'s recipe has `projection = "rotation"`, our departure from the paper. The row below',
+        "it is the published projection, trained for as many steps with the recipe shown below.",
+    ]
     threads = torch.get_num_threads()
     device = "one GPU" if torch.cuda.is_available() else f"{threads} CPU thread{'s'[: threads - 1]}"
     lines = [
         "# The models on the geography graph",
         "",
-        "Every model is trained by its `small` recipe on the same sampled queries of the built-in",
-        "graph, and ranks the hard answers of the same test queries: answers that need held-out",
-        "facts. *frequency* ranks entities by how often they answer the query's last relation in",
-        "training, whatever the anchors; a model that does not beat it has learnt nothing about",
-        "the anchors. GQE, Query2Box and EmQL cannot negate. Ranks are filtered, with ties at",
-        "their mean rank and unions as the best of their branches; all values are in percent.",
+        "Every model is trained with its `small` recipe on the same sampled queries of the",
+        "built-in graph, and ranks the hard answers of the same test queries: those that need",
+        "held-out facts. *frequency* ranks entities by how often they answer the query's last",
+        "relation in training, whatever the anchors; a model that does not beat it has learnt",
+        "nothing about the anchors. GQE, Query2Box and EmQL cannot negate. Ranks are filtered,",
+        "ties get their mean rank, and unions are ranked by the best of their branches; values are",
+        "in percent.",
         "",
-        f"Training seeds: {trained_by}; where there are several, means are shown. The queries have",
-        f"seed {query_seed}. The recipes were chosen on *validation* queries of seed 0, for a few",
-        "minutes of training at most. ConE's test results were seen once before the last of its",
-        "trials, which its validation results then ruled out: no choice rests on them. Settings",
-        f"tried: {tried}; the effort was not equal.",
-        'ConE\'s recipe has `projection = "rotation"`, our departure from the paper. The row below',
-        "it is the published projection after as many steps (its recipe is below too). That row",
-        "and BetaE's are not ahead of *frequency* on all structures.",
+        f"Training seeds: {trained_by}. With several seeds, means are shown.",
+        f"The queries have seed {query_seed}. The recipes were chosen on *validation* queries of",
+        "seed 0, for a few minutes of training at most. ConE's test results were seen once before",
+        "the last of its trials; that trial was rejected for its validation results, so no choice",
+        f"rests on test results. Settings tried: {tried};",
+        "the effort was not equal.",
+        *(projections if {"cone", "cone-published"} <= set(results) else []),
+        f"Not ahead of *frequency* on every structure: {'; '.join(behind) or 'none'}.",
         "",
         "MRR:",
         "",
@@ -243,8 +259,8 @@ def describe(
         "",
         comparison_markdown(counts, digits=0),
         "",
-        f"Minutes of training, validation included, on {device} of a machine that may have had",
-        f"other work: {spent}.",
+        f"Minutes of training, validation included, on {device} of a machine that may have done",
+        f"other work, too: {spent}.",
         "",
         "Made by `python benchmarks/compare_models.py`. The recipes:",
         "",

@@ -1,11 +1,12 @@
-"""How Query2Box's queries were drawn: how many answers paths and intersections have, by each draw.
+"""How Query2Box drew its queries: the mean number of answers by different ways to draw them.
 
-The release's training queries without negation are those of Query2Box, which says only of its test
-queries how many answers they have on average. Paths of two and three hops are drawn here from an
-answer and from their anchor, on the test graph, without a cap, as many as Query2Box has, each with
-an answer that the smaller graphs lack; beside them stand the published means, and how many standard
-errors away each draw is. Intersections are drawn from an answer: any, and those that narrow, whose
-links are of different relations and have each more answers than the intersection.
+The training queries without negation of the BetaE release are Query2Box's. Query2Box reports the
+mean number of answers for its test queries only. So this script draws as many test queries as
+Query2Box has, each with an answer that the smaller graphs lack and without a limit on its answers.
+Paths of two and three hops are walked from an answer, and from their anchor. Intersections are
+drawn from an answer: all of them, and only those that narrow, whose links have different relations
+and each more answers than the intersection. For each way the mean is printed beside the published
+one, with their difference in standard errors, z.
 
     python benchmarks/compare_path_draws.py FB15k FB15k-237 NELL [--seed 0]
 """
@@ -28,8 +29,8 @@ from conekg.sampling.attempt import attempts
 from conekg.sampling.ground import stream_key
 from conekg.sampling.protocol import PRESETS
 
-# Query2Box (Ren, Hu and Leskovec, ICLR 2020), average number of answers of its test queries, as
-# the awesome-logical-query list of benchmarks has it.
+# Query2Box (Ren, Hu and Leskovec, ICLR 2020): mean numbers of answers of its test queries, taken
+# from the awesome-logical-query list of benchmarks.
 PUBLISHED = {
     "fb15k": {"2p": 255.6, "3p": 250.0, "2i": 90.3, "3i": 64.1},
     "fb15k-237": {"2p": 131.4, "3p": 215.3, "2i": 69.0, "3i": 48.9},
@@ -45,12 +46,18 @@ class Mean:
     error: float
 
     def errors_from(self, published: float) -> float:
-        """How far a published mean of as many queries is away, in errors of the difference."""
+        """The published mean minus this one, in standard errors of the difference.
+
+        The published mean is taken to have the same standard error, as it is of as many queries.
+        """
         return (published - self.value) / (self.error * np.sqrt(2))
 
 
 def narrows(graph: KnowledgeGraph, anchors: IntArray, relations: IntArray, total: int) -> bool:
-    """Whether links differ in their relations and each has more answers than the `total` of all."""
+    """Whether an intersection's links have different relations and each more than `total` answers.
+
+    `total` is the number of answers of the intersection.
+    """
     facts = graph.adjacency("test")
     links = zip(anchors.tolist(), relations.tolist(), strict=True)
     return len(set(relations.tolist())) == len(relations) and all(
@@ -67,10 +74,10 @@ def mean_answers(
     forwards: bool = False,
     narrowing: bool = False,
 ) -> Mean:
-    """Answers of `count` distinct test queries, easy and hard ones.
+    """The mean number of answers, easy and hard, of `count` distinct test queries.
 
-    Paths may be drawn `forwards`, from their anchor; of intersections those alone may be wanted
-    that are `narrowing`.
+    Paths are walked from their anchor if `forwards`, else from an answer. With `narrowing`, only
+    intersections that narrow are counted.
     """
     shape = STRUCTURES[name]
     seen = set[bytes]()
@@ -102,7 +109,7 @@ def mean_answers(
 
 
 def compare(graph: KnowledgeGraph, seed: int) -> list[str]:
-    """A line for each shape and each draw."""
+    """A line for each shape and each way to draw it."""
     data_set = benchmark_of(graph.name)
     if data_set is None or data_set not in PUBLISHED:
         raise ConfigError(

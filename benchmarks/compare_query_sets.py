@@ -1,10 +1,10 @@
-"""Whether two ways to draw queries draw alike: statistics of one query set against those of others.
+"""Whether query sets come from the same distribution: statistics of one set against others.
 
-For each shape that all sets have: how many easy and hard answers the queries have (their
-logarithms), how often two of a query's relations are the same or each other's inverse, how often
-two anchors are the same, and how often each relation stands at each place. A difference of means
-is printed in its standard errors, z; of sets that were drawn alike z² is 1 on average, and so is
-chi² by its degrees of freedom.
+For each shape that all sets have, these are compared: the logarithms of the numbers of easy and
+hard answers, how often two of a query's relations are the same or each other's inverse, how often
+two anchors are the same, and how often each relation occurs in each place. A difference of means is
+given in standard errors, z. If the sets come from the same distribution, z² is 1 on average, and
+so is chi² divided by its degrees of freedom.
 
     conekg queries import NELL --recompute --out official.arrow
     conekg sample NELL --split test --preset nell995 --out ours.arrow
@@ -26,11 +26,11 @@ from conekg.errors import ConeKGError, QueryError
 from conekg.sampling.query_set import QueryBlock, QuerySet, concatenate_blocks, load_query_set
 
 FEWEST = 20
-"""Relations that stand at a place less often, in both sets together, do not count."""
+"""Relations that occur in a place less often than this, in both sets together, are left out."""
 
 
 def statistics_of(block: QueryBlock) -> Iterator[tuple[str, np.ndarray]]:
-    """What each query of a block has, by the statistic's name."""
+    """The name of each statistic, and its value for each query of the block."""
     yield "easy answers", np.log1p(block.easy.lengths)
     yield "hard answers", np.log1p(block.hard.lengths)
     for one, other in itertools.combinations(range(block.relations.shape[1]), 2):
@@ -45,7 +45,7 @@ def statistics_of(block: QueryBlock) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def differences(block: QueryBlock, others: QueryBlock) -> dict[str, float]:
-    """z of each statistic; left out where neither block has anything to compare."""
+    """z of each statistic by name, without statistics that are constant in both blocks."""
     found = {}
     for (name, left), (_, right) in zip(statistics_of(block), statistics_of(others), strict=True):
         error = np.sqrt(left.var() / len(left) + right.var() / len(right))
@@ -55,7 +55,7 @@ def differences(block: QueryBlock, others: QueryBlock) -> dict[str, float]:
 
 
 def relation_chi2(block: QueryBlock, others: QueryBlock) -> list[float]:
-    """Chi² by its degrees of freedom, of the relations at each place that has more than one."""
+    """Chi² divided by its degrees of freedom, for each place where several relations occur."""
     ratios = []
     for left, right in zip(block.relations.T, others.relations.T, strict=True):
         length = int(max(left.max(), right.max())) + 1
@@ -68,7 +68,7 @@ def relation_chi2(block: QueryBlock, others: QueryBlock) -> list[float]:
 
 
 def compare(one: QuerySet, others: list[QuerySet]) -> list[str]:
-    """A line for each shape of all sets, and one for all."""
+    """A line for each shape that all sets have, and one for all shapes together."""
     lines, all_z, all_ratios = [], [], []
     for block in one:
         rest = [found for other in others for found in other if found.shape == block.shape]
@@ -95,10 +95,10 @@ def compare(one: QuerySet, others: list[QuerySet]) -> list[str]:
 
 
 def main() -> int:
-    """Read the sets, compare, print."""
+    """Read the sets, compare them and print the lines."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("one", type=Path, help="a query set, as `conekg sample` writes them")
-    parser.add_argument("others", type=Path, nargs="+", help="what it is compared with, together")
+    parser.add_argument("one", type=Path, help="a query set, as `conekg sample` writes it")
+    parser.add_argument("others", type=Path, nargs="+", help="sets to compare it with, as one")
     arguments = parser.parse_args()
     try:
         one, *others = (load_query_set(path) for path in (arguments.one, *arguments.others))

@@ -1,8 +1,9 @@
-"""A small benchmark cut out of a large one: the facts of one domain of Freebase's relations.
+"""Cuts a small benchmark out of a large one: the facts of one domain of Freebase's relations.
 
-For trials that would take too long on the whole graph. Nearly all held-out facts become
-validation facts: then validation queries are ranked without other true answers among the false
-ones, as test queries are. Two stay test facts, so that the graph has all three splits.
+It is for trials that would take too long on the whole graph. All held-out facts but two become
+validation facts. Otherwise answers that follow only from test facts would count as wrong when
+validation queries are ranked; with test queries, all true answers are known. Two facts remain test
+facts, so that the graph has all three splits.
 
     python benchmarks/cut_graph.py FB15k --domain music --out music
 """
@@ -23,7 +24,11 @@ from conekg.graph.vocabulary import NameTable, Vocabulary
 
 
 def cut(graph: KnowledgeGraph, domain: str) -> KnowledgeGraph:
-    """The facts whose relation's name begins with `/domain/`, between entities that train."""
+    """The facts whose relation's name begins with `/domain/`.
+
+    Held-out facts are kept only if training facts have their entities and their relation. Raises
+    `DataError` if no training fact is in the domain.
+    """
     names = list(graph.vocabulary.relations)
     chosen = [place for place, name in enumerate(names) if name.startswith(f"/{domain}/")]
     inside = {split: _of_relations(graph.edges(split), chosen) for split in SPLITS}
@@ -56,11 +61,11 @@ def _of_relations(edges: np.ndarray, chosen: list[int]) -> np.ndarray:
 
 
 def main() -> int:
-    """Cut, write, and say how large it is."""
+    """Cut the graph, save it, and print its size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("graph", help="a folder or the name of a benchmark")
-    parser.add_argument("--domain", required=True, help="the first part of relations' names")
-    parser.add_argument("--out", type=Path, required=True, help="where the small graph goes")
+    parser.add_argument("--domain", required=True, help="first part of the relations' names")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the small graph")
     options = parser.parse_args()
     try:
         small = cut(open_graph(options.graph), options.domain)

@@ -1,11 +1,11 @@
-"""Where the GPU's time goes in one captured training step, by part.
+"""How the GPU's time in one captured training step is divided among its parts.
 
     python benchmarks/profile_training_step.py --json results/profiles/step-cone.json
         [--dataset fb15k-237] [--model cone] [--kernels FILE]
 
-Replays a step of `bench_training_step.py`'s (compiled operators, bfloat16 products) under
-PyTorch's profiler and adds up what each kernel took, by what its name says it is for. Parts run
-side by side where the step has them so: together they may take longer than the step.
+Replays the step of `bench_training_step.py` (compiled operators, bfloat16 products) under
+PyTorch's profiler and adds up the times of the kernels of each part, which the kernels' names
+tell. Some kernels run side by side, so the sum over the parts may exceed the time of the step.
 `--kernels` lists one step's kernels in order. `docs/make_performance_picture.py` draws the JSON.
 """
 
@@ -35,11 +35,12 @@ PARTS = (
     ("matrix products", r"gemm|cutlass|nvjet|splitK|_mm_"),
     ("fused pointwise operators", r"^triton_"),
 )
-"""(part, what its kernels' names match), the first that does."""
+"""(part, pattern of its kernels' names); the first pattern that matches counts."""
 REST = "other small kernels"
 
 
 def part_of(kernel: str) -> str:
+    """The part of the step that a kernel of this name belongs to."""
     return next((part for part, pattern in PARTS if re.search(pattern, kernel)), REST)
 
 
@@ -47,8 +48,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dataset", choices=list(SIZES), default="fb15k-237")
     parser.add_argument("--model", choices=list(CONFIGS), default="cone")
-    parser.add_argument("--json", type=Path, help="where the parts go, as JSON")
-    parser.add_argument("--kernels", type=Path, help="where one step's kernels are listed")
+    parser.add_argument("--json", type=Path, help="write the parts to this JSON file")
+    parser.add_argument("--kernels", type=Path, help="write one step's kernels to this text file")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         print("skipped: this benchmark needs a CUDA device")

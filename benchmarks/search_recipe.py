@@ -1,9 +1,9 @@
-"""Short training runs of many settings in one process, compared on validation queries.
+"""Compares many settings by short training runs in one process, on validation queries.
 
-How the `fast` recipe was found. A trial is a recipe (`--recipe`) with settings changed, as
-`conekg train --set` changes them; every trial is trained from the same seed and ranked on
-the same validation queries, evenly spaced ones. Test queries are never read. One JSON
-line a trial goes to `--out`, and a line a trial is printed.
+The `fast` recipe was found with this script. A trial is a recipe (`--recipe`) with some settings
+changed, as by `conekg train --set`. Every trial is trained with the same seed and ranked on the
+same validation queries, which are evenly spaced in the set. Test queries are never read. Each trial
+prints a line and appends a line of JSON to `--out`.
 
     python benchmarks/search_recipe.py NELL --queries queries \
         --trials benchmarks/recipe_trials/second.toml --out results/recipe-search/second.jsonl
@@ -42,29 +42,32 @@ from conekg.training.updater import make_updater
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting to try."""
+    """Settings to try, with a name."""
 
     name: str
     settings: tuple[str, ...]
-    """`key=value`, on top of those that all trials share."""
+    """`key=value` each, those that all trials share first."""
     training_queries: str = "train"
-    """Which file of the queries' folder to train on, without its suffix."""
+    """The file of training queries in the folder of queries, without its suffix."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What a trial measured."""
+    """The measurements of a trial."""
 
     report: Report
     ms_per_step: float
     seconds: float
-    """All of it: building, capturing, training."""
+    """Time of building the model, capturing the step and training."""
     losses: tuple[dict[str, float], ...]
-    """The mean loss of each pool in each eighth of the run."""
+    """The mean loss of each pool in each eighth of the run, but for the first 20 steps."""
 
 
 def read_trials(path: Path) -> list[Trial]:
-    """The trials of a TOML file: `shared = [...]`, then `[[trial]]` tables."""
+    """The trials of a TOML file, which has `shared = [...]` and then `[[trial]]` tables.
+
+    Raises `ConfigError` for any other content.
+    """
     table = read_config(path)
     check_keys(table, ("shared", "trial"), "", f"a file of trials such as {path}")
     rows = table.get("trial", [])
@@ -90,7 +93,7 @@ def read_trials(path: Path) -> list[Trial]:
 
 
 def part(text: str) -> slice:
-    """What `i/n` leaves of the trials: the i-th and every n-th after it."""
+    """The slice of the trials that `i/n` stands for: the i-th and every n-th after it."""
     number, _, count = text.partition("/")
     if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
         raise argparse.ArgumentTypeError(f"{text!r} is not i/n with i from 1 to n, such as 2/3")
@@ -108,8 +111,8 @@ def run_trial(
     """Train to the recipe's end and rank the validation queries."""
     started, training = time.monotonic(), recipe.training
     if device.type == "cuda":
-        torch.compiler.reset()  # it gives up on a function that it has compiled in eight ways
-        gc.collect()  # the trial before, with its graph
+        torch.compiler.reset()  # the compiler gives up on a function compiled in eight ways
+        gc.collect()  # frees the model of the trial before, with its graph
     data = load_training_data(graph, queries, training, device)
     model = build_model(
         recipe.model,
@@ -129,7 +132,7 @@ def run_trial(
         rate = learning_rate_at(training, step)
         updater.step(rate)
         if step + 1 == settling:
-            updater.take_loss()  # waits: what follows is timed without the capture
+            updater.take_loss()  # waits for the device, so that the capture is not timed
             settled = time.monotonic()
         elif (step + 1) % max(1, training.steps // 8) == 0:
             losses.append(updater.take_loss())
@@ -148,19 +151,23 @@ def main() -> int:
     parser.add_argument("--trials", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--model", default="cone")
-    parser.add_argument("--recipe", default="paper", help="what the trials change settings of")
-    parser.add_argument("--max-queries", type=int, default=300, help="of each structure")
+    parser.add_argument("--recipe", default="paper", help="the recipe that the trials change")
+    parser.add_argument(
+        "--max-queries", type=int, default=300, help="validation queries per structure"
+    )
     parser.add_argument(
         "--part",
         type=part,
         default="1/1",
-        help="i/n: trial i and every n-th after; n processes share a GPU",
+        help="i/n: trial i and every n-th after it, to share the trials among n processes",
     )
-    parser.add_argument("--seconds", type=float, default=3600.0, help="start no trial later")
+    parser.add_argument(
+        "--seconds", type=float, default=3600.0, help="start no more trials after this time"
+    )
     arguments = parser.parse_args()
     if arguments.max_queries < 1:
         parser.error(f"--max-queries is {arguments.max_queries}; it must be 1 or more")
-    if not arguments.out.absolute().parent.is_dir():  # not found out after the first trial
+    if not arguments.out.absolute().parent.is_dir():  # say so now, not after the first trial
         parser.error(f"--out {arguments.out}: there is no folder {arguments.out.parent}")
     try:
         search(arguments)
@@ -171,7 +178,7 @@ def main() -> int:
 
 
 def search(arguments: argparse.Namespace) -> None:
-    """Run the trials; what is wrong with the files or with a setting shows before the first."""
+    """Run the trials; mistakes in the files or the settings are reported before the first one."""
     started, device = time.monotonic(), pick_device()
     trials = read_trials(arguments.trials)[arguments.part]
     graph = open_graph(arguments.graph)

@@ -1,4 +1,4 @@
-"""How Sphinx builds the pages of this folder; nothing is fetched from the network."""
+"""The settings with which Sphinx builds the pages of this folder, without network access."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build"]
 nitpicky = False  # annotations name types of numpy and torch, whose own pages are not fetched
 
-# Pages are plain Markdown that also reads well on a code host: no directives but the list of
-# pages on the first page and the API reference; headings can be linked to as there.
+# Pages are plain Markdown that also reads well on a code host: the only directives are the list of
+# pages on the first page and the API reference. Links to headings use the same anchors as there.
 myst_heading_anchors = 3
 
 # Docstrings are written with single backticks for code, as in Markdown.
@@ -32,7 +32,7 @@ autodoc_mock_imports = [
     if importlib.util.find_spec(name) is None
 ]
 
-smartquotes_action = "q"  # quotes alone: two hyphens begin an option
+smartquotes_action = "q"  # only quotes: the two hyphens of an option must not become a dash
 
 html_theme = "furo"
 html_title = f"conekg {VERSION}"
@@ -43,7 +43,7 @@ html_css_files = ["tables.css"]
 def escape_signs(
     app: Any, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
-    """Let |x| and * in docstrings be mathematics, not markup, outside of code."""
+    """Escape | and * in docstrings outside of code: there they are mathematics, not markup."""
     for number, line in enumerate(lines):
         parts = line.split("`")
         parts[::2] = [part.replace("|", r"\|").replace("*", r"\*") for part in parts[::2]]
@@ -51,5 +51,5 @@ def escape_signs(
 
 
 def setup(app: Any) -> None:
-    """Hook into autodoc."""
+    """Register `escape_signs` with autodoc."""
     app.connect("autodoc-process-docstring", escape_signs)

@@ -1,8 +1,8 @@
-"""Write docs/cli.md, the reference of every command and option, from the commands themselves.
+"""Writes docs/cli.md, the reference of every command and option, from the commands themselves.
 
     python docs/make_cli.py
 
-A test fails when the page is older than the commands.
+A test fails if the page does not match the commands.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def page() -> str:
 
 
 def commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command below a group with the words that call it; groups themselves first."""
+    """The command and, if it is a group, all commands below it, each with the words to call it."""
     yield words, command
     for name, below in getattr(command, "commands", {}).items():
         if not below.hidden:
@@ -42,7 +42,7 @@ def commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
 
 
 def visible_parameters(command: Any) -> tuple[list[Any], list[Any]]:
-    """The arguments and the options of a command, those every command has left out."""
+    """The arguments and the options of a command, without hidden ones and those like `--help`."""
     everywhere = {"help", "install_completion", "show_completion"}
     shown = [
         each
@@ -83,11 +83,11 @@ def _spelling(option: Any, kind: Any) -> str:
 
 
 def _values(kind: Any) -> str:
-    """What an option of a Python type takes, as a table shows it."""
+    """The values of an option of a Python type, as the table shows them."""
     kinds = [each for each in get_args(kind) if each is not type(None)]
     if get_origin(kind) is Literal:
         return r" \| ".join(f"`{choice}`" for choice in kinds)
-    if kinds:  # an optional or repeatable one
+    if kinds:  # the option is optional or repeatable
         return _values(kinds[0])
     return {int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "PATH"}[kind]
 
@@ -107,7 +107,7 @@ def _row(name: str, parameter: Any) -> str:
 
 
 def _plain(text: str) -> str:
-    """Help text as one paragraph a blank line, its line breaks gone."""
+    """Help text without line breaks inside its paragraphs."""
     paragraphs = text.replace("\b", "").strip().split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 

@@ -21,7 +21,7 @@ def main() -> None:
     axes.barh(names, [parts[name] / 1000 for name in names], color="#3b6ea5")
     for place, name in enumerate(names):
         axes.text(parts[name] / 1000 + 0.01, place, f"{parts[name] / 1000:.2f}", va="center")
-    axes.set_xlabel("milliseconds of GPU time a step, ConE, FB15k-237's sizes")
+    axes.set_xlabel("milliseconds of GPU time per step, ConE, FB15k-237's sizes")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(ROOT / "docs/images/step-time.png", dpi=110)
 

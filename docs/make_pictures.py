@@ -1,10 +1,11 @@
-"""Draw the pictures of the book into docs/images.
+"""Draws the pictures of the book into docs/images.
 
     python docs/make_pictures.py [RUN]
 
-RUN is the run whose training curve the tutorial shows; without it that picture stays. What was
-recorded in `results/` is drawn where a page shows it. The pictures of the page in the browser
-and of the time of a step are made elsewhere.
+RUN is the run whose training curve the tutorial shows; without RUN, that picture is left as it is.
+Curves and experiments recorded in `results/` are drawn if some page shows their picture. Two kinds
+of pictures are made elsewhere: those of the page in the browser by `tests/serving/test_page.py`,
+that of the time of a step by `docs/make_performance_picture.py`.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ QUESTION = '("South America".^in_subregion & !(Spanish | Dutch).^speaks).capital
 
 
 def draw_question(path: Path) -> None:
-    """The computation graph of the opening question of the query language."""
+    """The computation graph of the first question on the page about the query language."""
     vocabulary = load_geography().vocabulary
     svg = draw_svg(parse_query(QUESTION, vocabulary), vocabulary)
-    # As an image of its own it inherits no colours: dark ink on white reads in any theme.
+    # A separate image inherits no colours: dark ink on white can be read in any theme.
     path.write_text(svg.replace("<svg ", '<svg style="background:#fff;color:#1f2328" ', 1) + "\n")
 
 
@@ -68,7 +69,7 @@ def draw_curve(folder: Path, path: Path) -> None:
 
 
 def draw_recorded_curve(table: Path, path: Path) -> None:
-    """The losses of a run recorded in `results/curves`, and where its learning rate drops."""
+    """The losses of a run recorded in `results/curves`; lines mark drops of its learning rate."""
     with table.open(encoding="utf-8", newline="") as file:
         lines = [
             {key: float(value) for key, value in line.items()} for line in csv.DictReader(file)
@@ -88,7 +89,7 @@ def draw_recorded_curve(table: Path, path: Path) -> None:
 
 
 def draw_recorded_plots(experiment: Path, path: Path) -> None:
-    """The plots that an experiment recorded, side by side."""
+    """The plots in the record of an experiment, side by side."""
     tables = json.loads(experiment.read_text(encoding="utf-8"))["tables"]
     plots = [plot_of(content) for table in tables for content in table["plots"]]
     figure = new_figure(5.5 * len(plots), 2.8)
@@ -98,7 +99,7 @@ def draw_recorded_plots(experiment: Path, path: Path) -> None:
 
 
 def plot_of(content: dict[str, Any]) -> Plot:
-    """The plot that `Plot.to_json` wrote."""
+    """The plot of which `content` is the `Plot.to_json`."""
     series = tuple(
         Series.of(one["label"], one["x"], one["y"], one["style"], one["kind"])
         for one in content["series"]
@@ -108,7 +109,7 @@ def plot_of(content: dict[str, Any]) -> Plot:
 
 
 def recorded_pictures() -> dict[str, Path]:
-    """The records that some page shows a picture of, by the picture's name."""
+    """The records of which some page shows a picture, by the name of the picture's file."""
     records = {f"{table.stem}-curve.png": table for table in (RESULTS / "curves").glob("*.csv")} | {
         f"{experiment.parent.name}-{experiment.stem}.png": experiment
         for experiment in (RESULTS / "experiments").glob("*/*.json")
@@ -118,7 +119,7 @@ def recorded_pictures() -> dict[str, Path]:
 
 
 def main() -> None:
-    """Draw them all."""
+    """Draw all pictures."""
     if len(sys.argv) > 2:
         sys.exit(__doc__)
     IMAGES.mkdir(exist_ok=True)

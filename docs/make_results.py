@@ -2,12 +2,17 @@
 
     python docs/make_results.py [--check]
 
-With --check nothing is written; the exit code is 1 when a page is not what the files say.
-A file `results/RUN.json` is a trained and evaluated run; `results/experiments/RUN/NAME.json` is
-what `conekg reproduce NAME` wrote for it, with the command, and `why`, in words, where it is off.
-`results/recipe-search/NAME.jsonl` is what `benchmarks/search_recipe.py` wrote, told of in
-`about.json` beside it. `notes` and `why` are one paragraph, or a list of several; in them
-`[words](run:RUN)` is a link to that run's section, on whichever page it is.
+With --check nothing is written; the exit code is 1 if a page differs from what the files give.
+
+- `results/RUN.json` is the record of a trained and evaluated run.
+- `results/experiments/RUN/NAME.json` is the output of `conekg reproduce NAME` for a run, with the
+  command and an explanation `why` of its differences from the paper. `about.json` in this folder
+  describes a run without a record of its own.
+- `results/recipe-search/NAME.jsonl` is the output of `benchmarks/search_recipe.py`; `about.json`
+  beside these files describes the rounds of the search.
+
+`notes` and `why` are one paragraph or a list of paragraphs. In them `[words](run:RUN)` is a link to
+the section of that run, whichever page it is on.
 """
 
 from __future__ import annotations
@@ -48,7 +53,7 @@ DIGITS = {
     "variability": 2,
     "speed": 2,
 }
-"""Decimals of an experiment's tables, three where nothing is said; about the paper's."""
+"""Decimals in an experiment's tables, about as many as in the paper's; 3 for all others."""
 
 INTRODUCTION = """\
 # Results
@@ -64,8 +69,8 @@ docs/make_results.py` makes all three pages from the files in `results/`; do not
 OTHERS_INTRODUCTION = """\
 # Other runs
 
-This page has the full-size runs that tried other settings than the recipes have now, and the
-experiments on the built-in graph. [Results](results.md) has the runs of the recipes as they are.
+This page has the full-size runs with other settings than the recipes have now, and the experiments
+on the built-in graph. [Results](results.md) has the runs with the recipes as they are now.
 
 """
 
@@ -73,8 +78,8 @@ HOW_TO_READ = """\
 *Paper* is the row of the same model in the paper's table, ± its standard deviation over five
 seeds where it gives one. *Difference* is ours minus the paper's, **bold** if it exceeds that
 standard deviation plus 0.05 (the paper prints one decimal, so its means are known to 0.05). In
-the paper only the MRR tables have error bars; elsewhere, judge for yourself. Where the text gives
-a cause, it says whether the cause is known or only supposed.
+the paper only the MRR tables have error bars; for the others, judge for yourself. If the text gives
+a cause of a difference, it says whether the cause is known or only supposed.
 
 MRR is filtered and in percent, with ties at their mean rank. The columns are the query structures
 of the literature ([drawn here](researchers.md#add-a-query-shape)): p is a hop, i an intersection,
@@ -85,14 +90,14 @@ SUMMARY_TITLE = "Tables 1 and 2 of the paper"
 SUMMARY_TEXT = """\
 MRR in percent: the paper's rows and ours, by the recipes `paper` (the published schedule) and
 `fast`, one seed each. On NELL995 the test queries are the published ones; on the other two graphs
-they are sampled by the same rules. The section of a run says where it differs from the recipe as it
-is now."""
+they are sampled by the same rules. If a run differs from the recipe as it is now, its section says
+how."""
 
 Values = Mapping[str, float]
 
 
 def results_page() -> str:
-    """The page of the runs of the recipes as they are, and of experiments on them."""
+    """The page of the runs with the current recipes, and of the experiments on them."""
     records = records_of(RESULTS_PAGE)
     parts = [
         INTRODUCTION + HOW_TO_READ,
@@ -111,42 +116,45 @@ def others_page() -> str:
 
 
 def records_of(page: Path) -> list[Path]:
-    """What a page has sections of: runs, then folders of experiments on runs without a record."""
+    """The records that have a section on a page, in its order.
+
+    Records of runs come first, then the `about.json` of runs without a record.
+    """
     runs = list(RESULTS.glob("*.json"))
     abouts = list((RESULTS / "experiments").glob("*/about.json"))
     return sorted((path for path in (*runs, *abouts) if page_of(path) == page), key=place_among)
 
 
 def page_of(record: Path) -> Path:
-    """Which page a run's section is on."""
+    """The page that has a run's section."""
     as_it_is = record.stem == "about" or re.search(r"-seed\d+$", record.stem)
     is_full_size = read(record)["dataset"] != "geography"
     return RESULTS_PAGE if as_it_is and is_full_size else OTHERS_PAGE
 
 
 def place_among(record: Path) -> tuple[object, ...]:
-    """Where a run's section stands among others: by graph, model and recipe."""
+    """The sort key of a run's section: by graph, model and recipe."""
     run = read(record)
     graph, model = list(TITLES).index(run["dataset"]), MODEL_ORDER.index(run["model"])
-    return record.stem == "about", graph, model, run["recipe"] != "paper", called(record)
+    return record.stem == "about", graph, model, run["recipe"] != "paper", run_name(record)
 
 
-def called(record: Path) -> str:
-    """What `results/` calls a run."""
+def run_name(record: Path) -> str:
+    """The name of a run in `results/`."""
     return record.parent.name if record.stem == "about" else record.stem
 
 
 def sections(records: Iterable[Path]) -> list[str]:
-    """The section of each run."""
-    said = set[str]()
+    """The section of each run; a note of an experiment is shown only where it first occurs."""
+    shown = set[str]()
     return [
-        experiments_only_section(path, said) if path.stem == "about" else run_section(path, said)
+        experiments_only_section(path, shown) if path.stem == "about" else run_section(path, shown)
         for path in records
     ]
 
 
 def summary(records: Sequence[Path]) -> str:
-    """The paper's tables of MRR, every model's row followed by ours of the recipes as they are."""
+    """The paper's tables of MRR, with the rows of our runs below the paper's row of each model."""
     parts = [f"## {SUMMARY_TITLE}", SUMMARY_TEXT]
     for data_set in ("nell995", "fb15k-237", "fb15k"):
         for heading, label, _, average in MAIN_TABLES:
@@ -167,7 +175,7 @@ def summary(records: Sequence[Path]) -> str:
 
 
 def stopped(run: Mapping[str, Any]) -> str:
-    """What a row says of a run that did not end, or nothing."""
+    """What a row says of a run that was stopped before its planned end, else nothing."""
     return ", stopped" if run.get("steps_planned", run["steps"]) > run["steps"] else ""
 
 
@@ -198,7 +206,7 @@ def overview(records: Iterable[Path]) -> str:
 
 
 def experiment_overview(records: Sequence[Path]) -> str:
-    """Every run that experiments were made with, and which."""
+    """A table of the runs and the experiments made with each."""
     lines = list[tuple[str, list[str]]]()
     for record in records:
         made = [name for name in EXPERIMENTS if (folder_of(record) / f"{name}.json").is_file()]
@@ -209,11 +217,11 @@ def experiment_overview(records: Sequence[Path]) -> str:
 
 
 def folder_of(record: Path) -> Path:
-    """Where the experiments on a run are."""
-    return RESULTS / "experiments" / called(record)
+    """The folder of the experiments on a run."""
+    return RESULTS / "experiments" / run_name(record)
 
 
-def run_section(path: Path, said: set[str]) -> str:
+def run_section(path: Path, shown: set[str]) -> str:
     """A run: its MRR beside the paper's, how it was made, and its experiments."""
     run, page = read(path), page_of(path)
     tables = [main_table(run, *names) for names in MAIN_TABLES if names[-1] in run]
@@ -233,24 +241,24 @@ def run_section(path: Path, said: set[str]) -> str:
             "the last 500 steps; dotted lines mark where the learning rate drops."
         )
     parts.append(f"Source: `{path.relative_to(ROOT)}`.")
-    parts += experiment_sections(path, said)
+    parts += experiment_sections(path, shown)
     return "\n\n".join(parts) + "\n"
 
 
-def experiments_only_section(path: Path, said: set[str]) -> str:
-    """Experiments on a run that has no record of its own: there to explain others."""
+def experiments_only_section(path: Path, shown: set[str]) -> str:
+    """Experiments on a run without a record of its own, which explain those of other runs."""
     about = read(path)
     notes = paragraphs(about["notes"], page_of(path))
     parts = [f"## {title_of(about)}", notes, commands(about["command"])]
-    return "\n\n".join([*parts, *experiment_sections(path, said)]) + "\n"
+    return "\n\n".join([*parts, *experiment_sections(path, shown)]) + "\n"
 
 
 def search_page() -> str:
-    """How the `fast` recipe was found: every trial of every round, whether it helped or not."""
+    """The page on how the `fast` recipe was found: all trials of all rounds."""
     folder = RESULTS / "recipe-search"
     about = read(folder / "about.json")
     parts = ["# How the `fast` recipe was found", paragraphs(about["notes"], SEARCH_PAGE)]
-    for name, told in about["rounds"].items():
+    for name, this_round in about["rounds"].items():
         trials = [json.loads(line) for line in (folder / f"{name}.jsonl").open(encoding="utf-8")]
         columns = ("avg_p", "avg_n", "1p", "2p", "3i", "2u", "2in")
         lines = [
@@ -260,17 +268,17 @@ def search_page() -> str:
             for trial in trials
         ]
         parts += [
-            f"## {told['title']}",
+            f"## {this_round['title']}",
             markdown_table("validation MRR", columns, lines),
-            paragraphs(told["notes"], SEARCH_PAGE),
-            commands(told["command"]),
+            paragraphs(this_round["notes"], SEARCH_PAGE),
+            commands(this_round["command"]),
             f"Source: `results/recipe-search/{name}.jsonl`.",
         ]
     return "\n\n".join(parts) + "\n"
 
 
 def title_of(run: Mapping[str, Any]) -> str:
-    """The heading of a run, with what tells it from others of the same recipe."""
+    """The heading of a run's section: model, graph, recipe, seed and, if it has one, variant."""
     title = f"{MODEL_TITLES[run['model']]} on {TITLES[run['dataset']]}, recipe `{run['recipe']}`"
     variant = f": {run['variant']}" if "variant" in run else ""
     seeds = "seed" if isinstance(run["seed"], int) else "seeds"
@@ -278,9 +286,9 @@ def title_of(run: Mapping[str, Any]) -> str:
 
 
 def link_to(record: Path, here: Path, text: str | None = None) -> str:
-    """A link from a page to a run's section, of its heading or of a shorter text."""
+    """A link from the page `here` to a run's section; its text is the heading by default."""
     title, page = title_of(read(record)), page_of(record)
-    # As code hosts and Sphinx make an anchor of a heading.
+    # Code hosts and Sphinx make the anchor of a heading like this.
     anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
     return f"[{text or title}]({'' if page == here else page.name}#{anchor})"
 
@@ -288,7 +296,7 @@ def link_to(record: Path, here: Path, text: str | None = None) -> str:
 def main_table(
     run: Mapping[str, Any], heading: str, label: str, spread_label: str, average: str
 ) -> str:
-    """MRR by structure, the paper's row and the difference."""
+    """A table of our MRR by structure, the paper's and the difference."""
     theirs = published(label, run["dataset"])
     row = theirs.row(run["model"])
     spreads = (
@@ -307,15 +315,18 @@ def main_table(
     return markdown_table(heading, ours, lines)
 
 
-def experiment_sections(record: Path, said: set[str]) -> list[str]:
+def experiment_sections(record: Path, shown: set[str]) -> list[str]:
     """The experiments recorded for a run, in the paper's order."""
     files = [folder_of(record) / f"{name}.json" for name in EXPERIMENTS]
     page = page_of(record)
-    return [experiment_section(file, page, said) for file in files if file.is_file()]
+    return [experiment_section(file, page, shown) for file in files if file.is_file()]
 
 
-def experiment_section(path: Path, page: Path, said: set[str]) -> str:
-    """The tables of one experiment, where they are off, why, and what was not yet `said`."""
+def experiment_section(path: Path, page: Path, shown: set[str]) -> str:
+    """The tables of one experiment, the explanation of differences, and its notes.
+
+    Notes in `shown` are left out; the others are added to it.
+    """
     found = read(path)
     name = found["experiment"]
     parts = [f"### {name}: {EXPERIMENTS[name].summary}"]
@@ -327,31 +338,31 @@ def experiment_section(path: Path, page: Path, said: set[str]) -> str:
     if (ROOT / "docs" / "images" / picture).is_file():
         parts.append(f"![What `conekg reproduce {name} --picture` draws](images/{picture})")
     parts += [paragraphs(found["why"], page)] if "why" in found else []
-    # What a single run is stands in its section; whose numbers are shown, in the table.
-    alone = len({run for table in found["tables"] for run in runs_of(table)}) == 1
-    fresh = [
+    # Left out too: the settings of a single run, which its section has, and what the table shows.
+    is_single = len({run for table in found["tables"] for run in runs_of(table)}) == 1
+    new = [
         note
         for note in notes
-        if note not in said
+        if note not in shown
         and not note.startswith("The paper has no numbers")
-        and not (alone and " with d = " in note)
+        and not (is_single and " with d = " in note)
     ]
-    said.update(fresh)
-    if fresh:
-        parts.append("\n".join(f"- {note}" for note in fresh))
+    shown.update(new)
+    if new:
+        parts.append("\n".join(f"- {note}" for note in new))
     parts += [commands(found["command"]), f"Source: `{path.relative_to(ROOT)}`."]
     return "\n\n".join(parts)
 
 
 def experiment_table(found: Mapping[str, Any], table: Mapping[str, Any]) -> str:
-    """Our rows, each with the paper's of the same model and data set and the difference.
+    """Our rows, each followed by the paper's for the same model and data set and the difference.
 
-    Where the paper has none for the data set, its numbers for another one stand below.
+    If the paper has no numbers for the data set, its numbers for another one follow.
     """
     digits = DIGITS.get(found["experiment"], 3)
     columns = table["columns"]
     by_kind = {kind: [r for r in table["rows"] if r["kind"] == kind] for kind in ("ours", "paper")}
-    apart = {
+    differences = {
         row["label"].removesuffix(" − paper"): row["values"]
         for row in table["rows"]
         if row["kind"] == "comparison"
@@ -361,19 +372,15 @@ def experiment_table(found: Mapping[str, Any], table: Mapping[str, Any]) -> str:
     for row in by_kind["ours"]:
         label = short(row["label"]) if of_one_run else row["label"]
         lines.append((label, cells(row["values"], columns, digits)))
-        if row["label"] in apart:
+        if row["label"] in differences:
+            own = differences[row["label"]]
             theirs = {
-                column: row["values"][column] - difference
-                for column, difference in apart[row["label"]].items()
+                column: row["values"][column] - difference for column, difference in own.items()
             }
             lines.append((f"paper, {place_of(table['paper'])}", cells(theirs, columns, digits)))
-            differences = apart[row["label"]]
-            shown = [
-                signed(differences[column], digits) if column in differences else "–"
-                for column in columns
-            ]
-            lines.append(("difference", shown))
-    if not apart:  # nothing to subtract: their rows stand below ours
+            signed_cells = [signed(own[name], digits) if name in own else "–" for name in columns]
+            lines.append(("difference", signed_cells))
+    if not differences:  # the paper's rows then follow all of ours
         lines += [
             (f"paper, {row['label']}", cells(row["values"], columns, digits))
             for row in by_kind["paper"]
@@ -384,12 +391,12 @@ def experiment_table(found: Mapping[str, Any], table: Mapping[str, Any]) -> str:
 
 
 def runs_of(table: Mapping[str, Any]) -> set[str]:
-    """What tells our rows' runs apart: the beginnings of their labels, as `ConE (run`."""
+    """The runs of our rows in a table, named by the beginnings of their labels: `ConE (run`."""
     return {row["label"].partition(")")[0] for row in table["rows"] if row["kind"] == "ours"}
 
 
 def corner(table: Mapping[str, Any]) -> str:
-    """What a table is about, without what its section says, and its unit."""
+    """The text of a table's corner: its subject and unit, without what its section says."""
     title, *rest = table["title"].split(", ")
     about = [title, *(part for part in rest if part.startswith("queries with"))]
     unit: str = table["unit"]
@@ -399,7 +406,7 @@ def corner(table: Mapping[str, Any]) -> str:
 def other_data_sets(
     model: str, table: Mapping[str, Any], digits: int
 ) -> Iterable[tuple[str, list[str]]]:
-    """The paper's rows for the data set it has instead, where that is one alone."""
+    """The paper's rows for the data set that it has instead; none if it has several."""
     others = published(table["paper"], None).data_sets
     if len(others) != 1:
         return
@@ -414,7 +421,7 @@ def other_data_sets(
 
 
 def short(label: str) -> str:
-    """A row's label without the run's folder: `ConE (run), test` is `ours, test`."""
+    """A row's label with `ours` for model and run: `ConE (run), test` becomes `ours, test`."""
     _, _, rest = label.partition(")")
     return f"ours{rest}"
 
@@ -442,16 +449,17 @@ def number(value: float | None, digits: int) -> str:
 
 
 def signed(value: float, digits: int, within: bool = True) -> str:
-    """A difference with its sign, bold when it is beyond the error bar."""
+    """A difference with its sign; bold unless it is `within` the error bar."""
     text = f"{value:+.{digits}f}".replace("-", "−")
     if not float(f"{value:.{digits}f}"):
-        text = text[1:]  # nothing has no sign
+        text = text[1:]  # zero has no sign
     return text if within else f"**{text}**"
 
 
 def paragraphs(text: str | Sequence[str], here: Path) -> str:
-    """Words as they stand on a page: a paragraph, or several of them, their links made whole."""
-    runs = {called(path): path for page in (RESULTS_PAGE, OTHERS_PAGE) for path in records_of(page)}
+    """The paragraphs as Markdown for the page `here`, with links to runs resolved."""
+    pages = (RESULTS_PAGE, OTHERS_PAGE)
+    runs = {run_name(path): path for page in pages for path in records_of(page)}
     whole = text if isinstance(text, str) else "\n\n".join(text)
     return re.sub(
         r"\[([^\]]+)\]\(run:([\w-]+)\)", lambda link: link_to(runs[link[2]], here, link[1]), whole
@@ -459,7 +467,7 @@ def paragraphs(text: str | Sequence[str], here: Path) -> str:
 
 
 def commands(text: str) -> str:
-    """Commands one below the other, as a block of the shell."""
+    """A block of shell commands, one per line, from commands separated by `; `."""
     return "```sh\n" + text.replace("; ", "\n") + "\n```"
 
 

@@ -1,8 +1,8 @@
-"""Reads the pages of the book: their fenced blocks, the commands in them, and how to run them.
+"""Reads the pages of the book: finds their fenced blocks and the commands in them, and runs them.
 
-A `console` block is a session: lines after `$ ` are commands, what follows one is what it
-prints, with `...` for what may differ. A `python` block is run in its page's namespace, a
-`pycon` block is one with its output. Blocks in other languages are not commands.
+A `console` block is a session: a line that starts with `$ ` is a command, and the lines below it
+are its output, with `...` for text that may differ. A `python` block runs in the namespace of its
+page; a `pycon` block is a Python session with its output. Blocks in other languages are not run.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from conekg.cli.main import app
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 NOT_RUN = re.compile(r"^\*Not run by the tests: (.+)\*$")
-"""The line above a block that says, for readers too, why the tests only parse it."""
-_MADE = "cli.md"
-"""Made from the commands, its usage lines indented."""
+"""The line above a block that the tests only parse; it gives readers the reason."""
+_GENERATED = "cli.md"
+"""A page made from the commands, whose usage lines are indented."""
 _FENCE = re.compile(r"^```(\S*)$")
 _OTHER_CODE = re.compile(r"^\s*(```|~~~)|^(    |\t)(?!\s*[-*|] )")
-"""What Markdown takes for code, too, but no block of the book may look like."""
+"""Other forms of code in Markdown, which the book may not use: `blocks_of` does not read them."""
 
 
 @dataclass(frozen=True)
@@ -40,21 +40,21 @@ class Block:
 
     page: Path
     line: int
-    """Of its opening fence, from 1."""
+    """The line of its opening fence, counted from 1."""
     language: str
     body: str
     not_run: str | None
-    """Why the tests do not run it; None where they do."""
+    """Why the tests do not run it; None if the page gives no reason."""
 
     @property
     def place(self) -> str:
-        """Where an editor finds it."""
+        """Its page and line, in the form that editors open."""
         return f"{self.page.name}:{self.line}"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One command of a session with what the page says it prints, if it says so."""
+    """One command of a session, and the output that the page shows; empty if it shows none."""
 
     command: str
     printed: str
@@ -78,8 +78,8 @@ def blocks_of(page: Path) -> list[Block]:
             marked = NOT_RUN.match(last_text)
             reason = marked[1] if marked else None
         elif line.strip():
-            assert not _OTHER_CODE.match(line) or page.name == _MADE, (
-                f"{page.name}:{number + 1}: open blocks by ``` and a language alone, unindented"
+            assert not _OTHER_CODE.match(line) or page.name == _GENERATED, (
+                f"{page.name}:{number + 1}: start a block with ``` and a language, unindented"
             )
             last_text = line
     assert start is None, f"{page.name}: the block of line {(start or 0) + 1} is not closed"
@@ -87,7 +87,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def steps_of(body: str) -> list[Step]:
-    """The commands of a session; a line that ends in a backslash goes on in the next."""
+    """The commands of a session; a line that ends in a backslash is joined with the next."""
     steps: list[Step] = []
     lines = iter(body.splitlines())
     for line in lines:
@@ -111,7 +111,7 @@ def shell_commands(block: Block) -> list[str]:
 
 
 def words_of(command: str) -> list[list[str]]:
-    """The words of each program a command line starts, settings before and `&` after it gone."""
+    """The words of each program that a command line starts, without variables set before it."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars="|&;<>")
     lexer.whitespace_split = True
     programs: list[list[str]] = [[]]
@@ -124,7 +124,7 @@ def words_of(command: str) -> list[list[str]]:
 
 
 def check_conekg(words: list[str]) -> None:
-    """Parse the arguments of `conekg` as the command line does, without running the command."""
+    """Parse the arguments of `conekg` without running the command; an error if they are wrong."""
     import typer
 
     command: Any = typer.main.get_command(app)
@@ -137,13 +137,13 @@ def check_conekg(words: list[str]) -> None:
 
 
 def inline_commands(page: Path) -> list[str]:
-    """The calls of conekg that stand in running text, as inline code."""
+    """The calls of conekg in a page's running text, as inline code."""
     text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     return re.findall(r"`(conekg [^`]+)`", text)
 
 
 def check_options(words: list[str]) -> None:
-    """That a command exists and has the options named; the rest of it may be left out."""
+    """Check that a command exists and has the options named; its arguments may be left out."""
     import typer
 
     command: Any = typer.main.get_command(app)
@@ -158,13 +158,13 @@ def check_options(words: list[str]) -> None:
 
 
 class Session:
-    """A reader who goes through pages in one folder, with one Python prompt a page."""
+    """Runs the blocks of pages in one folder, each page with a Python namespace of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def read(self, page: Path) -> Iterator[Block]:
-        """Run every block of a page that is to be run; yields each one that was."""
+        """Run the blocks of a page that can be run and are not marked; yield each that was."""
         names: dict[str, Any] = {"__name__": "__main__"}
         for block in blocks_of(page):
             if block.not_run is None and self._run(block, names):
@@ -183,10 +183,10 @@ class Session:
                     doctest.DocTestRunner(optionflags=doctest.ELLIPSIS),
                 )
                 test = parser.get_doctest(block.body, names, block.place, str(block.page), 0)
-                said: list[str] = []
-                outcome = runner.run(test, out=said.append, clear_globs=False)
+                reported: list[str] = []
+                outcome = runner.run(test, out=reported.append, clear_globs=False)
                 names.update(test.globs)
-                assert outcome.failed == 0, f"{block.place}\n" + "".join(said)
+                assert outcome.failed == 0, f"{block.place}\n" + "".join(reported)
             case _:
                 return False
         return True
@@ -222,11 +222,11 @@ class Session:
 
 
 _END_SERVERS = "trap 'jobs -p | xargs -r kill' EXIT"
-"""Also where a command fails before the one that would end them."""
+"""End servers also if a command fails before the one that would end them."""
 
 
 def _free_port() -> int:
-    """A port that nobody listens on: pages name one, but several readers may share a machine."""
+    """A free port, in place of the one on a page: several test runs may share a machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -234,7 +234,7 @@ def _free_port() -> int:
 
 
 def _is_plain(command: str) -> bool:
-    """Whether a command is one call of conekg, which needs no shell and no new process."""
+    """Whether a command is a single call of conekg, which needs neither shell nor process."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars="|&;<>")
     lexer.whitespace_split = True
     words = list(lexer)

@@ -1,11 +1,10 @@
-"""Compiles the Triton kernels for a GPU that need not be there, and tells what it costs.
+"""Compiles the Triton kernels for a GPU that need not be present, and prints what they use.
 
-    python tests/compile_for_gpu.py CAPABILITY      for example 90, a Hopper
+    python tests/compile_for_gpu.py CAPABILITY      for example 90 for Hopper
 
-Steps of training and searches are run as on a GPU, on zeros, with every launch of a kernel
-compiled and left out: so kernels get the types, sizes and options that the package gives them.
-Prints, as JSON, a row a compiled kernel: its registers, and the bytes of memory a thread needs
-because registers do not suffice.
+Training steps and searches run on zeros as on a GPU, but a launch of a kernel only compiles it.
+So kernels are compiled with the types, sizes and options that the package gives them. Prints a JSON
+row per compiled kernel: the registers of a thread, and the bytes that it spills to memory.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ MODELS = ("cone", "box", "gqe", "beta")
 
 
 class AbsentDevice:
-    """As much of a driver of Triton's as compiling asks for."""
+    """The part of a Triton driver that compiling needs."""
 
     def __init__(self, capability: int) -> None:
         self._target = GPUTarget("cuda", capability, 32)
@@ -62,7 +61,7 @@ class AbsentDevice:
 
 
 class Zeroed(TorchDispatchMode):
-    """Memory that kernels were to fill holds zeros, which are good ids too."""
+    """Fills new memory with zeros: they are valid ids where kernels would have written some."""
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None):  # type: ignore[no-untyped-def]
         result = function(*args, **(kwargs or {}))
@@ -71,7 +70,10 @@ class Zeroed(TorchDispatchMode):
 
 @contextmanager
 def launches_compiled(capability: int) -> Iterator[dict[str, Any]]:
-    """Within, launching a kernel compiles it and no more; what was compiled, by hash."""
+    """A context in which launching a kernel only compiles it; yields kernels by hash.
+
+    Each value is the kernel's name and the result of compiling it.
+    """
     compiled: dict[str, Any] = {}
     launch = JITFunction.run
 
@@ -90,24 +92,24 @@ def launches_compiled(capability: int) -> Iterator[dict[str, Any]]:
 
 
 def step(recipe_name: str, model_name: str, graph_name: str) -> None:
-    """One step of a recipe at its full width, on the tiny graph."""
+    """A training step with the recipe's model at full width, on the tiny graph."""
     queries, graph = tiny_queries()["train"], tiny_graph()
     recipe = find_recipe(recipe_name, model_name, graph_name)
     present = frozenset(block.shape.name for block in queries if len(block))
     training = replace(recipe.training.restricted_to(present), compile_operators=False)
     shapes = sorted({shape for pool in training.pools for shape in pool.shapes})
 
-    def itself(block: QueryBlock) -> Ragged:
+    def one_near_miss(block: QueryBlock) -> Ragged:
         return Ragged.from_rows([[0]] * len(block))
 
-    near_misses = itself if training.near_misses else None
+    near_misses = one_near_miss if training.near_misses else None
     data = move_to_device(queries, graph.num_entities, shapes, torch.device("cpu"), near_misses)
     model = build_model(model_name, graph.num_entities, graph.num_relations, recipe.config)
     FusedUpdater(model, data, training).step(1e-4)
 
 
 def search(geometry: Geometry, dim: int) -> None:
-    """Entities scored whole, and within bounds, for one region and for many."""
+    """Distances to all entities, whole and within bounds, for one region and for 64."""
     columns = EntityColumns(torch.zeros(1000, dim), geometry=int(geometry), inverse_range=1.0)
     for rows in (1, 64):
         region = torch.zeros(rows, dim)
@@ -116,18 +118,18 @@ def search(geometry: Geometry, dim: int) -> None:
 
 
 def resources(compiled: Any) -> dict[str, int]:
-    """What the assembler says a compiled kernel needs."""
+    """The registers and the spilled bytes of a compiled kernel, from the assembler."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(compiled.asm["cubin"])
         file.flush()
-        told = subprocess.run(
+        printed = subprocess.run(
             [CUOBJDUMP, "--dump-resource-usage", file.name],
             check=True,
             capture_output=True,
             text=True,
         ).stdout
     registers, stack, local = (
-        int(re.search(rf"\b{name}:(\d+)", told)[1])  # type: ignore[index]
+        int(re.search(rf"\b{name}:(\d+)", printed)[1])  # type: ignore[index]
         for name in ("REG", "STACK", "LOCAL")
     )
     return {"registers": registers, "spilled": stack + local}

@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis profiles, small graphs, the benchmark data if present."""
+"""Shared by all tests: hypothesis profiles, small graphs, and the benchmark data if present."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conekg.graph import place
 from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from conekg.graph.vocabulary import NameTable, Vocabulary
 
-# Triton decides when it is imported whether kernels are compiled or interpreted.
+# Triton reads this when it is imported: whether kernels are compiled or interpreted.
 HAS_GPU = shutil.which("nvidia-smi") is not None
 if not HAS_GPU:
     os.environ.setdefault("TRITON_INTERPRET", "1")
@@ -26,9 +26,9 @@ if not HAS_GPU:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m gpu` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip, visibly, what needs a GPU where there is none.
+    """Skip tests that need a GPU, visibly, if there is none.
 
-    Modules that name a `DEVICE` run their kernels there: where it is a GPU, `-m gpu` means them.
+    A module with a `DEVICE` runs its kernels there. If that is a GPU, `-m gpu` selects its tests.
     """
     for item in items:
         if not HAS_GPU and "gpu" in item.keywords:
@@ -39,11 +39,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 _RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("local", max_examples=50, deadline=None, suppress_health_check=_RELAXED)
-# The same examples whenever the same code is checked; new ones are searched for elsewhere.
+# In CI the same code is always checked with the same examples; other profiles try new ones.
 settings.register_profile(
     "ci", parent=settings.get_profile("local"), max_examples=100, derandomize=True
 )
-# Every example may compile kernels of its own.
+# Few examples, because each may compile kernels of its own.
 settings.register_profile("gpu", parent=settings.get_profile("local"), max_examples=10)
 settings.register_profile("thorough", parent=settings.get_profile("local"), max_examples=3000)
 settings.load_profile(
@@ -54,7 +54,7 @@ settings.load_profile(
 
 @pytest.fixture
 def usual_ctrl_c() -> Iterator[None]:
-    """Python's own handler, also where the tests run in the background and Ctrl-C is ignored."""
+    """Install Python's handler of Ctrl-C, which is ignored in tests started in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -62,7 +62,7 @@ def usual_ctrl_c() -> Iterator[None]:
 
 @pytest.fixture
 def read_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No folder takes anything new, as on a file system that may only be read."""
+    """Make writing into any folder fail as on a read-only file system."""
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
@@ -71,7 +71,7 @@ def read_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _benchmark_root() -> Path | None:
-    """The folder of the benchmark graphs: from the environment, or beside the checkout."""
+    """The folder of the benchmark graphs, from the environment or beside the checkout, if any."""
     named = os.environ.get("CONEKG_BENCHMARK_DATA")
     root = Path(named) if named else Path(__file__).parents[2] / "shared" / "data"
     return root if root.is_dir() else None
@@ -79,7 +79,7 @@ def _benchmark_root() -> Path | None:
 
 @pytest.fixture(scope="session")
 def benchmark_data() -> Path:
-    """The folder with `NELL`, `FB15k-237` and `FB15k`; the test is skipped where it is absent."""
+    """The folder with `NELL`, `FB15k-237` and `FB15k`; without it the test is skipped."""
     root = _benchmark_root()
     if root is None:
         pytest.skip("no benchmark data; set CONEKG_BENCHMARK_DATA to the folder with NELL in it")
@@ -88,7 +88,7 @@ def benchmark_data() -> Path:
 
 @pytest.fixture(scope="session")
 def film_graph() -> KnowledgeGraph:
-    """A graph of a dozen facts about films, two of them held out, with labels.
+    """A graph of ten facts about films, three of them held out, with labels.
 
     Entities: awards a1; films f1 f2 f3; directors d1 d2; countries c1 c2.
     """
@@ -118,12 +118,12 @@ def film_graph() -> KnowledgeGraph:
                 np.array(
                     [
                         (entities.index(h), relations.index(r), entities.index(t))
-                        for h, r, t in told
+                        for h, r, t in named
                     ],
                     dtype=np.int32,
                 )
             )
-            for split, told in facts.items()
+            for split, named in facts.items()
         },
     )
 

@@ -11,17 +11,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class FileServer:
-    """Serves one file at every address; the fields say how, and may change while it runs."""
+    """Serves one file at every address, as its fields say; they may be changed while it runs."""
 
     content: bytes
     version: str | None = '"1"'
-    """The ETag; without one, parts cannot be continued."""
+    """The ETag; if None, an interrupted download cannot be continued."""
     cut_after: list[int] = field(default_factory=list)
-    """The next requests break off after so many bytes, one entry a request."""
+    """After how many bytes the replies to the next requests break off, one entry per request."""
     statuses: list[int] = field(default_factory=list)
-    """The next requests are answered by these codes instead, one entry a request."""
+    """Error codes with which the next requests are answered, one entry per request."""
     opened: threading.Event | None = None
-    """Where there is one, requests are answered once it is set, or after some seconds."""
+    """If given, requests are answered when it is set, or after five seconds."""
     ranges: list[str | None] = field(default_factory=list)
     """The Range header of every request so far."""
     url: str = ""
@@ -29,7 +29,7 @@ class FileServer:
 
 @contextmanager
 def serve(content: bytes) -> Iterator[FileServer]:
-    """A server on a free local port for as long as the block lasts."""
+    """Run a server on a free local port during the `with` block."""
     state = FileServer(content)
 
     class Handler(BaseHTTPRequestHandler):

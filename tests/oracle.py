@@ -1,7 +1,7 @@
-"""The oracle: answers by Python sets, straight from edge triples.
+"""The oracle: exact answers computed with Python sets from the edge triples.
 
-Slow and obvious on purpose; it shares no code with the engine, so that a mistake
-would have to be made twice to go unseen.
+It is slow and simple on purpose and shares no code with the engine, so that a mistake in one of
+them shows as a difference.
 """
 
 from __future__ import annotations

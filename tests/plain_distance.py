@@ -34,7 +34,10 @@ def plain_distance(
 
 
 def random_inputs(kind: int, entities: int, rows: int, dim: int, seed: int) -> list[Tensor]:
-    """Entities, first and second components in float64; apertures may exceed π, as by dropout."""
+    """A table of entities and the two components of regions, in float64.
+
+    Half apertures may exceed π, as with dropout, and half sizes of boxes may be negative.
+    """
     generator = torch.Generator().manual_seed(seed)
 
     def uniform(low: float, high: float, *shape: int) -> Tensor:

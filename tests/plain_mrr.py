@@ -1,8 +1,8 @@
-"""MRR by its definition: each query walked by the model's verbs alone, each rank counted.
+"""MRR by its definition: each query is embedded alone by the model's operators, each rank counted.
 
-Nothing of planning, of batching, of rewriting and of evaluation is used, so that tables of
-MRR can be checked against it. Scores that differ by no more than rounding may be ranked either
-way: a reported MRR is right if some ranking of those gives it.
+Nothing of planning, batching, rewriting and evaluation is used, so that tables of MRR can be
+checked against it. Scores that differ by no more than rounding may be ranked in either order: a
+reported MRR is right if some order of them gives it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from conekg.query.tree import Anchor, And, Not, Or, Project, Query
 from conekg.sampling.query_set import QueryBlock, QuerySet
 
 ROUNDING = 1e-5
-"""How far apart two sums of the same logit may come out."""
+"""The largest difference of two logits that is taken for a rounding error."""
 
 
 def branches(model: QueryModel, query: Query, *, de_morgan: bool = False) -> list[Region]:
-    """The regions of a query: those of its union-free parts, or one by De Morgan's law."""
+    """The regions of a query: one per union-free branch, or a single one by De Morgan's law."""
 
     def walk(node: Query) -> list[Region]:
         match node:
@@ -48,9 +48,9 @@ def branches(model: QueryModel, query: Query, *, de_morgan: bool = False) -> lis
 
 @torch.no_grad()
 def mrr(model: QueryModel, block: QueryBlock, reported: float, *, de_morgan: bool = False) -> float:
-    """The possible MRR of a block, in percent, that is nearest to the reported one.
+    """The MRR of a block, in percent; if rounding allows several, the nearest to `reported`.
 
-    Queries without hard answers do not count.
+    Queries without hard answers are left out.
     """
     entity_ids = torch.arange(model.num_entities)[None]
     least, most = [], []
@@ -66,7 +66,7 @@ def mrr(model: QueryModel, block: QueryBlock, reported: float, *, de_morgan: boo
             ranks = [1 + sum(other + slack > scores[answer] for other in others) for answer in hard]
             bound.append(sum(1 / rank for rank in ranks) / len(ranks))
     lowest, highest = 100 * statistics.mean(least), 100 * statistics.mean(most)
-    assert highest - lowest < 0.5, "rounding decides too much for this to be a check"
+    assert highest - lowest < 0.5, "rounding allows too wide a range for this to be a check"
     return min(max(reported, lowest), highest)
 
 
@@ -76,7 +76,7 @@ def mrr_row(
     structures: Iterable[str],
     reported: Mapping[str, float],
 ) -> dict[str, float]:
-    """`mrr` by structure of those that have queries with hard answers and can be answered."""
+    """`mrr` of each given structure for which the set has queries with hard answers."""
     wanted = set(structures)
     return {
         block.shape.name: mrr(model, block, reported[block.shape.name])

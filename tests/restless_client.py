@@ -1,4 +1,4 @@
-"""A client that asks on and on over one connection, for tests of servers that stop."""
+"""A client that sends requests one after the other, for tests of servers that stop."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import httpx
 
 
 def ask_until_refused(client: httpx.Client, path: str, answered: Event) -> int:
-    """Ask again and again until the server is gone; how many answers there were.
+    """Send requests until the server is gone, and return the number of answers.
 
-    `answered` is set by the first.
-
-    An AssertionError if a connection was torn: if a request got no answer on a connection that
-    had carried one before and was not said to be closed. A connection that was never answered
-    on may end in any way: the system had taken it, perhaps not the server.
+    The first answer sets `answered`. Raises AssertionError if a request got no answer although the
+    same connection had carried one before and the server had not announced that it would close it.
+    A connection without any answer may end in any way: the operating system may have accepted it,
+    but not yet the server.
     """
     answers = 0
     is_fresh = True
@@ -24,7 +23,7 @@ def ask_until_refused(client: httpx.Client, path: str, answered: Event) -> int:
         except httpx.HTTPError as error:
             if is_fresh or isinstance(error, httpx.ConnectError):
                 return answers
-            raise AssertionError(f"torn after {answers} answers") from error
+            raise AssertionError(f"connection broken after {answers} answers") from error
         assert response.status_code == 200
         answers += 1
         answered.set()

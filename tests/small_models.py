@@ -1,4 +1,4 @@
-"""Models small enough for plain Python to follow, and a way to score queries with them."""
+"""Models small enough to be checked in plain Python, and functions to score queries with them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ SMALL_OPTIONS: dict[str, dict[str, object]] = {
     "gqe": {"dim": 5},
     "box": {"dim": 5},
     "beta": {"dim": 5, "hidden": 7},
-    # All facts are kept: facts of one subject and relation score alike, and which of them
-    # a cut would keep is not defined.
+    # top_k is large enough for all facts: facts of one subject and relation score the same, and
+    # which of them a smaller top_k would keep is undefined.
     "emql": {"dim": 5, "top_k": 40, "sketch_width": 80, "sketch_depth": 6},
 }
 
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     name: (name, {}) for name in SMALL_OPTIONS
 } | {"cone-rotation": ("cone", {"projection": "rotation"})}
-"""Models, and options that change how one works, by a name: (catalog name, options)."""
+"""The models to test, and variants of them, by name: (name in the catalog, options)."""
 
 SMALL_FACTS = np.array(
     [
@@ -50,9 +50,9 @@ SMALL_FACTS = np.array(
 
 
 def small_model(name: str, seed: int = 0, **options: object) -> QueryModel:
-    """A variant over 8 entities and 6 relations: float64, frozen, in eval mode.
+    """A variant over 8 entities and 6 relations: float64, without gradients, in eval mode.
 
-    Weights that start at zero are drawn at random, as if the model had been trained a little.
+    Parameters that start at zero are random, as they would be after some training.
     """
     return rough_model(name, seed, **options).double().eval().requires_grad_(False)
 

@@ -1,7 +1,7 @@
-"""Hypothesis strategies for what every layer needs: names, small graphs, queries of any shape.
+"""Hypothesis strategies for all layers: names, small graphs, queries of any shape.
 
-Graphs are tiny so that answers are neither always empty nor always everything, and
-queries are bounded so that the slow, obvious oracle stays quick.
+Graphs are so small that answer sets are neither always empty nor always all entities, and queries
+are so short that the simple, slow oracle is quick enough.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ MAX_RELATION_NAMES = 3
 
 
 def names() -> st.SearchStrategy[str]:
-    """Names as they occur in the wild: identifiers, paths, prose, quotes, any script."""
+    """Names as they occur in real data: identifiers, paths, prose, quotes, any script."""
     awkward = st.sampled_from(
         ["/m/02x", "concept:team:lakers", "Côte d'Ivoire", 'say "hi"', "back\\slash", "a.b", "*",
          "exists", "SELECT", "?x", ":x", "x y", "日本", "हिन्दी", "tab\there", "^up", "(", "-1"]
     )  # fmt: skip
-    # Control characters and surrogates cannot come from a text file of names.
+    # Neither surrogates, which text files cannot have, nor control characters, which end names.
     any_text = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6)
     return awkward | any_text
 
@@ -67,10 +67,11 @@ def graphs(
     max_relation_names: int = MAX_RELATION_NAMES,
     max_triples: int = 24,
 ) -> KnowledgeGraph:
-    """Small graphs: distinct triples, dealt to the three splits, with their inverses.
+    """Small graphs: distinct triples, each in one of the three splits, with their inverses.
 
-    Triples are drawn by a seed: hypothesis takes long over each number, and of lists it prefers
-    short ones, so that most graphs would have hardly an edge. Fewer are the first of more.
+    Hypothesis draws only sizes and a seed for the triples: it takes long for each number, and it
+    prefers short lists, so most graphs would have hardly any edge. With the same seed, a smaller
+    number of triples gives the first ones of a larger number.
     """
     num_entities = draw(st.integers(1, max_entities))
     num_names = draw(st.integers(1, max_relation_names))
@@ -88,7 +89,7 @@ def graphs(
     return KnowledgeGraph("random", plain_vocabulary(num_entities, num_names), edges)
 
 
-@cache  # hypothesis checks every strategy anew that it has not seen: half the time of a draw
+@cache  # hypothesis validates each new strategy object, which takes half the time of a draw
 def queries(
     num_entities: int = MAX_ENTITIES,
     num_relations: int = 2 * MAX_RELATION_NAMES,
@@ -98,7 +99,7 @@ def queries(
     union: bool = True,
     negation: bool = True,
 ) -> st.SearchStrategy[Query]:
-    """Queries of any shape, with at most `max_leaves` entities; operators may be left out."""
+    """Queries of any shape with at most `max_leaves` entities; operators can be excluded."""
     anchors = st.builds(Anchor, st.integers(0, num_entities - 1))
     relation_ids = st.integers(0, num_relations - 1)
     leaves = anchors | st.builds(Universe) if universe else anchors

@@ -1,4 +1,4 @@
-"""The book is true: its commands and code run, its links lead somewhere, nothing is left out."""
+"""The book is right: its commands and code run, its links work, and it names every option."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from book import (
@@ -38,16 +39,16 @@ RUN = ("tutorial.md", "http-api.md", "run-folder.md", "researchers.md", "query-l
 """Pages whose commands and code are run, in this order and in one folder."""
 
 PARSED_ONLY = {
-    "README.md": "full-size runs, and the first steps that the tutorial goes",
+    "README.md": "full-size runs, and first steps that the tutorial runs",
     "performance.md": "measurements on a GPU",
     "results.md": "full-size runs",
     "other-runs.md": "full-size runs",
     "recipe-search.md": "trials of many hours",
 }
-"""Pages whose commands take too long or a GPU, and why; they are parsed all the same."""
+"""Pages whose commands are only parsed, because they take too long or a GPU, and what they are."""
 
 DATA = ("text", "ebnf", "sparql", "json", "toml", "{toctree}", "{eval-rst}")
-"""Languages of blocks that are no commands. Queries are tried by tests/query."""
+"""Languages of blocks without commands. The tests of the query language run the queries."""
 COMMANDS = ("console", "python", "pycon")
 SCRIPTS = ("sh", "bash")
 
@@ -58,7 +59,7 @@ def page_ids(page: Path) -> str:
 
 @pytest.fixture
 def same_models() -> Iterator[None]:
-    """Take a model that a page adds out of the catalog again."""
+    """Remove the model that a page adds to the catalog afterwards."""
     before = dict(MODELS)
     yield
     MODELS.clear()
@@ -102,7 +103,7 @@ def test_every_block_is_run_parsed_or_data(page: Path) -> None:
 
 
 def check_program(words: list[str], place: str) -> None:
-    """That what a command line calls exists, with those options where it is ours."""
+    """Check that a program of a command line exists; of conekg, also the arguments."""
     match words:
         case ["conekg", *_]:
             try:
@@ -130,7 +131,7 @@ def check_program(words: list[str], place: str) -> None:
         "make nothing",
     ],
 )
-def test_wrong_commands_are_noticed(command: str) -> None:
+def test_wrong_commands_fail_the_check(command: str) -> None:
     with pytest.raises(AssertionError):
         check_program(command.split(), "here")
 
@@ -149,7 +150,7 @@ def test_commands_in_running_text_exist(page: Path) -> None:
 @pytest.mark.parametrize(
     "command", ["conekg fitt x", "conekg graph biuld", "conekg train x --recipee small"]
 )
-def test_wrong_commands_in_running_text_are_noticed(command: str, tmp_path: Path) -> None:
+def test_wrong_commands_in_running_text_fail_the_check(command: str, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"Then `{command}` does it.\n\n```text\n`conekg not here`\n```\n")
     assert inline_commands(page) == [command]
@@ -183,7 +184,7 @@ def links() -> Iterator[tuple[Path, str]]:
 
 
 @pytest.mark.parametrize(("page", "target"), list(links()), ids=str)
-def test_links_lead_somewhere(page: Path, target: str) -> None:
+def test_links_lead_to_an_existing_file_and_heading(page: Path, target: str) -> None:
     path, _, anchor = target.partition("#")
     place = (page.parent / path).resolve() if path else page
     assert place.exists()
@@ -234,19 +235,22 @@ def test_every_option_of_every_help_page_is_documented() -> None:
     page = (DOCS / "cli.md").read_text("utf-8")
     sections = re.split(r"^#+ (conekg.*)$", page, flags=re.MULTILINE)[1:]
     documented = dict(zip(sections[::2], sections[1::2], strict=True))
-    to_visit = ["conekg"]
+    to_visit, found = ["conekg"], 0
     while to_visit:
         words = to_visit.pop()
         arguments = [*words.split()[1:], "--help"]
         shown = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"}).output
-        options = set(re.findall(r"^│ [* ]+(--[a-z-]+)", shown, re.MULTILINE))
+        options = set(re.findall(r"^│ [* ]*(--[a-z-]+)", shown, re.MULTILINE))
+        assert "--help" in options, "the options of this help page are not found"
         for option in options - {"--help", "--install-completion", "--show-completion"}:
             assert f"`{option}`" in documented[words], f"{words} {option}"
+            found += 1
         if "COMMAND [ARGS]" in shown:
             panels = re.findall(r"^│ ([a-z][a-z-]*) {2,}", shown, re.MULTILINE)
             assert panels
             to_visit += [f"{words} {name}" for name in panels]
     assert len(documented) > 15
+    assert found > 100
 
 
 # --- architecture ------------------------------------------------------------------------------
@@ -254,37 +258,46 @@ def test_every_option_of_every_help_page_is_documented() -> None:
 PATH = re.compile(r"(?<![\w./-])([\w-]+(?:/[\w-]+)*(?:\.(?:py|toml|md)|/))(?![\w/])")
 
 
-def paths_of_the_plan() -> Iterator[Path]:
-    """Every path that the tree of architecture.md names, made whole by its indentation."""
+def paths_of_the_tree() -> Iterator[Path]:
+    """Every path named by the tree in architecture.md; its indentation tells the folder."""
     blocks = blocks_of(DOCS / "architecture.md")
     tree = next(block.body for block in blocks if block.body.startswith("src/conekg/"))
-    root = folder = ROOT
+    root = folder = inner = ROOT
     for line in tree.splitlines():
         depth = len(line) - len(line.lstrip())
         first = line.split()[0]
         if depth == 0:
-            root = folder = ROOT / first
+            root = folder = inner = ROOT / first
         elif depth == 2:
-            folder = root / first if first.endswith("/") else root
-        elif depth == 4 and first.endswith("/"):
-            yield folder / first
-            line = line.replace(first, "")
+            folder = inner = root / first if first.endswith("/") else root
+        elif depth == 4:
+            inner = folder / first if first.endswith("/") else folder
         named = PATH.findall(line)
-        if depth in (0, 2) and first.endswith("/"):
-            yield folder
+        if depth <= 4 and first.endswith("/"):
+            yield inner
             named = named[1:]
-        for name in named:
-            below = [folder / name, folder / "kernels" / name]
-            yield next((path for path in below if path.exists()), below[0])
+        yield from (inner / name for name in named)
 
 
-def test_the_plan_names_only_what_exists() -> None:
-    named = set(paths_of_the_plan())
+def test_the_tree_names_only_existing_paths() -> None:
+    named = set(paths_of_the_tree())
     assert len(named) > 100
     assert [str(path) for path in named if not path.exists()] == []
 
 
-def test_paths_in_the_text_of_the_plan_exist() -> None:
+def test_the_tree_names_every_module(make_cli: ModuleType) -> None:
+    """All but the experiments of the catalog and the commands, which it describes together."""
+    package = ROOT / "src" / "conekg"
+    catalog = (package / "experiments" / "catalog.py").read_text("utf-8")
+    together = set(re.findall(r"from (conekg\.experiments\.\w+) import [A-Z]", catalog))
+    for _, command in make_cli.commands(get_command(app), ("conekg",)):
+        together |= {command.callback.__module__} if command.callback else set()
+    modules = {path for path in package.rglob("*.py") if path.name != "__init__.py"}
+    missing = {path.relative_to(ROOT / "src") for path in modules - set(paths_of_the_tree())}
+    assert {".".join(path.with_suffix("").parts) for path in missing} - together == set()
+
+
+def test_paths_in_the_text_below_the_tree_exist() -> None:
     text = re.sub(
         r"^```.*?^```$", "", (DOCS / "architecture.md").read_text("utf-8"), flags=re.M | re.S
     )
@@ -294,12 +307,12 @@ def test_paths_in_the_text_of_the_plan_exist() -> None:
         assert (ROOT / path).exists() or (ROOT / "src" / "conekg" / path).exists(), path
 
 
-def test_the_plan_draws_the_folders_in_the_order_of_the_walk() -> None:
+def test_the_pipeline_shows_the_folders_in_their_order() -> None:
     from test_layers import LAYERS
 
     text = (DOCS / "architecture.md").read_text("utf-8")
-    walk = next(line for line in text.splitlines() if line.startswith("files ─▶"))
-    assert tuple(walk.split(" ─▶ ")[1:]) == LAYERS
+    pipeline = next(line for line in text.splitlines() if line.startswith("files ─▶"))
+    assert tuple(pipeline.split(" ─▶ ")[1:]) == LAYERS
 
 
 # --- the site ------------------------------------------------------------------------------------
@@ -332,21 +345,21 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     ],
     ids=["indented", "tildes", "four", "space", "attribute", "by indentation", "open"],
 )
-def test_no_block_escapes(text: str, tmp_path: Path) -> None:
-    """A block in a form that this module does not read would never be run."""
+def test_blocks_in_other_forms_are_refused(text: str, tmp_path: Path) -> None:
+    """The tests would not find a block in such a form and never run it."""
     page = tmp_path / "page.md"
     page.write_text(text)
     with pytest.raises(AssertionError, match=r"page\.md"):
         blocks_of(page)
 
 
-def test_lists_may_go_on_below_each_other(tmp_path: Path) -> None:
+def test_nested_lists_are_not_taken_for_indented_blocks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("- one\n  - two\n    - three\n\n```sh\nmake\n```\n")
     assert [block.language for block in blocks_of(page)] == ["sh"]
 
 
-def test_sessions_are_read_as_they_look() -> None:
+def test_sessions_are_split_into_commands_and_their_output() -> None:
     steps = steps_of("$ conekg a \\\n    --b\nprinted\n$ conekg c\n")
     assert [step.command for step in steps] == ["conekg a --b", "conekg c"]
     assert steps[0].printed == "printed\n"
@@ -356,5 +369,5 @@ def test_sessions_are_read_as_they_look() -> None:
     ]
 
 
-def test_bash_is_there() -> None:
+def test_bash_is_installed() -> None:
     assert shutil.which("bash"), "the sessions of the book need bash"

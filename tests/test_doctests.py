@@ -1,4 +1,4 @@
-"""The examples in docstrings are true."""
+"""The examples in docstrings run and print what they show."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WITH_EXAMPLES = [
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
-def test_examples_are_true(name: str) -> None:
+def test_examples_print_what_they_show(name: str) -> None:
     outcome = doctest.testmod(importlib.import_module(name))
     assert outcome.attempted > 0
     assert outcome.failed == 0

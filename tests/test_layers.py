@@ -1,4 +1,4 @@
-"""The architecture, enforced: a folder imports only from folders to its left, and the roots."""
+"""The import rules: a folder imports only from folders to its left and from the root modules."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LAYERS = (
     "cli",
 )
 ROOTS = ("lines", "errors", "version")
-"""Modules beside the folders that any folder may import, because they import none of them."""
+"""Modules beside the folders, which every folder may import; they import from no folder."""
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
 
 
 def imports(tree: ast.AST) -> list[str]:
-    """Dotted names of everything a module imports, inside functions too."""
+    """Dotted names of everything a module imports, also inside functions."""
     found: list[str] = []
     for node in ast.walk(tree):
         match node:
@@ -42,7 +42,7 @@ def imports(tree: ast.AST) -> list[str]:
 
 
 def violations(layer: str, source: str) -> list[str]:
-    """Imports of a module in `layer` that the architecture forbids."""
+    """The imports in `source` that are forbidden for a module of the folder `layer`."""
     allowed = [[name] for name in (*LAYERS[: LAYERS.index(layer) + 1], *ROOTS)]
     wrong = []
     for name in imports(ast.parse(source)):
@@ -53,7 +53,7 @@ def violations(layer: str, source: str) -> list[str]:
     return wrong
 
 
-def test_every_folder_has_its_place() -> None:
+def test_every_folder_is_a_layer() -> None:
     folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
     assert folders == set(LAYERS)
 
@@ -82,17 +82,17 @@ def test_roots_import_only_roots_to_their_left(root: str) -> None:
         ("sampling", "from ..graph import store"),
     ],
 )
-def test_the_check_sees_what_is_forbidden(layer: str, source: str) -> None:
+def test_forbidden_imports_are_found(layer: str, source: str) -> None:
     assert violations(layer, source) != []
 
 
-def test_the_check_lets_pass_what_is_allowed() -> None:
+def test_allowed_imports_pass() -> None:
     source = "from conekg.graph.store import load_graph\nfrom conekg.errors import DataError\n"
     assert violations("query", source + "import numpy.typing\n") == []
 
 
 @pytest.mark.parametrize("layer", ["graph", "query", "symbolic", "sampling"])
-def test_exact_answers_never_load_torch(layer: str) -> None:
+def test_layers_before_the_models_never_load_torch(layer: str) -> None:
     names = [
         f"conekg.{layer}.{path.stem}"
         for path in sorted((PACKAGE / layer).glob("*.py"))
@@ -105,7 +105,7 @@ def test_exact_answers_never_load_torch(layer: str) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_help_is_quick_because_it_loads_no_torch_and_no_numba() -> None:
+def test_the_command_line_loads_no_heavy_library_at_the_start() -> None:
     code = "import sys\nimport conekg.cli.main\n"
     code += "sys.exit(bool({'torch', 'numba', 'rdflib', 'fastapi'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

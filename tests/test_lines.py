@@ -14,12 +14,12 @@ from conekg.lines import columns, one_line
         ("👩\u200d🚀", "👩\u200d🚀"),
     ],
 )
-def test_control_characters_and_line_ends_are_escaped(text, shown):
+def test_line_ends_and_control_characters_are_escaped(text, shown):
     assert one_line(text) == shown
 
 
 @pytest.mark.parametrize(
     ("text", "width"), [("", 0), ("abc", 3), ("日本", 4), ("Zoe\u0308", 3), ("a\u200bb", 2)]
 )
-def test_width(text, width):
+def test_columns_count_the_width_of_the_text_in_a_terminal(text, width):
     assert columns(text) == width

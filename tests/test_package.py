@@ -1,4 +1,4 @@
-"""The public names: all of them there, all of them lazy."""
+"""The public names: all exist and are imported when first used. Also the version and archive."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def test_exact_answers_never_load_torch() -> None:
 
 
 @pytest.mark.parametrize("name", conekg.__all__)
-def test_every_public_name_is_mapped_to_its_module(name: str) -> None:
+def test_every_public_name_can_be_imported(name: str) -> None:
     assert getattr(conekg, name) is not None
     assert name in dir(conekg)
 
 
-def test_completion_offers_the_public_names_alone() -> None:
+def test_dir_lists_only_the_public_names() -> None:
     shown = {name for name in dir(conekg) if not name.startswith("_")}
     assert shown == set(conekg.__all__) - {"__version__"}
 
 
-def test_the_version_is_that_of_the_package() -> None:
+def test_the_version_is_that_of_the_installed_package() -> None:
     assert conekg.__version__ == metadata.version("conekg")
 
 
@@ -56,8 +56,8 @@ def test_unknown_names_are_refused() -> None:
         conekg.solve  # noqa: B018
 
 
-def test_the_source_archive_takes_its_files_from_the_root() -> None:
-    """Patterns without a slash in front match in every folder: a README of the tests, too."""
+def test_patterns_of_the_source_archive_name_files_of_the_root() -> None:
+    """A pattern without a leading slash matches in every folder, so it may add other files."""
     root = Path(__file__).parents[1]
     settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     included = settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]

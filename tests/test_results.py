@@ -1,4 +1,4 @@
-"""The pages made from `results/` say what the files say."""
+"""Pages and texts have the figures of the files in `results/`, and these files are complete."""
 
 import csv
 import itertools
@@ -41,14 +41,14 @@ REQUIRED = {
 }
 
 
-def test_the_page_is_what_the_files_say() -> None:
+def test_the_generated_pages_match_the_files() -> None:
     checked = subprocess.run(
         [sys.executable, "docs/make_results.py", "--check"], cwd=ROOT, check=False
     )
     assert checked.returncode == 0, "run `python docs/make_results.py` and commit what it wrote"
 
 
-def test_the_tables_of_the_paper_have_every_run_of_a_recipe_as_it_is() -> None:
+def test_the_tables_of_the_paper_have_every_run_of_a_current_recipe() -> None:
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     summary = page.partition("## Tables 1 and 2")[2].partition("\n## ")[0]
     titles = {"cone": "ConE", "gqe": "GQE", "box": "Query2Box", "beta": "BetaE"}
@@ -77,13 +77,12 @@ def test_the_tables_of_the_paper_have_every_run_of_a_recipe_as_it_is() -> None:
 
 
 def headings_of(page: Path) -> list[str]:
-    """The headings of a page's runs, without those of the tables before them."""
+    """The headings of a page's runs, without those of its other tables."""
     lines = page.read_text(encoding="utf-8").splitlines()
     return [line for line in lines if re.match(r"## .* on .*, recipe", line)]
 
 
-def test_runs_of_the_recipes_as_they_are_come_first() -> None:
-    """And the others are on a page of their own: each record is on one of the two."""
+def test_every_record_is_on_one_page_with_runs_of_current_recipes_on_the_first() -> None:
     pages = [page.read_text(encoding="utf-8") for page in PAGES]
     for path in (*RUNS, *EXPERIMENT_FILES):
         name = path.stem if path in RUNS else path.parent.name
@@ -95,8 +94,8 @@ def test_runs_of_the_recipes_as_they_are_come_first() -> None:
     assert second.startswith("## ConE on NELL995, recipe `fast`")
 
 
-def test_every_link_of_a_record_to_a_run_is_made() -> None:
-    """That each leads to a heading, tests/test_docs.py checks of all links."""
+def test_every_link_of_a_record_to_a_run_is_resolved() -> None:
+    """tests/test_docs.py checks that the links of all pages lead to a heading."""
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "results").rglob("*.json")]
     linked = [name for text in texts for name in re.findall(r"\]\(run:([^)]+)\)", text)]
     assert len(linked) > 50
@@ -107,7 +106,7 @@ def test_every_link_of_a_record_to_a_run_is_made() -> None:
         assert "](run:" not in page.read_text(encoding="utf-8")
 
 
-def test_runs_of_one_recipe_say_what_tells_them_apart() -> None:
+def test_runs_of_one_recipe_have_different_headings() -> None:
     headings = [heading for page in PAGES for heading in headings_of(page)]
     assert len(headings) == len(set(headings)) >= len(RUNS)
     seen: dict[tuple[str, ...], list[str | None]] = {}
@@ -117,13 +116,13 @@ def test_runs_of_one_recipe_say_what_tells_them_apart() -> None:
         seen.setdefault(key, []).append(run.get("variant"))
     for key, variants in seen.items():
         if len(variants) > 1:
-            assert None not in variants, f"{key}: every one of several runs needs its `variant`"
+            assert None not in variants, f"{key}: each of several runs needs a `variant`"
 
 
 @pytest.mark.parametrize(
     "path", EXPERIMENT_FILES, ids=lambda path: f"{path.parent.name}-{path.stem}"
 )
-def test_a_recorded_experiment_is_whole_and_explained(path: Path) -> None:
+def test_a_recorded_experiment_is_complete_and_explained(path: Path) -> None:
     found = json.loads(path.read_text(encoding="utf-8"))
     assert found.keys() >= {"dataset", "model", "recipe", "seed", "device", "command", "why"}
     assert found["experiment"] == path.stem
@@ -137,9 +136,9 @@ def test_a_recorded_experiment_is_whole_and_explained(path: Path) -> None:
             theirs = published(table["paper"], found["dataset"])
             split = row["label"].removesuffix(" − paper").rpartition(", ")[2]
             paper = theirs.row(found["model"]) or theirs.row(f"{found['model']}-{split}")
-            for column, apart in row["values"].items():
-                mine = ours[row["label"].removesuffix(" − paper")][column]
-                assert apart == pytest.approx(mine - paper[column])
+            for column, difference in row["values"].items():
+                own = ours[row["label"].removesuffix(" − paper")][column]
+                assert difference == pytest.approx(own - paper[column])
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
@@ -154,7 +153,8 @@ def test_a_recorded_command_still_trains_what_was_recorded(
     )
     _, _, graph, *options = shlex.split(command)
     monkeypatch.chdir(tmp_path)
-    write_folder(Path(graph))  # called as the benchmark, and taken to be of its size
+    # A toy graph with the benchmark's name, which is given the toy's size to be recognised.
+    write_folder(Path(graph))
     toy, benchmark = open_graph(graph), BENCHMARKS[run["dataset"]]
     size = (toy.num_entities, len(toy.vocabulary.relations))
     monkeypatch.setitem(BENCHMARKS, run["dataset"], replace(benchmark, size=size))
@@ -164,7 +164,7 @@ def test_a_recorded_command_still_trains_what_was_recorded(
     assert recipe["training"]["steps"] == run.get("steps_planned", run["steps"])
     assert (recipe["recipe"], recipe["model"]["name"]) == (run["recipe"], run["model"])
     assert recipe["training"]["seed"] == run["seed"]
-    if run["model"] in ("gqe", "box"):  # of which there are runs of several dimensions
+    if run["model"] in ("gqe", "box"):  # they have runs with several dimensions
         assert f"{recipe['model']['dim']} " in run["variant"]
     if run["recipe"] == "fast" and run["model"] == "cone":
         variant = run.get("variant", "")
@@ -173,29 +173,31 @@ def test_a_recorded_command_still_trains_what_was_recorded(
         assert ("count alike" in variant) == (recipe["training"]["answer_discount"] == 0)
 
 
-def test_the_first_run_of_a_recipe_has_it_as_it_is() -> None:
-    """What is left out of a command is the recipe's; how often a run is saved changes nothing."""
+def test_the_first_run_of_a_recipe_changes_none_of_its_settings() -> None:
+    """Only how often a run is validated and saved may differ: its last weights are the same."""
     firsts = dict[tuple[str, str], str]()
     for path in RUNS:
         run = json.loads(path.read_text(encoding="utf-8"))
         if run["model"] == "cone":
             firsts.setdefault((run["dataset"], run["recipe"]), run["command"])
     assert len(firsts) == 6, "three graphs, by `fast` and by `paper`"
-    for of, command in firsts.items():
+    for recipe, command in firsts.items():
         words = shlex.split(command)
         changed = {
             value.partition("=")[0]
             for word, value in itertools.pairwise(words)
             if word in ("--set", "--config")
         }
-        assert changed <= {"training.validate_every", "training.checkpoint_every"}, of
+        assert changed <= {"training.validate_every", "training.checkpoint_every"}, recipe
 
 
-def test_texts_are_in_paragraphs_that_can_be_read() -> None:
+def test_texts_are_divided_into_short_paragraphs() -> None:
     about = json.loads((ROOT / "results/recipe-search/about.json").read_text(encoding="utf-8"))
-    told = [about, *about["rounds"].values()]
-    told += [json.loads(path.read_text(encoding="utf-8")) for path in (*RUNS, *EXPERIMENT_FILES)]
-    texts = [content[key] for content in told for key in ("notes", "why") if key in content]
+    contents = [about, *about["rounds"].values()]
+    contents += [
+        json.loads(path.read_text(encoding="utf-8")) for path in (*RUNS, *EXPERIMENT_FILES)
+    ]
+    texts = [content[key] for content in contents for key in ("notes", "why") if key in content]
     assert len(texts) > 70
     for text in texts:
         for paragraph in [text] if isinstance(text, str) else text:
@@ -205,7 +207,7 @@ def test_texts_are_in_paragraphs_that_can_be_read() -> None:
 def test_the_performance_page_has_the_recorded_steps_and_minutes() -> None:
     page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()]
-    told = {row[0]: row[1:] for row in cells if len(row) == 6}
+    shown = {row[0]: row[1:] for row in cells if len(row) == 6}
     titles = {"cone": "ConE", "gqe": "GQE", "box": "Query2Box", "beta": "BetaE"}
     graphs = {"fb15k-237": "FB15k-237", "nell995": "NELL995", "fb15k": "FB15k"}
     measured = dict[str, dict[str, dict[str, float]]]()
@@ -217,7 +219,7 @@ def test_the_performance_page_has_the_recorded_steps_and_minutes() -> None:
     assert len(measured) == 6
     for place, by in measured.items():
         fused = by["fused"]
-        assert told[place] == [
+        assert shown[place] == [
             f"{fused['published_ms']} ms" if "published_ms" in fused else "–",
             f"{by['eager']['ms_per_step']:.1f} ms" if "eager" in by else "–",
             f"{fused['ms_per_step']:.2f} ms",
@@ -237,7 +239,7 @@ def test_the_performance_page_has_the_recorded_steps_and_minutes() -> None:
 
 
 def averages(model: str, recipe: str, data_set: str) -> tuple[str, str, float]:
-    """Both averages of a recipe's recorded run, as they are shown, and its minutes."""
+    """The two average MRRs of a recipe's recorded run, as shown on pages, and its minutes."""
     path = ROOT / "results" / f"{data_set}-{model}-{recipe}-seed0.json"
     run = json.loads(path.read_text(encoding="utf-8"))
     positive, negative = (f"{100 * run[key]['mrr']:.1f}" for key in ("avg_p", "avg_n"))
@@ -261,9 +263,9 @@ def test_the_readme_has_the_recorded_averages_and_minutes() -> None:
     assert rows["the paper"] == [", ".join(papers_averages(name)) for name in data_sets]
     for recipe in ("fast", "paper"):
         for data_set, cell in zip(data_sets, rows[f"`--recipe {recipe}`"], strict=True):
-            told, _, minutes = cell.removesuffix(" minutes").partition(" in ")
+            shown, _, minutes = cell.removesuffix(" minutes").partition(" in ")
             positive, negative, measured = averages("cone", recipe, data_set)
-            assert told == f"{positive}, {negative}"
+            assert shown == f"{positive}, {negative}"
             assert minutes in (f"{measured:.1f}", f"{measured:.0f}")
 
 
@@ -285,7 +287,7 @@ def test_the_performance_page_has_the_recorded_ranking_profile_and_precisions() 
     text = " ".join((ROOT / "docs" / "performance.md").read_text(encoding="utf-8").split())
     results = ROOT / "results"
     ranking = json.loads((results / "benchmarks/evaluation.json").read_text(encoding="utf-8"))
-    for told in (
+    for sentence in (
         f"all {ranking['queries']:,} official NELL995 test queries",
         f"takes {ranking['seconds']:.1f} s ({ranking['ms_per_query']:.2f} ms per query; ",
         f" and {ranking['peak_gib']:.1f} GiB.",
@@ -293,7 +295,7 @@ def test_the_performance_page_has_the_recorded_ranking_profile_and_precisions() 
         f"{ranking['times_faster_than_plain']:.0f} times as long; "
         f"the published code takes {ranking['published_ms_per_query_on_an_h200']} ms",
     ):
-        assert told in text
+        assert sentence in text
     profile = json.loads((results / "profiles/step-cone.json").read_text(encoding="utf-8"))
     parts = profile["microseconds_per_step"]
     total, step = sum(parts.values()) / 1000, profile["step_ms"]
@@ -310,11 +312,11 @@ def test_the_performance_page_has_the_recorded_ranking_profile_and_precisions() 
 
 
 def test_the_models_on_geography_have_the_recorded_rows() -> None:
-    """Of the runs of that comparison that an experiment measured again, on the same queries."""
+    """Checks the rows of the runs that experiments measured again on the same queries."""
     page = (ROOT / "docs" / "models-on-geography.md").read_text(encoding="utf-8")
     table = page.partition("\nMRR:\n")[2].partition("\nStandard deviation")[0]
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
-    header, told = lines[1], {line[0]: line[1:] for line in lines if len(line) > 10}
+    header, shown = lines[1], {line[0]: line[1:] for line in lines if len(line) > 10}
     compared = ROOT / "results" / "experiments" / "geography-runs-compared"
     for model, name, label in (
         ("BetaE", "dimensions", "BetaE (beta-32), d = 32"),
@@ -325,8 +327,8 @@ def test_the_models_on_geography_have_the_recorded_rows() -> None:
         for number, measured_table in enumerate(record["tables"]):
             average = ("avg_p", "avg_n")[number]
             (values,) = [r["values"] for r in measured_table["rows"] if r["label"] == label]
-            measured |= {average if of == "AVG" else of: f"{v:.1f}" for of, v in values.items()}
-        assert told[model] == list(measured.values())
+            measured |= {average if n == "AVG" else n: f"{v:.1f}" for n, v in values.items()}
+        assert shown[model] == list(measured.values())
 
 
 def test_curves_are_losses_by_step() -> None:
@@ -344,7 +346,7 @@ def test_curves_are_losses_by_step() -> None:
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
-def test_a_recorded_run_is_whole_and_its_averages_add_up(path: Path) -> None:
+def test_a_recorded_run_is_complete_and_its_averages_are_right(path: Path) -> None:
     run = json.loads(path.read_text(encoding="utf-8"))
     assert run.keys() >= REQUIRED
     for average, names in (

@@ -1,4 +1,4 @@
-"""The strategies themselves: they make what they promise, and reach what tests rely on."""
+"""Tests of the strategies: what they generate is valid and includes the cases that tests need."""
 
 import numpy as np
 from hypothesis import Phase, find, given, settings
@@ -9,7 +9,7 @@ from conekg.query.shape import STRUCTURES, shape_of, slots_of
 from conekg.query.tree import Not, Or, Universe, has_negation, has_union, subtrees
 
 SEARCH = settings(max_examples=20_000, deadline=None, phases=[Phase.generate])
-"""The first example will do: nobody reads it, so it need not be made small."""
+"""Stop at the first example found: it is not shown, so it need not be made smaller."""
 
 
 @given(strategies.graphs())
@@ -23,8 +23,8 @@ def test_graphs_hold_both_directions_of_distinct_edges(graph):
 
 @given(strategies.graphs())
 def test_splits_do_not_overlap(graph):
-    together = np.concatenate([graph.edges(split) for split in SPLITS])
-    assert len(np.unique(together, axis=0)) == len(together)
+    edges = np.concatenate([graph.edges(split) for split in SPLITS])
+    assert len(np.unique(edges, axis=0)) == len(edges)
 
 
 @given(strategies.graphs_with_queries())
@@ -36,7 +36,7 @@ def test_queries_use_ids_of_their_graph(pair):
 
 
 @given(strategies.queries(universe=False, union=False, negation=False))
-def test_operators_can_be_left_out(query):
+def test_operators_can_be_excluded(query):
     assert not any(isinstance(node, Universe | Or | Not) for node in subtrees(query))
 
 
@@ -46,7 +46,7 @@ def test_vocabularies_have_the_size_asked_for(vocabulary):
     assert vocabulary.num_relations == 2 * strategies.MAX_RELATION_NAMES
 
 
-def test_queries_reach_unions_negations_and_literature_shapes():
+def test_some_queries_have_unions_negations_and_literature_shapes():
     find(strategies.queries(), lambda q: has_union(q) and has_negation(q), settings=SEARCH)
     find(
         strategies.queries(universe=False, union=False, negation=False),
@@ -55,7 +55,7 @@ def test_queries_reach_unions_negations_and_literature_shapes():
     )
 
 
-def test_graphs_reach_edges_in_every_split():
+def test_some_graphs_have_edges_in_every_split():
     find(
         strategies.graphs(),
         lambda graph: all(len(graph.edges(split)) for split in SPLITS),

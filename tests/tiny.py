@@ -27,7 +27,7 @@ CONFIGS: dict[str, dict[str, object]] = {
     "beta": {"dim": 16, "hidden": 48, "gamma": 12.0},
     "emql": {"dim": 24, "top_k": 32, "sketch_width": 64, "sketch_depth": 5},
 }
-"""Each model, narrow."""
+"""A small configuration of each model."""
 
 SETTINGS = [
     "training.steps=3",
@@ -36,7 +36,7 @@ SETTINGS = [
     "model.dim=8",
     "model.hidden=8",
 ]
-"""What makes a fit of ConE a matter of a second."""
+"""Settings with which a fit of ConE takes about a second."""
 
 FEW = replace(
     PRESETS["small"],
@@ -46,12 +46,12 @@ FEW = replace(
     patience=2048,
     min_yield=0.01,
 )
-"""A protocol of a few queries of each shape."""
+"""A sampling protocol with a few queries of each shape."""
 
 
 @cache
 def tiny_graph() -> KnowledgeGraph:
-    """24 people in 4 towns, each with neighbours and a job: 24 + 4 + 3 entities, 3 relations."""
+    """A graph of 24 people in 4 towns with 3 jobs, and 3 relations: home, job, acquaintance."""
     people, towns, jobs = 24, 4, 3
     facts = [(p, 0, people + p % towns) for p in range(people)]  # lives_in
     facts += [(p, 1, people + towns + p % jobs) for p in range(people)]  # works_as
@@ -68,7 +68,7 @@ def tiny_graph() -> KnowledgeGraph:
 
 @cache
 def tiny_queries() -> Mapping[Split, QuerySet]:
-    """A few dozen queries of every shape and split."""
+    """The queries of each split: at most a few dozen of each shape."""
     protocol = replace(
         PRESETS["small"],
         train_count=40,
@@ -84,7 +84,7 @@ def tiny_queries() -> Mapping[Split, QuerySet]:
 
 
 def tiny_recipe(model: str = "cone", **training: Any) -> Recipe:
-    """A recipe of a few steps over the tiny queries; keywords change `training`."""
+    """A recipe of 12 steps for the tiny queries; keywords change its training settings."""
     recipe = find_recipe("small", model)
     changes: dict[str, Any] = {
         "steps": 12,
@@ -105,5 +105,5 @@ def tiny_recipe(model: str = "cone", **training: Any) -> Recipe:
 
 
 def tiny_run(folder: Path, model: str = "cone", **training: Any) -> Run:
-    """A run over the tiny graph that has not started."""
+    """A run on the tiny graph that is not trained yet."""
     return create_run(folder, tiny_graph(), tiny_recipe(model, **training), tiny_queries())

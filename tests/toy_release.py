@@ -1,4 +1,4 @@
-"""A benchmark folder of eight edges in the form of the public releases, for tests."""
+"""A benchmark folder with eight edges in the format of the public releases, for tests."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ EDGES = {
 
 
 def write_folder(folder: Path, relations: dict[int, str] = SIGNED, style: str = "pkl") -> Path:
+    """Write the benchmark into `folder`, which is returned.
+
+    `style` is the form of the files of names: `pkl` (id to name), `inverted` (name to id) or the
+    same as text, `tsv` and `inverted tsv`.
+    """
     folder.mkdir(exist_ok=True)
     for split, edges in EDGES.items():
         text = "".join("\t".join(map(str, edge)) + "\n" for edge in edges)

@@ -1,4 +1,4 @@
-"""A run folder with a model that was never trained: enough to be opened, asked and served."""
+"""A run folder with an untrained model, for tests that open, ask or serve a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conekg.training.run import create_run
 
 
 def untrained_run(folder: Path, graph: KnowledgeGraph) -> Path:
-    """`folder`, made into a run of a small ConE over the graph."""
+    """Make `folder` a run of a small, untrained ConE on the graph, and return it."""
     recipe = find_recipe("small", "cone")
     recipe = replace(recipe, config=model_config("cone", {"dim": 8, "hidden": 8}))
     run = create_run(folder, graph, recipe, {"train": QuerySet("train", ())})

@@ -1,4 +1,4 @@
-"""Means of answers by either draw, against plain sets, and beside what was published."""
+"""Mean numbers of answers by each way to draw, against plain sets and the published means."""
 
 import itertools
 import sys
@@ -19,8 +19,8 @@ from conekg.query.shape import STRUCTURES
 from oracle import Oracle
 
 
-def validation_and_test(graph):
-    """Plain sets over the graphs that easy and all answers are of."""
+def validation_and_test_oracles(graph):
+    """Oracles of the validation graph, for easy answers, and of the test graph, for all."""
     return [
         Oracle(
             [tuple(edge) for part in SPLITS[:count] for edge in graph.edges(part).tolist()],
@@ -30,9 +30,9 @@ def validation_and_test(graph):
     ]
 
 
-def test_all_paths_of_a_graph_have_their_mean(film_graph):
-    """Asked for as many as there are, both draws find every path that lacks an answer."""
-    small, full = validation_and_test(film_graph)
+def test_the_mean_over_all_paths_of_a_graph_is_that_of_plain_sets(film_graph):
+    """If asked for all paths with a hard answer, both ways to draw find every one."""
+    small, full = validation_and_test_oracles(film_graph)
     sizes = []
     relations = range(film_graph.num_relations)
     for anchor in range(film_graph.num_entities):
@@ -49,7 +49,7 @@ def test_all_paths_of_a_graph_have_their_mean(film_graph):
         assert mean.error == pytest.approx(spread / len(sizes) ** 0.5)
 
 
-def test_intersections_that_narrow_are_of_different_relations_and_smaller_than_their_links():
+def test_narrowing_intersections_have_different_relations_and_fewer_answers_than_their_links():
     rng = np.random.default_rng(0)
     triples = np.unique(rng.integers([12, 3, 12], size=(90, 3), dtype=np.int32), axis=0)
     parts = np.split(rng.permutation(triples), [50, 65])
@@ -61,7 +61,7 @@ def test_intersections_that_narrow_are_of_different_relations_and_smaller_than_t
         vocabulary,
         {split: with_inverses(part) for split, part in zip(SPLITS, parts, strict=True)},
     )
-    small, full = validation_and_test(graph)
+    small, full = validation_and_test_oracles(graph)
     links = [
         (head, relation)
         for head in range(graph.num_entities)
@@ -86,7 +86,7 @@ def test_intersections_that_narrow_are_of_different_relations_and_smaller_than_t
     assert found.value == pytest.approx(sum(narrow) / len(narrow))
 
 
-def test_a_distance_is_in_errors_of_the_difference():
+def test_the_distance_to_the_published_mean_is_in_standard_errors_of_the_difference():
     assert Mean(10.0, 3.0).errors_from(10.0 + 6 * 2**0.5) == pytest.approx(2.0)
 
 
@@ -103,7 +103,7 @@ def test_query2boxs_paths_were_drawn_from_their_anchors(benchmark_data, monkeypa
         assert abs(z) < 3 if "from its anchor" in line else z < -10, line
 
 
-def test_a_graph_that_query2box_has_not_is_refused(monkeypatch, capsys):
+def test_a_graph_without_query2box_queries_is_refused(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["compare_path_draws.py", "geography"])
     assert compare_path_draws.main() == 2
     assert "Query2Box has no queries of 'geography'" in capsys.readouterr().err

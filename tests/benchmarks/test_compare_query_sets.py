@@ -1,4 +1,4 @@
-"""Sets drawn alike differ by chance alone; others are told apart, by the right statistic."""
+"""Sets of one distribution differ only by chance; others differ in the right statistic."""
 
 import sys
 from pathlib import Path
@@ -17,7 +17,7 @@ from conekg.sampling.query_set import QueryBlock, QuerySet, save_query_set
 
 
 def random_block(seed, count=4000, shape="2i", same=0.25, easy=3.0, relations=8):
-    """Queries whose relations are the same with a chance of `same` more than random ones."""
+    """Random queries; each relation but the first repeats the first with probability `same`."""
     rng = np.random.default_rng(seed)
     template = STRUCTURES[shape]
     first = rng.integers(relations, size=count)
@@ -38,7 +38,7 @@ def random_block(seed, count=4000, shape="2i", same=0.25, easy=3.0, relations=8)
     )
 
 
-def test_what_was_drawn_alike_differs_by_chance_alone():
+def test_sets_of_one_distribution_differ_only_by_chance():
     squares, ratios = [], []
     for seed in range(20):
         one, other = random_block(2 * seed, shape="3i"), random_block(2 * seed + 1, shape="3i")
@@ -49,7 +49,7 @@ def test_what_was_drawn_alike_differs_by_chance_alone():
     assert np.mean(ratios) == pytest.approx(1.0, abs=0.2)
 
 
-def test_a_difference_is_found_in_its_statistic():
+def test_a_difference_shows_in_its_statistic_only():
     one = random_block(1)
     z = compare_query_sets.differences(one, random_block(2, same=0.4))
     assert min(z, key=z.get) == "relations 0 and 1 the same"
@@ -61,8 +61,8 @@ def test_a_difference_is_found_in_its_statistic():
     assert first > 10
 
 
-def test_a_difference_is_counted_in_standard_errors():
-    """Two of four queries against one of four: (1/2 − 1/4) / √(1/4/4 + 3/16/4)."""
+def test_a_difference_is_given_in_standard_errors():
+    """Two of four queries against one of four: (1/2 − 1/4) / √((1/2·1/2)/4 + (1/4·3/4)/4)."""
 
     def block(pairs):
         return QueryBlock(
@@ -78,10 +78,10 @@ def test_a_difference_is_counted_in_standard_errors():
     z = compare_query_sets.differences(one, other)
     assert z["relations 0 and 1 the same"] == pytest.approx(0.25 / np.sqrt(7 / 64))
     assert z["relations 0 and 1 inverse"] == pytest.approx(0.25 / np.sqrt(3 / 64))
-    assert "easy answers" not in z, "nobody has any"
+    assert "easy answers" not in z, "no query has any"
 
 
-def test_the_script_prints_a_line_a_shape_and_one_for_all(tmp_path, monkeypatch, capsys):
+def test_the_script_prints_a_line_per_shape_and_one_for_all(tmp_path, monkeypatch, capsys):
     for name, seeds in {"one": (1, 2), "two": (3, 4), "three": (5, 6)}.items():
         blocks = (random_block(seeds[0], 300), random_block(seeds[1], 300, shape="2p"))
         save_query_set(tmp_path / f"{name}.arrow", QuerySet("test", blocks))

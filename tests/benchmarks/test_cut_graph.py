@@ -1,4 +1,4 @@
-"""A cut has the facts of its relations, and only those of entities that training shows."""
+"""A cut has the facts of its domain, without entities and relations that are not in training."""
 
 import sys
 from pathlib import Path
@@ -32,7 +32,7 @@ def whole():
 
 
 def named(graph, *splits):
-    """The forward facts of some splits, by name."""
+    """The forward facts of some splits, as names."""
     entities, relations = (list(t) for t in (graph.vocabulary.entities, graph.vocabulary.relations))
     return {
         (entities[head], relations[relation], entities[tail])
@@ -48,12 +48,14 @@ def test_a_cut_has_the_facts_of_its_domain(whole):
     assert list(small.vocabulary.relations) == ["/music/label"]
     label = "/music/label"
     assert named(small, "train") == {("b", label, "c"), ("c", label, "e"), ("b", label, "e")}
-    # Not a's fact, who is not trained here, nor d's, nor that of an untrained relation.
+    # Left out: facts of a, d and /music/genre, which are not in the domain's training facts.
     assert named(small, "valid") == {("c", label, "b")}
     assert named(small, "test") == {("e", label, "b"), ("e", label, "c")}
 
 
-def test_the_script_writes_a_graph_and_names_what_there_is(whole, tmp_path, monkeypatch, capsys):
+def test_the_script_writes_a_graph_and_lists_the_domains_if_it_is_unknown(
+    whole, tmp_path, monkeypatch, capsys
+):
     save_graph(whole, tmp_path / "whole")
     for domain, code in (("music", 0), ("musik", 2)):
         command = [

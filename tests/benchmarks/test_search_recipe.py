@@ -1,4 +1,4 @@
-"""The search for recipes: what is wrong shows before the first trial, parts are a partition."""
+"""The search for recipes: its trials, their parts, and mistakes found before the first trial."""
 
 import argparse
 import json
@@ -33,7 +33,7 @@ def write_trials(path, *trials, shared=tuple(SHARED)):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """A function from a file of trials and options to (exit code, lines written, messages)."""
+    """A function that runs a file of trials and returns (exit code, rows written, messages)."""
     save_graph(tiny_graph(), tmp_path / "graph")
     (tmp_path / "queries").mkdir()
     for split, queries in tiny_queries().items():
@@ -46,8 +46,8 @@ def run(tmp_path, monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", [*command, "--recipe", "small", *options])
         try:
             code = search_recipe.main()
-        except SystemExit as left:
-            code = left.code
+        except SystemExit as ended:
+            code = ended.code
         rows = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
         return code, rows, capsys.readouterr().err
 
@@ -55,7 +55,7 @@ def run(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("model", ["gqe", "emql"])
-def test_every_trial_leaves_a_line(tmp_path, run, model):
+def test_every_trial_writes_a_row(tmp_path, run, model):
     settings = [f"model.dim={CONFIGS[model]['dim']}"]
     shared = SHARED if model == "gqe" else SHARED[:2]
     trials = write_trials(
@@ -70,7 +70,7 @@ def test_every_trial_leaves_a_line(tmp_path, run, model):
     assert all(row["steps"] == 2 and row["avg_p"] > 0 for row in rows)
 
 
-def test_parts_are_disjoint_and_leave_nothing_out():
+def test_every_trial_is_in_exactly_one_part():
     trials = list(range(7))
     for count in (1, 2, 3, 9):
         parts = [trials[search_recipe.part(f"{i + 1}/{count}")] for i in range(count)]
@@ -78,31 +78,31 @@ def test_parts_are_disjoint_and_leave_nothing_out():
 
 
 @pytest.mark.parametrize("text", ["", "2", "0/2", "3/2", "1/0", "-1/2", "a/b", "1/2/3", "1.5/2"])
-def test_what_is_no_part_is_refused(text):
+def test_other_texts_than_parts_are_refused(text):
     with pytest.raises(argparse.ArgumentTypeError, match="i/n"):
         search_recipe.part(text)
 
 
-def test_a_bad_setting_of_a_late_trial_shows_before_the_first(tmp_path, run):
+def test_a_bad_setting_of_a_late_trial_is_refused_before_the_first(tmp_path, run):
     trials = write_trials(tmp_path / "t.toml", ("good", []), ("bad", ["training.stepz=3"]))
-    code, rows, told = run(trials, "--model", "gqe")
+    code, rows, messages = run(trials, "--model", "gqe")
     assert (code, rows) == (2, [])
-    assert "training.stepz" in told
+    assert "training.stepz" in messages
 
 
 def test_missing_files_and_folders_are_named(tmp_path, run):
     trials = write_trials(tmp_path / "t.toml", ("good", []))
     assert run(tmp_path / "nowhere.toml")[0] == 2
-    code, _, told = run(trials, out=tmp_path / "no folder" / "found.jsonl")
+    code, _, messages = run(trials, out=tmp_path / "no folder" / "found.jsonl")
     assert code == 2
-    assert "no folder" in told
-    code, _, told = run(trials, "--part", "3/2")
+    assert "no folder" in messages
+    code, _, messages = run(trials, "--part", "3/2")
     assert code == 2
-    assert "3/2" in told
+    assert "3/2" in messages
     trials.write_text('[[trial]]\nname = "four times"\nqueries = "x4"\n')
-    code, rows, told = run(trials, "--model", "gqe")
+    code, rows, messages = run(trials, "--model", "gqe")
     assert (code, rows) == (2, [])
-    assert "x4.arrow" in told
+    assert "x4.arrow" in messages
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_missing_files_and_folders_are_named(tmp_path, run):
         ('shared = "training.steps=3"\n[[trial]]\nname = "a"', "no list of settings"),
     ],
 )
-def test_a_file_that_is_not_one_of_trials_is_refused(tmp_path, text, complaint):
+def test_a_file_that_does_not_list_trials_is_refused(tmp_path, text, complaint):
     path = tmp_path / "t.toml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=complaint):
@@ -126,7 +126,7 @@ def test_a_file_that_is_not_one_of_trials_is_refused(tmp_path, text, complaint):
 
 
 @pytest.mark.parametrize("path", TRIAL_FILES, ids=lambda path: path.name)
-def test_the_files_of_trials_that_come_with_it_still_say_something(path):
+def test_the_files_of_trials_still_change_the_recipe(path):
     recipes = [
         change_recipe(find_recipe("paper", "cone", "FB15k-237"), {}, trial.settings)
         for trial in search_recipe.read_trials(path)

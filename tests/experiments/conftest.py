@@ -1,4 +1,4 @@
-"""Tiny trained runs for the tests of all experiments, and fixtures to run experiments."""
+"""Tiny trained runs on which all experiments are tested, and fixtures to run experiments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory) -> dict[str, Run]:
-    """One run of each model on the tiny graph, and a second ConE of another seed (`cone-10`)."""
+    """A run of each model on the tiny graph, and one of ConE with another seed (`cone-10`)."""
     root = tmp_path_factory.mktemp("runs")
     wanted = {name: (name, 0) for name in ("cone", "box", "beta", "gqe", "emql")}
     runs = {}
@@ -34,14 +34,17 @@ def trained(tmp_path_factory) -> dict[str, Run]:
 
 @pytest.fixture
 def named() -> Callable[[Run, str], Run]:
-    """Gives a run's graph another name, by which the paper's data sets are recognised."""
+    """A function that gives a run whose graph has another name, such as that of a data set.
 
-    def call(run: Run, name: str) -> Run:
+    The experiments tell the paper's data sets by the name of the graph.
+    """
+
+    def with_name(run: Run, name: str) -> Run:
         renamed = open_run(run.folder)
         renamed.graph.name = name
         return renamed
 
-    return call
+    return with_name
 
 
 @pytest.fixture
@@ -51,7 +54,7 @@ def options() -> Options:
 
 @pytest.fixture
 def reproduce(tmp_path):
-    """Runs `conekg reproduce` and returns its tables as JSON, by title's first word or number."""
+    """A function that runs `conekg reproduce` and returns its tables, as in the JSON file."""
 
     def call(*arguments: object) -> list[dict]:
         file = Path(tmp_path) / "tables.json"
