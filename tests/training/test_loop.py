@@ -183,6 +183,16 @@ def test_a_gpu_run_resumes_as_if_never_stopped(tmp_path, model):
     for name, value in parameters(unbroken).items():
         if name != "attention.2.bias":  # ignored by a softmax: moved by rounding alone
             torch.testing.assert_close(theirs[name], value, atol=5e-4, rtol=1e-2, msg=name)
+    *_, logged = read_metrics(stopped.folder)
+    assert 0 < logged["peak_memory_gib"] < 4
+
+
+def test_training_lines_have_the_peak_memory_of_a_gpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 3 * 2**29)
+    assert loop._peak_memory(torch.device("cuda")) == {"peak_memory_gib": 1.5}
+    run = tiny_run(tmp_path / "run", steps=2, log_every=1)
+    train(run, device=CPU)
+    assert all("peak_memory_gib" not in line for line in read_metrics(run.folder))
 
 
 def test_a_run_resumed_at_a_drop_equals_the_unbroken_one(tmp_path):

@@ -174,7 +174,8 @@ def _train(
             if stopping or _is_due(state.step, recipe.log_every, recipe.checkpoint_every):
                 losses = updater.take_loss()
                 watch.check(losses, state.step, learning_rate)  # before a checkpoint is replaced
-                tracker.log("train", state.step, losses | {"learning_rate": learning_rate})
+                measured = losses | {"learning_rate": learning_rate} | _peak_memory(device)
+                tracker.log("train", state.step, measured)
             if validate and (is_last or _is_due(state.step, recipe.validate_every)):
                 _check_weights(model, state.step)
                 try:
@@ -245,6 +246,13 @@ def _check_weights(model: QueryModel, step: int) -> None:
             hint="lower the learning rate (--set training.learning_rate=...) or raise the margin "
             "(--set model.gamma=...); the last checkpoint is from before this",
         )
+
+
+def _peak_memory(device: torch.device) -> dict[str, float]:
+    """The most memory of a GPU that this process has had allocated so far; nothing for a CPU."""
+    if device.type != "cuda":
+        return {}
+    return {"peak_memory_gib": torch.cuda.max_memory_allocated(device) / 2**30}
 
 
 def _replay_logged_losses(watch: LossWatch, run: Run, until: int) -> None:
