@@ -60,7 +60,7 @@ class Trained:
     seconds: float
     """Time of building the model, capturing the step and training."""
     losses: tuple[dict[str, float], ...]
-    """The mean loss of each pool in each eighth of the run, but for the first 20 steps."""
+    """The mean loss of each pool in each eighth of the run, without its first 20 steps."""
 
 
 def read_trials(path: Path) -> list[Trial]:

@@ -19,7 +19,7 @@ NegativeSampling = Literal["uniform-filtered", "uniform-published"]
 IdleWeights = Literal["rest", "drift"]
 Decay = Literal["drops", "linear"]
 
-RESERVED = ("step", "kind", "learning_rate")
+RESERVED = ("step", "kind", "learning_rate", "peak_memory_gib")
 """Keys of a line of a run's metrics that no pool may have as its name: the loss of each pool is
 logged under the name of the pool."""
 
