@@ -112,7 +112,7 @@ def run_trial(
     started, training = time.monotonic(), recipe.training
     if device.type == "cuda":
         torch.compiler.reset()  # the compiler gives up on a function compiled in eight ways
-        gc.collect()  # frees the model of the trial before, with its graph
+        gc.collect()  # frees the updater of the trial before, with its captured graph
     data = load_training_data(graph, queries, training, device)
     model = build_model(
         recipe.model,

@@ -258,7 +258,7 @@ class TrainingRecipe:
         return tuple(dict.fromkeys(shapes))
 
     def restricted_to(self, shapes: frozenset[str]) -> TrainingRecipe:
-        """This recipe with only those shapes in its pools; pools that become empty are removed."""
+        """This recipe with only those shapes; pools without any are removed, from the cycle too."""
         pools = tuple(
             Pool(pool.name, tuple(share for share in pool.shares if share[0] in shapes))
             for pool in self.pools
