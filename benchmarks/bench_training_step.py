@@ -106,7 +106,7 @@ def measure(
 ) -> dict[str, object]:
     """The time and memory of a step of one case, as a row of the JSON file.
 
-    Eager steps are slow: only two rounds of five are timed.
+    Eager steps are slow: only two rounds of five steps are timed.
     """
     torch.compiler.reset()  # what was compiled for the case before counts towards its limit
     gc.collect()  # frees the updater of the case before, with its graph

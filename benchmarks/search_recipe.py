@@ -60,7 +60,7 @@ class Trained:
     seconds: float
     """Time of building the model, capturing the step and training."""
     losses: tuple[dict[str, float], ...]
-    """The mean loss of each pool in each eighth of the run, but for the first 20 steps."""
+    """The mean loss of each pool in each eighth of the run, without its first 20 steps."""
 
 
 def read_trials(path: Path) -> list[Trial]:
@@ -112,7 +112,7 @@ def run_trial(
     started, training = time.monotonic(), recipe.training
     if device.type == "cuda":
         torch.compiler.reset()  # the compiler gives up on a function compiled in eight ways
-        gc.collect()  # frees the model of the trial before, with its graph
+        gc.collect()  # frees the updater of the trial before, with its captured graph
     data = load_training_data(graph, queries, training, device)
     model = build_model(
         recipe.model,

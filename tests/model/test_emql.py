@@ -78,9 +78,8 @@ def test_a_member_weighs_at_least_half_of_an_equal_share(top_k: int) -> None:
     weights = torch.tensor([[share / top_k for share in shares]], dtype=torch.float64)
     ids = torch.arange(len(shares))[None]
     sketch = model.sketch(ids, weights)
-    torch.testing.assert_close(
-        model.weight_in(sketch, ids), weights
-    )  # no two entities share all cells
+    # No two of the entities share all cells.
+    torch.testing.assert_close(model.weight_in(sketch, ids), weights)
     assert model.is_member(sketch, ids)[0].tolist() == [True, True, True, False, False, False]
 
 
@@ -143,6 +142,19 @@ def test_decoding_with_the_sketch_keeps_to_the_facts() -> None:
     some = torch.tensor([[2, 7]])
     torch.testing.assert_close(faithful.logits(region, some)[0], known[some[0]])
     torch.testing.assert_close(guesses, (free.entity @ region[0][0]))
+
+
+@pytest.mark.parametrize("method", ["is_member", "weight_in"])
+def test_a_subclass_with_its_own_members_ranks_by_them(method: str) -> None:
+    """Ranking all entities and scoring given ones agree: here every entity is a member."""
+    model = emql(decode_with_sketch=True)
+    region = model.project(model.anchor(torch.tensor([0, 1])), torch.tensor([0, 2]))
+    ids = torch.arange(NUM_ENTITIES).expand(2, -1)
+    own = {method: lambda self, sketch, entity_ids: torch.ones(entity_ids.shape) > 0}
+    assert (model.logits_of_all(region) < -1e5).any()
+    model.__class__ = type("Derived", (Emql,), own)
+    assert (model.logits_of_all(region) > -1e5).all()
+    torch.testing.assert_close(model.logits_of_all(region), model.logits(region, ids))
 
 
 def test_the_loss_is_the_sum_of_four_cross_entropies() -> None:

@@ -11,7 +11,7 @@ NOTHING = 0.69
 
 
 def steps(watch, first, every=50):
-    """A function that shows the watch losses, one every so many steps after the first."""
+    """A function that shows its arguments to the watch as losses, `every` steps apart."""
     step = first
 
     def show(*losses):

@@ -171,6 +171,7 @@ def test_a_recipe_without_pools_has_the_published_ones():
         ("recipe=small", "name alone; --recipe chooses"),
         ("training.pools.new.1p=1", "would change nothing"),
         ("training.pools.step.1p=1", "another use for 'step'"),
+        ("training.pools.peak_memory_gib.1p=1", "another use for 'peak_memory_gib'"),
         ("training.steps", "key=value"),
         ("=3", "key=value"),
         pytest.param("training.steps=" + "9" * 5000, "whole number", id="digits"),

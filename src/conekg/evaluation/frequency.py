@@ -2,7 +2,8 @@
 
 It ignores the anchors, so a model that does not beat it has learnt no more than which entities
 are common. For several last relations (an intersection, a union) counts are combined as fuzzy
-sets are, by minimum and maximum. Negated parts are left out; double negations are removed first.
+sets are, by minimum and maximum. Negated parts are left out, as they do not say which entities
+are common; double negations are removed first.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ Arctangent: TypeAlias = Literal["exact", "published"]
 Projection: TypeAlias = Literal["published", "rotation"]
 
 _SHORTEST_AVERAGE = 1e-3
-"""Length of an average of unit vectors below which its direction gets no gradient."""
+"""Length of an average of unit vectors below which `angle` passes no gradient. It is also the
+smallest |x| of `published_angle`."""
 _APERTURE_SLOPE = 2.0
 """The slope s of h → (π/2)(tanh(s(2h/π − 1)) + 1), the map of half apertures under `rotation`
 before relation and network change them. Its derivative is at most s. With s = 2 it maps h = 0 to
@@ -122,11 +123,11 @@ class Cone(QueryModel):
         self.gate = DeepSet(2 * dim, dim, dim, generator)
         self.scale = nn.Parameter(torch.full((1,), config.initial_scale * rho))
         self.dropout_generator: torch.Generator | None = None
-        """The generator that dropout draws from; None is torch's default one of the device."""
+        """The generator that dropout draws from; None means the default generator of the device."""
 
     @property
     def distance_scale(self) -> Tensor:
-        """[1] m, the learnt factor of the distance; the authors' code has it, the paper not."""
+        """[1] m, the learnt factor of the distance, in the authors' code but not in the paper."""
         return self.scale
 
     def to_angle(self, weight: Tensor) -> Tensor:

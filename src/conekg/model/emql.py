@@ -22,7 +22,7 @@ from conekg.model.interface import QueryModel, Region, measures_as
 from conekg.model.layers import uniform_table
 
 _MISS = -1e6
-"""Added to the score of a fact whose subject, or of an answer that, is not in the sketch."""
+"""Added to the score of a fact whose subject is not in the sketch, and of such an answer."""
 _SCORES_AT_ONCE = 1 << 24
 """How many (row, fact) scores are in memory at once when the best facts are looked up."""
 
@@ -200,20 +200,28 @@ class Emql(QueryModel):
             distances = super().distance_to_all(region)
         if not self.config.decode_with_sketch:
             return distances
+        return torch.where(self._is_member_of_all(region[1]), distances, distances - _MISS)
+
+    def _is_member_of_all(self, sketch: Tensor) -> Tensor:
+        """[rows, num_entities] `is_member` for every entity, in id order."""
+        kind = type(self)
+        if (kind.is_member, kind.weight_in) != (Emql.is_member, Emql.weight_in):  # overridden
+            ids = torch.arange(self.num_entities, device=sketch.device)
+            return self.is_member(sketch, ids.expand(len(sketch), -1))
         # One hash function at a time. `weight_in`, which looks up all of them at once, took a
         # gigabyte more for 66 rows of 63,361 entities, and three times as long.
-        weights = torch.full_like(distances, torch.inf)
+        weights = sketch.new_full((len(sketch), self.num_entities), torch.inf)
         for cells in self.cells.unbind(dim=1):
-            weights = torch.minimum(weights, region[1][:, cells])
-        return torch.where(weights >= self._least_weight, distances, distances - _MISS)
+            weights = torch.minimum(weights, sketch[:, cells])
+        return weights >= self._least_weight
 
     def training_loss(self, rows: int, generator: torch.Generator) -> Tensor:
         """The sum of four softmax losses on `rows` sets drawn from the facts.
 
-        A set holds the objects of one (subject, relation). Four centroids are trained to score
-        members above other entities: that of the set itself; the sum of the centroids of two
-        overlapping sets, once for their intersection and once for their union; and the one
-        that following the relation from the subject gives, for the set.
+        A set holds the objects of one (subject, relation). Each loss trains a centroid to score
+        the members of a set above other entities: the set's own centroid; the sum of the
+        centroids of two overlapping sets, for their intersection and again for their union; and
+        the centroid that `project` gives from the subject and the relation, for the set.
         """
         subjects, relations = self.facts.draw_pairs(rows, generator)
         left = self.facts.members(subjects, relations)

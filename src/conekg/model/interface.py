@@ -168,8 +168,8 @@ class QueryModel(nn.Module, ABC):
     def logits(self, region: Region, entity_ids: Tensor) -> Tensor:
         """[rows, candidates] γ − scale · distance: positive for likely answers.
 
-        Training uses these; ranking uses `logits_of_all`. A model that overrides one of them
-        overrides both.
+        Training uses these; ranking uses `logits_of_all`. A model that overrides one of them must
+        override the other as well.
         """
         return self.gamma - self.distance_scale * self.distance(region, entity_ids)
 

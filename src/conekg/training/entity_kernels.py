@@ -70,8 +70,8 @@ class EntityKernels(Protocol):
     ) -> None:
         """Apply Adam to rows of the table, in place.
 
-        Without `anchor_grads`: to the rows that anchor no query. With them, [rows, width] by the
-        rows used as anchors: to all other rows.
+        Without `anchor_grads`, to the rows that anchor no query; with them, to the rows of the
+        anchors. They are [rows, width], the gradients by the rows that `embed` took as anchors.
         """
 
 

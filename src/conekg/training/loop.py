@@ -59,7 +59,7 @@ class Progress:
         losses = " ".join(
             f"{loss:.4f}" if single else f"{pool} {loss:.4f}" for pool, loss in self.losses.items()
         )
-        score = self.validation.get("score")
+        score = self.validation.get(SCORE)
         parts = [f"loss {losses}"] if losses else []
         if score:
             parts.append(f"valid MRR {100 * score:.1f}")

@@ -19,7 +19,7 @@ NegativeSampling = Literal["uniform-filtered", "uniform-published"]
 IdleWeights = Literal["rest", "drift"]
 Decay = Literal["drops", "linear"]
 
-RESERVED = ("step", "kind", "learning_rate")
+RESERVED = ("step", "kind", "learning_rate", "peak_memory_gib")
 """Keys of a line of a run's metrics that no pool may have as its name: the loss of each pool is
 logged under the name of the pool."""
 
@@ -258,7 +258,7 @@ class TrainingRecipe:
         return tuple(dict.fromkeys(shapes))
 
     def restricted_to(self, shapes: frozenset[str]) -> TrainingRecipe:
-        """This recipe with only those shapes in its pools; pools that become empty are removed."""
+        """This recipe with only those shapes; pools without any are removed, from the cycle too."""
         pools = tuple(
             Pool(pool.name, tuple(share for share in pool.shares if share[0] in shapes))
             for pool in self.pools

@@ -58,7 +58,7 @@ def make_updater(
 ) -> Updater:
     """The fastest updater for this model on this device."""
     model = model.to(device)
-    # The fused updater trains all weights: it would move frozen ones as well.
+    # The fused updater trains all weights: its kernels would move a frozen entity table.
     trains_all = all(parameter.requires_grad for parameter in model.parameters())
     if device.type == "cuda" and trains_all:
         # Imported only here: the kernels need Triton, which only a GPU build of torch includes.

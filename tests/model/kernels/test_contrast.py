@@ -32,9 +32,8 @@ def test_values_and_gradients(
 def test_half_apertures_below_zero_and_beyond_the_circle(low: float, high: float) -> None:
     """Strong dropout, and complements of cones that it has widened; ranges as shares of π."""
     table, first, second = random_inputs(geometry.CONE, 7, 3, 6, seed=2)
-    second = math.pi * (
-        low + (high - low) * (second / (1.05 * second.max()))
-    )  # not exactly on a boundary
+    # Divided by more than the maximum, so that no half aperture is exactly at `high`, a kink.
+    second = math.pi * (low + (high - low) * (second / (1.05 * second.max())))
     compare(geometry.CONE, table, first, second, positives=1, negatives=4, temperature=0.0)
 
 

@@ -95,7 +95,7 @@ def test_the_answers_of_a_row_are_drawn_independently() -> None:
     assert all(torch.equal(a, b) for a, b in zip(first, more, strict=True))
 
 
-def test_unfiltered_negatives_are_any_entities_answers_too() -> None:
+def test_unfiltered_negatives_are_drawn_from_all_entities_including_answers() -> None:
     negatives = torch.cat(
         [drawn.candidates[:, 1:].flatten() for drawn in batches(8, filtered=False)]
     )

@@ -89,9 +89,8 @@ def test_bounded_distances_are_equal_within_the_bound_and_above_it_elsewhere(
     bounds = full.kthvalue(5, dim=1).values
     found = columns.distances_within(first, second, CENTER_WEIGHT, bounds)
     within = full <= bounds[:, None]
-    assert torch.equal(
-        found[within], full[within]
-    )  # bit by bit: the order of summation is the same
+    # Bit by bit, since the order of summation is the same.
+    assert torch.equal(found[within], full[within])
     assert (found[~within] > bounds[:, None].expand_as(found)[~within]).all()
 
 

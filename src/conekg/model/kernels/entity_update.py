@@ -6,7 +6,7 @@ no atomic additions, so the result does not depend on scheduling, and the gradie
 the table is never stored. Rows that no query touches are updated too, as by dense Adam
 (their moments decay); the update is that of Kingma and Ba, 2015, Alg. 1.
 Rows of anchors also need the gradient through the operators. All others, nearly the
-whole table, can be updated while it is still being computed.
+whole table, can be updated while that gradient is being computed.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ from conekg.model.kernels.processor import (
 from conekg.model.kernels.scoring import in_ranges
 
 FEWEST_ROWS, MOST_ROWS = 2, 48
-"""Numbers of rows for which this is faster than the library. For one row it rearranges nothing."""
+"""Numbers of rows for which this is used: up to 32 it is faster than the library, at 48 about as
+fast. For one row the library rearranges nothing."""
 
 LEAST_BYTES = 1 << 21
 """Smaller weights stay in a cache, where the library is up to twice as fast."""

@@ -104,9 +104,9 @@ def term(point, center, extent, rest, center_weight, GEOMETRY: tl.constexpr):
     """(distance, its derivative by the entity, its derivative by the region's second coordinate).
 
     A cone's derivatives are by half angles; callers convert sums of them by `slope` and `by_angle`.
-    Callers also multiply the derivative by the second coordinate by the region's `sign`. The
-    derivative by the first coordinate is the negated one by the entity; for INNER it is the negated
-    point.
+    The derivative with respect to the second coordinate still lacks the factor `sign` of the
+    region, which callers apply. The derivative with respect to the first coordinate is minus that
+    with respect to the entity; for INNER it is minus the point.
     """
     if GEOMETRY == 0:
         # Half-angle form of ConE's distance: with δ = entity − axis and half aperture h,

@@ -38,7 +38,7 @@ def compiled(function: _Function) -> _Function:
 
 
 def inlined(function: _Function) -> _Function:
-    """Inline a function into compiled callers: a call per tile would count array references."""
+    """Inline a function into compiled callers: each call would count references to its arrays."""
     decorate = numba.njit(nogil=True, fastmath=True, error_model="numpy", inline="always")
     result: _Function = decorate(function)
     return result

@@ -160,7 +160,7 @@ def in_ranges(
 ) -> list[Result]:
     """The results of `kernel(*arguments, start, stop)` for the ranges of `number` items, in order.
 
-    There is one range per thread; ranges start at multiples of `step`.
+    There is at most one range per thread; ranges start at multiples of `step`.
     """
     share = -(-number // threads)
     share += -share % step
@@ -175,7 +175,10 @@ def in_ranges(
 
 @cache
 def thread_pool(process_id: int, threads: int) -> ThreadPoolExecutor:
-    """A process's pool of `threads` − 1 threads beside the caller's; a fork loses the threads."""
+    """A pool of `threads` − 1 threads, at least one, since the caller's thread works too.
+
+    Each process has its own pools, since threads do not survive a fork.
+    """
     del process_id
     return ThreadPoolExecutor(max(1, threads - 1), thread_name_prefix="conekg-scoring")
 
