@@ -49,7 +49,7 @@ def test_notes_on_the_facts_are_logged_by_default(tmp_path, caplog):
     assert caplog.messages == [f"{path}: 2 repeated triples merged"]
 
 
-def test_choices_and_progress_are_logged_where_nobody_listens(tmp_path, caplog, monkeypatch):
+def test_choices_and_progress_are_logged_by_default(tmp_path, caplog, monkeypatch):
     options = {"settings": SETTINGS, "protocol": FEW, "device": CPU}
     fit(tiny_graph(), tmp_path / "unheard", **options)
     assert not caplog.messages, "nothing is wrong with the facts"

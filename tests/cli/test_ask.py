@@ -396,8 +396,8 @@ def test_a_question_whose_entities_are_all_excluded(run: Path) -> None:
     assert "no entity is left" in result.stdout
 
 
-def test_a_question_in_the_place_of_the_run_is_told_its_own(run: Path) -> None:
+def test_a_swapped_run_and_question_are_pointed_out(run: Path) -> None:
     result = ask("a1.won_by", run)
     assert result.exit_code == 2
     assert "a1.won_by does not exist" in result.stderr
-    assert f"the two changed places: `conekg ask {run} a1.won_by`" in result.stderr
+    assert f"the two arguments are swapped: `conekg ask {run} a1.won_by`" in result.stderr

@@ -297,10 +297,10 @@ def test_neighbors_of_misspelt_names_get_suggestions(films: Path) -> None:
     assert "no facts about 'Alien'" in run("neighbors", "Alien", films, "-r", "won_by").stderr
 
 
-def test_a_graph_in_the_place_of_an_entity_is_told_its_own(films: Path) -> None:
+def test_a_swapped_entity_and_graph_are_pointed_out(films: Path) -> None:
     result = run("neighbors", films, "Ben Affleck")
     assert result.exit_code == 2
     assert "no graph, folder or file named 'Ben Affleck'" in result.stderr
     swapped = f"conekg graph neighbors 'Ben Affleck' {films}"
-    assert f"the two changed places: `{swapped}`" in result.stderr.replace("\n", "")
+    assert f"the two arguments are swapped: `{swapped}`" in result.stderr.replace("\n", "")
     assert run("neighbors", "Ben Affleck", films).exit_code == 0

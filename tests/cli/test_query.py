@@ -89,9 +89,12 @@ def test_a_misspelt_name_is_shown_with_a_guess():
     assert "did you mean 'France'" in result.stderr
 
 
-def test_a_question_in_the_place_of_the_graph_is_told_its_own():
+def test_a_swapped_graph_and_question_are_pointed_out():
     result = run("France.borders", "geography")
     assert result.exit_code == 2
     assert "no graph, folder or file named 'France.borders'" in result.stderr
-    assert "changed places: `conekg explain-query geography France.borders`" in result.stderr
-    assert "changed places" not in run("Frnce.tsv", "France.borders").stderr
+    assert (
+        "the two arguments are swapped: `conekg explain-query geography France.borders`"
+        in result.stderr
+    )
+    assert "swapped" not in run("Frnce.tsv", "France.borders").stderr

@@ -111,7 +111,7 @@ class ScriptedLooks:
     ("come_at", "closes_at", "size", "looks"),
     [((), None, 1, 8), ((8, 16), None, 3, 24), ((3, 4), 5, 3, 5), ((1, 2, 3), None, 4, 3)],
 )
-def test_a_batch_waits_until_no_jobs_come_the_time_is_up_or_it_is_as_large_as_before(
+def test_a_batch_waits_until_no_jobs_come_the_batcher_closes_or_it_is_as_large_as_before(
     monkeypatch, come_at, closes_at, size, looks
 ):
     async def main():

@@ -214,7 +214,7 @@ class _Scanner:
         return self._rankings(parts, requests.counts)
 
     def run_bounded(self, bounds: LowerBounds, requests: _Requests) -> list[Nearest]:
-        """The nearest entities of each cone; distances are computed where bounds allow them."""
+        """The nearest entities of each cone; those that bounds rule out are not scanned."""
         rows, most = len(requests.counts), max(requests.counts)
         distances = np.empty((rows, most), dtype=np.float32)
         ids = np.empty((rows, most), dtype=np.int64)

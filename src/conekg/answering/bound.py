@@ -46,7 +46,10 @@ _ERROR_PER_DIMENSION = 2e-6
 
 @dataclass(frozen=True)
 class LowerBounds:
-    """Lower bounds of distances as whole numbers of steps, exact up to rounding."""
+    """Lower bounds of distances as whole numbers of steps.
+
+    A distance may be below its bound by rounding errors; `largest_sum` allows for them.
+    """
 
     sums: SumArray
     """[rows, num_entities or more]"""

@@ -71,7 +71,10 @@ def _reader(vocabulary: Vocabulary) -> Callable[[Query, tuple[Phrase, ...]], Phr
 
 
 def _as_read(query: Query) -> Query:
-    """The query simplified, with negations pushed inward: "not a and not b", not "not (a or b)"."""
+    """The query simplified, with its negations pushed inward.
+
+    "not a and not b" is easier to read than "not (a or b)".
+    """
     entity_ids, _ = slots_of(query)
     if _is_simplest(shape_of(query)) and len(set(entity_ids)) == len(entity_ids):
         return query

@@ -62,13 +62,13 @@ _IRREGULAR_VERBS = {
 }
 """Past and participle of irregular verbs, and of regular ones that double their last letter."""
 
-_OFTENER_NOUNS = frozenset(
+_USUALLY_NOUNS = frozenset(
     {"associate", "attack", "coach", "cover", "deal", "design", "edit", "feature", "graduate"}
     | {"influence", "neighbor", "play", "present", "purchase", "report", "result", "sponsor"}
     | {"star", "study", "supply", "work"}
 )
 """Verbs whose base form is usually a noun in a relation's name, such as `star`."""
-_OFTENER_PLURALS = frozenset({"deals", "edits", "features", "reports", "results"})
+_USUALLY_PLURALS = frozenset({"deals", "edits", "features", "reports", "results"})
 """Forms that are verbs only before a preposition ("reports to"), and otherwise plural nouns."""
 
 
@@ -104,9 +104,9 @@ _VERBS = {verb: (_with_ed(verb),) * 2 for verb in _REGULAR_VERBS.split()} | _IRR
 _FORMS = {
     form: (base, form == past)
     for base, (past, _) in _VERBS.items()
-    for form in {base, _with_s(base), past} - _OFTENER_NOUNS
+    for form in {base, _with_s(base), past} - _USUALLY_NOUNS
 } | {"featuring": ("feature", False), "starring": ("star", False)}
-"""Of each verb form that may be in a relation's name: its base form, and whether it is past."""
+"""For each verb form that a relation's name may have: its base form, and whether it is past."""
 _COMPLETED_ACTIONS = """
     acquire build buy compose create design develop direct discover edit found illustrate invent
     make paint perform produce publish purchase sell sing translate win write
@@ -114,8 +114,9 @@ _COMPLETED_ACTIONS = """
 _PAST_OF_ACTION = {
     participle: past for past, participle in map(_VERBS.__getitem__, _COMPLETED_ACTIONS.split())
 }
-"""The past of verbs for completed actions, by their participle: "directed by X" is "that X
-directed". States that may last, such as "employed by", are not among them."""
+"""The past of verbs for completed actions, by their participle: what a film is "directed by" are
+"things that directed" it. Verbs for states, such as "employed by", are left out: a state may last,
+so the past could be wrong."""
 _PARTICIPLES = frozenset(participle for _, participle in _VERBS.values()) | {
     "based",
     "born",
@@ -147,7 +148,7 @@ _SINGULARS = frozenset(
     {"alias", "atlas", "bias", "canvas", "gas", "headquarters", "lens", "means", "news"}
     | {"series", "species"}
 )
-"""Nouns that end like plurals."""
+"""Singular nouns that end like plurals."""
 _LATIN_END = re.compile("[A-Za-z\u00df-\u024f]$")
 """The last letter of a word that an English plural fits."""
 _PREFIX = re.compile(r"^[\w-]+:(?=[A-Za-z])")
@@ -306,7 +307,7 @@ def _without_article(words: list[str]) -> list[str]:
 
 def _is_compound(lead: str, rest: list[str]) -> bool:
     """Whether a verb form and the words after it are a noun ("support group"), not a verb."""
-    if lead in _OFTENER_PLURALS:
+    if lead in _USUALLY_PLURALS:
         return not rest or rest[0] not in _PREPOSITIONS
     return lead in _VERBS and bool(rest) and rest[0] not in _PREPOSITIONS | _ARTICLES
 
@@ -407,7 +408,7 @@ def _things(things: str, clause: str, negated: str) -> Phrase:
 
 
 def _kind_of(target: str, clause: str, negated: str) -> Phrase:
-    """A clause as a phrase about things, or about their kind if there is one: "currencies that"."""
+    """A clause as a phrase about a kind of thing ("currencies that X uses"), or about things."""
     return _things(_plural(target) if target else "things", clause, negated)
 
 
@@ -462,7 +463,10 @@ def _head_type(name: str) -> str:
 
 
 def _is_plural(noun: str) -> bool:
-    """Whether a noun is one already, by its last word: the actors of a film, but not its status."""
+    """Whether a noun is a plural already, as "actors" is and "status" is not.
+
+    Only the last word counts, or the one before "of".
+    """
     last = noun.partition(" of ")[0].rpartition(" ")[2]
     if last in _IRREGULAR_PLURALS.values():
         return True

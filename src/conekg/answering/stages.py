@@ -61,8 +61,8 @@ DEFAULT_MODEL = "cone"
 class FitEvents:
     """Callbacks of a fit, to be overridden. By default they log.
 
-    Notes on the facts are warnings. Choices and progress have the level INFO, progress of a stage
-    at most every `LOG_INTERVAL_S` seconds.
+    Notes on the facts are warnings. Choices and progress have the level INFO. The progress of a
+    stage is logged at its start and then every `LOG_INTERVAL_S` seconds, training also at its end.
     """
 
     _logged: tuple[str, float] = ("", 0.0)
@@ -101,7 +101,7 @@ class FitEvents:
         self._log_progress("calibrating", f"{done:,} of {total:,} queries")
 
     def _log_progress(self, stage: str, how_far: str, *, at_once: bool = False) -> None:
-        """Log the progress of a stage: at its start, and then every `LOG_INTERVAL_S` seconds."""
+        """Log a stage's progress at its start, every `LOG_INTERVAL_S` seconds, and if `at_once`."""
         last, when = self._logged
         if at_once or stage != last or time.monotonic() - when >= LOG_INTERVAL_S:
             self._logged = stage, time.monotonic()

@@ -47,7 +47,8 @@ _NEAR = 8
 """At most this many origins are proposed for each answer from the facts about it, twice: among the
 known answers of the operand, and among other entities."""
 _SHARED = 16
-"""This many origins are proposed for all answers together, from the operand's best entities."""
+"""This many origins are proposed for all answers together, twice: the operand's best known answers,
+and its best entities of all."""
 _SPREAD = 128
 """`_NEAR` is lowered to this number divided by the number of answers, though not below 1."""
 

@@ -38,7 +38,7 @@ PLAIN_INTERVAL_S = 10.0
 """Seconds between progress lines when standard error is not a terminal."""
 
 _WIDEST = 10_000
-"""Largest width of a table in a file or a pipe, in characters."""
+"""Largest width, in characters, of a table that is printed in its full width."""
 
 
 def messages() -> Console:

@@ -35,8 +35,8 @@ def fit(
         typer.Option(
             "--recipe",
             "-r",
-            help="paper (the published schedule), fast (for a GPU), medium or small (for a CPU); "
-            "by default chosen for the graph and the machine.",
+            help="paper (the published schedule), fast (for a GPU), medium or small (for a CPU or "
+            "a small graph); by default chosen for the graph and the machine.",
         ),
     ] = None,
     settings: SetOption = None,
@@ -74,7 +74,7 @@ def fit(
         )
     tell_outcome(result.outcome, continue_with)
     if result.report is not None and not result.report.measured:
-        say("not evaluated: the graph has no test facts, so that there are no test queries")
+        say("not evaluated: there are no test queries, which need held-out test facts")
     elif result.report is not None and result.baseline is not None:
         print_whole(result.report.to_table({"frequency": result.baseline.row()}))
     if result.warning is not None:

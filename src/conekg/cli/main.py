@@ -38,7 +38,7 @@ from conekg.version import VERSION
 
 
 class ReportingGroup(TyperGroup):
-    """A command group that reports a user's mistake in one message and exits with code 2."""
+    """A command group that reports a mistake or a full disk in one message, with exit code 2."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command, and report its ConeKGError or file system error."""
@@ -64,7 +64,7 @@ class ReportingGroup(TyperGroup):
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG)
-"""The system's errors for a path that the user may not read or write."""
+"""The system's errors for a path that cannot be read or written, such as for lack of permission."""
 
 
 def _discard_output() -> None:

@@ -43,9 +43,11 @@ def read_told(
 
 @contextmanager
 def told_swapped(place: str | Path, other: str | None, usage: str) -> Iterator[None]:
-    """Inside, a graph or run that is not there is told where `other` is one: they changed places.
+    """If the block fails because its two arguments are swapped, say so in the error's hint.
 
-    `usage` is the command with `{place}` for what was given as `other`, and `{other}`.
+    `place` was given as the graph or run and `other` as the other argument. They are swapped if
+    there is nothing at `place`, and `other` is a file, a folder or the name of a graph. `usage` is
+    the correct command, with `{place}` and `{other}` for its arguments.
     """
     try:
         yield
@@ -53,5 +55,7 @@ def told_swapped(place: str | Path, other: str | None, usage: str) -> Iterator[N
         is_place = other in ("geography", *BENCHMARKS) or (other and os.access(other, os.F_OK))
         if is_place and not os.access(place, os.F_OK):
             place, other = shlex.quote(str(other)), shlex.quote(str(place))
-            error.hint = f"the two changed places: `{usage.format(place=place, other=other)}`"
+            error.hint = (
+                f"the two arguments are swapped: `{usage.format(place=place, other=other)}`"
+            )
         raise

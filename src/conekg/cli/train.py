@@ -35,8 +35,8 @@ def train(
         typer.Option(
             "--recipe",
             "-r",
-            help="paper (the published schedule), fast (for a GPU), medium or small (for a CPU); "
-            "by default chosen for the graph and the machine.",
+            help="paper (the published schedule), fast (for a GPU), medium or small (for a CPU or "
+            "a small graph); by default chosen for the graph and the machine.",
         ),
     ] = None,
     settings: SetOption = None,

@@ -20,10 +20,10 @@ from conekg.training.recipes import data_set_of
 from conekg.training.run import Run
 
 GIVEN_HERE = "--queries"
-"""How an experiment with that option is given other queries, for notes."""
+"""The option that gives an experiment other queries, as notes name it."""
 
 GIVEN_IN_TRAINING = "`conekg train --queries`"
-"""How a run is given other queries, for notes of experiments that use the runs' own alone."""
+"""The command that gives a run other queries, for experiments that only use the runs' own."""
 
 
 def of_release(paper: Published, all_queries: Sequence[QuerySet]) -> Published:

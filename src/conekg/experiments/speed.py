@@ -118,9 +118,9 @@ def new_updater(run: Run, recipe: Recipe, model: QueryModel, options: Options) -
 
 
 def _config_of_width(config: ModelConfig, name: str, width: int, hidden: int | None) -> ModelConfig:
-    """The configuration for entity tables `width` wide, with the run's hidden width if it has one.
+    """The configuration for entity tables `width` wide, with the run's hidden width.
 
-    BetaE has two numbers per dimension.
+    Models without a hidden width keep their own settings. BetaE has two numbers per dimension.
     """
     dim = width // 2 if name == "beta" else width
     if dim < 1:

@@ -52,7 +52,8 @@ class ErrorBody(Response):
     suggestions: list[str] = []
     about: list[str] = Field(
         default=[],
-        description="for each suggestion, what tells it apart; empty where its name says all",
+        description="for each suggestion that is only an id, its label and what tells it apart; "
+        "empty for the others",
     )
 
 

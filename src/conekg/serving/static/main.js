@@ -77,7 +77,7 @@ function settle(...kinds) {
 function showParsed(parsed, text) {
   settle("parse");
   state.drawn = text;
-  // A text that can be read and drawn may be refused all the same, such as one with many branches.
+  // A question that can be parsed and drawn may still be refused, for example for too many branches.
   question.showError(text === state.refused?.text ? state.refused.error : null);
   reading.show(parsed);
   builder.show(parsed?.tree ?? null);
@@ -177,7 +177,7 @@ function linked() {
   }
 }
 
-/** Ask a question and show its answers. False if that failed or a later question took its place. */
+/** Ask a question and show its answers; true if they are shown. A later question may take its place. */
 async function ask(text, { topK = Math.min(PAGE_OF_ANSWERS, state.mostAnswers) } = {}) {
   if (text === "") {
     remember("");
