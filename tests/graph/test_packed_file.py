@@ -98,7 +98,7 @@ def test_the_ending_of_the_name_gives_the_format(name: str, suffix: str) -> None
         ((), "holds no file"),
         (
             ("train.tsv", "valid.tsv"),
-            r"holds 2 files, train\.tsv, valid\.tsv; an archive must hold",
+            r"holds 2 files, train\.tsv, valid\.tsv; an archive must hold just one",
         ),
         (("a", "b", "c", "d"), r"holds 4 files, a, b, c, \.\.\.; an archive"),
     ],

@@ -102,7 +102,11 @@ def test_names_that_go_on_after_their_quote_or_never_close_it_are_seen_across_bl
         ("a.tsv", "a,r,b", "separated by commas: write tabs, or let its name end in .csv"),
         ("a.csv", "a;r;b", "separated by semicolons: write tabs (.tsv) or commas (.csv)"),
         ("a.tsv", "a;r;b", "separated by semicolons"),
-        ("a.tsv", "a r b", "a line is `head relation tail`; names may hold spaces, so tabs"),
+        (
+            "a.tsv",
+            "a r b",
+            "a line is `head relation tail`; names may hold spaces, so tabs separate",
+        ),
         ("a.tsv", "a,r,s\tb", "a line is `head relation tail`"),
         ("a.csv", "a;r;s,b", "names may hold spaces, names with commas are quoted"),
     ],

@@ -77,7 +77,7 @@ def meaning(text):
         # MINUS that shares nothing removes nothing; MINUS before the variable is bound, too.
         (":a :r ?x MINUS { :b :s ?z }", "a.r"),
         ("MINUS { :b :s ?x } :a :r ?x", "a.r"),
-        # A variable inside a block differs from one of the same name in another block.
+        # A variable inside a block differs from one of the same name elsewhere.
         (":a :r ?x MINUS { ?x :s ?y } ?x :t ?y", "a.r & !*.^s & *.^t"),
         (":a :r ?x { :b :s ?x MINUS { ?x :t ?z } }", "a.r & b.s & !*.^t"),
         # Within a negated block MINUS may use variables that the block itself binds.

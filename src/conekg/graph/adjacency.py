@@ -60,7 +60,7 @@ class Adjacency:
 
     @cached_property
     def head_index(self) -> HeadIndex:
-        """The index from (relation, head) to pair, built on first use; empty for sparse graphs."""
+        """The index from (relation, head) to pair, built on first use; empty if too large."""
         return build_head_index(self.relation_offsets, self.pair_heads, self.num_entities)
 
     @cached_property

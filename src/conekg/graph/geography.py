@@ -101,7 +101,7 @@ class Fact:
 @cache
 def load_geography() -> KnowledgeGraph:
     """The built-in graph; the same on every machine that has the same `countryinfo`."""
-    # Imported here because only this function needs the package and its data.
+    # Imported here, so that machines that only train on other graphs do not load the data.
     from countryinfo import CountryInfo
 
     return build_geography(CountryInfo.all())[0]
@@ -232,7 +232,7 @@ def _coded_facts(
 
 
 def _capital(country: Thing, record: Mapping[str, Any], defects: Counter[str]) -> Iterator[Thing]:
-    """The capital of a country, if it has exactly one."""
+    """The capital of a country: of a list the first one, and none of several in one name."""
     capital = record.get("capital") or ""
     if isinstance(capital, list):
         defects["capital given as a list"] += 1
@@ -247,7 +247,10 @@ def _capital(country: Thing, record: Mapping[str, Any], defects: Counter[str]) -
 def _provinces(
     code: str, country: Thing, record: Mapping[str, Any], defects: Counter[str]
 ) -> Iterator[Thing]:
-    """The provinces of a country, without repetitions and without those of other countries."""
+    """The provinces of a country, without repetitions and without those of other countries.
+
+    A country that the source lists as its own only province has none.
+    """
     foreign = _FOREIGN_PROVINCES.get(code, frozenset())
     seen: set[str] = set()
     for listed in record["provinces"]:

@@ -66,7 +66,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def check_name(path: Path) -> None:
-    """Raise DataError if a path is not UTF-8: neither Arrow nor an HTTP header accepts it."""
+    """Raise DataError if a path is not UTF-8: Arrow and the header of a store do not accept it."""
     try:
         str(path).encode()
     except UnicodeEncodeError:

@@ -27,9 +27,10 @@ _SMALL_WORD = "(?:and|d[aeiou]s?|for|in|la|of|the)"
 def nearest(text: str, candidates: pa.Array, limit: int) -> dict[int, int]:
     """Edit distances by candidate index, of at most `limit` near candidates, nearest first.
 
-    The distance may be a third of the length of `text`, or 1. Insertions, deletions, replacements
-    and swaps of neighbours cost one each. Lengths and distances count UTF-8 bytes, so a change of
-    an accented letter costs up to two. A text of more than 200 bytes is near nothing.
+    A candidate is near if its distance is at most a third of the length of `text`, or 1.
+    Insertions, deletions, replacements and swaps of neighbours cost one each. Lengths and distances
+    count UTF-8 bytes, so a change of an accented letter costs up to two. A text of more than 200
+    bytes is near nothing.
     """
     typed = np.frombuffer(text.encode(), dtype=np.uint8)
     allowed = max(1, len(typed) // 3)

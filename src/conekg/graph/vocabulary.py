@@ -97,7 +97,8 @@ class NameTable:
     """An immutable list of distinct names; a name's id is its index, and it may have a label.
 
     `labels` holds `None` or a blank text where an id has no label. Raises `DataError` where a name
-    is empty or occurs twice; a table with a given `index` is not checked again.
+    is empty or occurs twice, or there are not as many labels as names; the names of a table with
+    a given `index` are not checked again.
     """
 
     def __init__(
@@ -288,19 +289,19 @@ class NameTable:
             entries += self.index.accented_like(folded)
             entries = sorted(entries, key=lambda entry: len(self.index.texts[entry].as_py()))
         if not entries:
-            entries = self._beginning_alike(folded)[: 4 * limit]
+            entries = list(self._beginning_alike(folded)[: 4 * limit])
         written = (self._as_written(entry) for entry in entries[: 4 * limit])
         return tuple(dict.fromkeys(written))[:limit]
 
-    def _beginning_alike(self, folded: str) -> list[int]:
+    def _beginning_alike(self, folded: str) -> range:
         """The index entries that share the longest beginning with `folded`: director, directed.
 
-        It has at least five characters and two thirds of the text.
+        The shared beginning has at least five characters and two thirds of the text.
         """
         for end in range(len(folded) - 1, max(4, (2 * len(folded) - 1) // 3), -1):
             if found := self.index.range_of(folded[:end], prefix=True):
-                return list(found)
-        return []
+                return found
+        return range(0)
 
     def with_prefix(self, prefix: str, limit: int = 10) -> tuple[int, ...]:
         """At most `limit` ids whose name or label starts with `prefix`, in alphabetical order.

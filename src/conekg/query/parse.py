@@ -218,8 +218,10 @@ class _PathReader:
         if token.text == "exists":
             begins = following.kind in ("name", "variable")
         else:
-            is_atom = self._stream.is_relation(token) or self._stream.has("variable")
-            begins = following.kind == "(" and is_atom
+            # The parenthesis first: the other checks would be slow for a query of many entities.
+            begins = following.kind == "(" and (
+                self._stream.is_relation(token) or self._stream.has("variable")
+            )
         if begins:
             rest = "(..." if following.kind == "(" else " ..."
             raise self._stream.error(

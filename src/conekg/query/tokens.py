@@ -84,14 +84,14 @@ def is_bare_character(character: str) -> bool:
 
 
 def is_bare_name(name: str) -> bool:
-    """Whether a name can be written without quotes."""
+    """Whether a name can be written without quotes; one that begins with a colon cannot."""
     if _PLAIN_NAME.fullmatch(name):
         return True
     return bool(name) and name[0] != ":" and all(map(is_bare_character, name))
 
 
 def quote(name: str) -> str:
-    """The name between double quotes, with quotes, backslashes and line ends escaped."""
+    """The name between double quotes on one line: double quotes, backslashes, line ends escaped."""
     body = "".join(
         f"\\{c}" if c in '"\\' else f"\\{_ESCAPED[c]}" if c in _ESCAPED else c for c in name
     )
@@ -380,7 +380,9 @@ def look_up(
     span: Callable[[], Span],
     remedy: str | None = None,
 ) -> int:
-    """The number of the entity or relation called `name`; for an inverse the caller adds `^`.
+    """The number of the entity or relation called `name`.
+
+    The number k of a relation is not its id: callers turn it into 2k, or 2k+1 for the inverse.
 
     An `UnknownNameError` points at the range of `text` that `span` returns; it is a function
     because finding the range can take long. `remedy` is the hint for an unknown name.

@@ -2,7 +2,8 @@
 
 The rejection rules are those of the BetaE release. Attempts are numbered. The outcome of
 an attempt depends only on its number, the seed, the shape, the rules and the graphs, so any
-number of workers can make them.
+number of workers can make them, and they are read in order. Only which duplicates are noticed
+depends on the workers.
 """
 
 from __future__ import annotations

@@ -88,7 +88,8 @@ class SamplingProtocol:
     relation_tries: int = 40
     """Draws of a relation before a walk is given up as a dead end."""
     patience: int = 262_144
-    """The yield of a shape is judged each time this many attempts have been made."""
+    """The yield of a shape is judged each time this many attempts have been made. A stream gives up
+    after this many attempts in a row without a query."""
     min_yield: float = 1e-4
     """A shape is given up, and its shortfall reported, if a smaller share of its last `patience`
     attempts gave a new query."""

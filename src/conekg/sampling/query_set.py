@@ -250,7 +250,7 @@ def load_query_set(path: str | Path, graph: KnowledgeGraph | None = None) -> Que
 
 
 def _check_ids(query_set: QuerySet, graph: KnowledgeGraph, source: str) -> None:
-    """Raise `StoreError` for ids that the graph does not have: the fingerprint proves nothing."""
+    """Raise `StoreError` for ids that the graph lacks: a file can claim any graph's fingerprint."""
     for block in query_set:
         for kind, ids, size in (
             ("entity", block.anchors, graph.num_entities),

@@ -120,7 +120,7 @@ def _sample_shape(
 ) -> tuple[QueryBlock, ShapeReport]:
     assert wanted is not None, "only links can be enumerated"
     collected = _Collected(shape, wanted)
-    if not len(graph.edges(split)):  # both graphs are equal, so no query has a hard answer
+    if not len(graph.edges(split)):  # the larger graph adds nothing, so there is no hard answer
         return collected.result()
     pieces = attempts(
         graph,

@@ -45,7 +45,7 @@ def answer(adjacency: Adjacency, query: Query) -> IntArray:
 def _row(kind: str, ids: Sequence[int]) -> LongArray:
     """[1, len(ids)] the ids as one row; `QueryError` for an id that is not a whole number.
 
-    Ids beyond 64 bits become the largest 64-bit number, which is too large for any graph.
+    Ids beyond 64 bits are clipped to 64 bits, and so are still outside of any graph.
     """
     check_whole(kind, ids)
     bounds = np.iinfo(np.int64)

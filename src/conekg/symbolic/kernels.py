@@ -68,8 +68,9 @@ _MERGE = 16
 # A projection with fewer tails than one per this many words is listed at once.
 _SPARSE = 4
 
-# The pairs of a set without a sorted array are found word by word in its bitmap. A set that has
-# both is read that way once it has this many times more heads than its bitmap has words.
+# With a head index, the pairs of a set without a sorted array are found word by word in its bitmap.
+# A set that has both is read that way once it has this many times more heads than its bitmap has
+# words.
 _LOOK_UP = 3
 
 # --- the stack -------------------------------------------------------------------------------

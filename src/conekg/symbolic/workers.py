@@ -55,7 +55,7 @@ def map_in_order(
 
 
 class PerThread(local, Generic[Result]):
-    """A value that each thread has its own of; `make` creates it when a thread first uses it."""
+    """A separate value for each thread, which `make` creates when the thread first uses it."""
 
     def __init__(self, make: Callable[[], Result]) -> None:
         # `local` calls this again in every thread.
