@@ -57,9 +57,9 @@ def test_choices_and_progress_are_logged_by_default(tmp_path, caplog, monkeypatc
         fit(tiny_graph(), tmp_path / "run", **options)
     assert {record.levelname for record in caplog.records} == {"INFO"}
     assert any(text.startswith("chose the recipe 'small': ") for text in caplog.messages)
-    stages_told = [text.partition(": ")[0] for text in caplog.messages]
+    logged = [text.partition(": ")[0] for text in caplog.messages]
     for stage in ("sampling train queries", "training", "evaluating", "calibrating"):
-        assert 1 <= stages_told.count(stage) <= 2, "at its beginning, and training also at its end"
+        assert 1 <= logged.count(stage) <= 2, "at its beginning, and training also at its end"
     steps = next(line.partition("=")[2] for line in SETTINGS if "training.steps" in line)
     last = [text for text in caplog.messages if text.startswith("training: ")][-1]
     assert last.startswith(f"training: {steps} of {steps} steps, loss ")

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from conekg.answering import fit, stages
 from conekg.answering.calibration import Calibration, CountCurve, ScoreCurve, joined, outlines
 from conekg.answering.curves import Curve
-from conekg.cli.fit import tell_split
+from conekg.cli.fit import report_split
 from conekg.cli.main import app
 from conekg.cli.output_file import _RUN_FILES, _RUN_FOLDERS
-from conekg.cli.training_report import told_events
+from conekg.cli.training_report import printed_events
 from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from conekg.graph.store import save_graph
 from conekg.graph.vocabulary import NameTable, Vocabulary
@@ -77,7 +77,7 @@ def test_few_held_out_facts_give_a_warning_about_metrics(held_out, warned, capsy
     vocabulary = Vocabulary(NameTable("entity", ["a", "b"]), NameTable("relation", ["r"]))
     edges = with_inverses(np.array([[0, 0, 1]] * 40, dtype=np.int32))
     parts = {"train": edges, "valid": edges, "test": edges[: 2 * held_out]}
-    tell_split(KnowledgeGraph("few", vocabulary, parts))
+    report_split(KnowledgeGraph("few", vocabulary, parts))
     told = capsys.readouterr().err
     assert f"learnt from 40 facts; 40 validation and {held_out} test facts" in told
     assert ("so few held-out facts" in told) == warned
@@ -117,7 +117,7 @@ def test_a_graph_without_held_out_facts_is_learnt_and_not_evaluated(tmp_path):
 
 def test_the_loss_is_shown_once_there_is_one(capsys):
     for losses, told in (({}, r"0:0\d elapsed\n"), ({"all": 0.5}, r"loss 0\.5000\n")):
-        with told_events() as events:
+        with printed_events() as events:
             events.training(Progress(1, 10, losses))
         assert re.search(rf"{told}\Z", capsys.readouterr().err)
 
@@ -218,13 +218,13 @@ def test_numbers_are_not_cut_on_a_narrow_terminal(run, monkeypatch):
 
 
 def test_the_loss_of_one_pool_needs_no_name(capsys):
-    from conekg.cli.training_report import told_events
+    from conekg.cli.training_report import printed_events
     from conekg.training.loop import Progress
 
-    with told_events() as events:
+    with printed_events() as events:
         events.training(Progress(1, 2, {"everything": 0.25}))
     assert capsys.readouterr().err.endswith("loss 0.2500\n")
-    with told_events() as events:
+    with printed_events() as events:
         events.training(Progress(1, 2, {"paths": 0.25, "rest": 0.5}, {"score": 0.125}))
     assert capsys.readouterr().err.endswith("loss paths 0.2500 rest 0.5000 · valid MRR 12.5\n")
 

@@ -81,7 +81,7 @@ def test_concurrent_readers_of_one_archive_download_it_once(
     server.opened = opened = threading.Event()
     told: set[tuple[str, str]] = set()
 
-    def open_told(name: str) -> KnowledgeGraph:
+    def open_named(name: str) -> KnowledgeGraph:
         def tell(what: str, *_: object) -> None:
             told.add((name, what))
             if len(told) == 2:
@@ -93,7 +93,7 @@ def test_concurrent_readers_of_one_archive_download_it_once(
         first = pool.submit(open_benchmark, "nell995")
         while not server.ranges:
             time.sleep(0.01)
-        others = [pool.submit(open_told, name) for name in ("nell995", "fb15k")]
+        others = [pool.submit(open_named, name) for name in ("nell995", "fb15k")]
         graphs = [each.result() for each in (first, *others)]
     assert {graph.fingerprint for graph in graphs} == {graphs[0].fingerprint}
     assert told == {(name, "wait for another download") for name in ("nell995", "fb15k")}

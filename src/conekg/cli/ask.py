@@ -19,8 +19,8 @@ from conekg.cli.console import (
     print_text,
     say,
 )
+from conekg.cli.graph_source import hint_if_swapped
 from conekg.cli.options import CheckpointOption, DeviceOption, RunArgument, UnionOption
-from conekg.cli.told_graph import told_swapped
 from conekg.cli.training_report import why_no_probabilities
 from conekg.cli.wrong_way import wrong_way_notes
 from conekg.errors import ConeKGError, ConfigError, DataError
@@ -100,7 +100,7 @@ def ask(
     lines = [(1, question or "")] if file is None else list(_read_lines(file))
     if not lines:
         raise DataError("contains no question", path=str(file), hint="write one per line")
-    with told_swapped(run, question, "conekg ask {place} {other}"):
+    with hint_if_swapped(run, question, "conekg ask {place} {other}"):
         answerer = Answerer.open(run, which=checkpoint, device=device)
     settings = Question("", top_k, only, tuple(exclude or ()), known, union, keep_contradicted)
     excluded_by(settings, answerer.graph)  # an error in an option is not the fault of a line

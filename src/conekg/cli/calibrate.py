@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from conekg.cli.console import print_json
 from conekg.cli.options import CheckpointOption, JsonOption, RunArgument
-from conekg.cli.training_report import tell_calibration, told_events
+from conekg.cli.training_report import printed_events, report_calibration
 from conekg.query.shape import STRUCTURES
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def calibrate(
     from conekg.answering.stages import calibrate_run
     from conekg.training.run import open_run
 
-    with told_events() as events:
+    with printed_events() as events:
         calibration = calibrate_run(open_run(run), which=which, events=events)
     if as_json:
         count = calibration.count
@@ -41,7 +41,7 @@ def calibrate(
             }
         )
     else:
-        tell_calibration(calibration)
+        report_calibration(calibration)
 
 
 def _by_shape(calibration: Calibration) -> dict[str, dict[str, float | None]]:

@@ -11,10 +11,10 @@ from conekg.cli.console import print_whole, say, warn
 from conekg.cli.options import ConfigOption, MaxMinutesOption, ModelOption, OutOption, SetOption
 from conekg.cli.training_report import (
     in_shell,
-    interruption_told,
-    tell_calibration,
-    tell_outcome,
-    told_events,
+    interruption_reported,
+    printed_events,
+    report_calibration,
+    report_outcome,
 )
 from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
@@ -60,7 +60,7 @@ def fit(
     if resume:
         check_same_graph(out, triples)
     continue_with = f"conekg fit {in_shell(triples)} --resume --out {in_shell(out)}"
-    with interruption_told(out, continue_with), told_events() as events:
+    with interruption_reported(out, continue_with), printed_events() as events:
         result = fit_run(
             triples,
             out,
@@ -72,7 +72,7 @@ def fit(
             resume=resume,
             events=events,
         )
-    tell_outcome(result.outcome, continue_with)
+    report_outcome(result.outcome, continue_with)
     if result.report is not None and not result.report.measured:
         say("not evaluated: there are no test queries, which need held-out test facts")
     elif result.report is not None and result.baseline is not None:
@@ -80,13 +80,13 @@ def fit(
     if result.warning is not None:
         warn(result.warning)
     if result.calibration is not None:
-        tell_calibration(result.calibration)
+        report_calibration(result.calibration)
     if result.outcome.finished:
-        tell_split(result.run.graph)
+        report_split(result.run.graph)
         say(f'the run is in {out}; ask it: `conekg ask {in_shell(out)} "..."`')
 
 
-def tell_split(graph: KnowledgeGraph) -> None:
+def report_split(graph: KnowledgeGraph) -> None:
     """Say how many facts the model learnt from and how many were held out."""
     learnt, valid, test = (len(graph.edges(split)) // 2 for split in SPLITS)
     if valid or test:

@@ -16,9 +16,9 @@ from conekg.cli.console import (
     print_text,
     say,
 )
+from conekg.cli.graph_source import hint_if_swapped, open_and_report, read_and_report
 from conekg.cli.options import JsonOption
 from conekg.cli.output_file import refuse_part_of_run
-from conekg.cli.told_graph import open_told, read_told, told_swapped
 from conekg.errors import ConfigError
 from conekg.graph.benchmarks import BENCHMARKS
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
@@ -117,7 +117,7 @@ def build(
     )
     refuse_part_of_run(out)
     check_replaceable(out)
-    built = read_told(source, options, from_folder)
+    built = read_and_report(source, options, from_folder)
     save_graph(built.graph, out)
     say(f"wrote {out}")
     if as_json:
@@ -135,7 +135,7 @@ def info(
     as_json: JsonOption = False,
 ) -> None:
     """Show how large a graph is and how its facts are split."""
-    opened = load_graph(_store_of(graph), verify=True) if verify else open_told(graph)
+    opened = load_graph(_store_of(graph), verify=True) if verify else open_and_report(graph)
     if as_json:
         print_json(_facts_about(opened))
     else:
@@ -153,7 +153,7 @@ def relations(
 
     In a query, `^name` follows a relation backwards.
     """
-    opened = open_told(graph)
+    opened = open_and_report(graph)
     table = opened.vocabulary.relations
     counts = sum(
         np.bincount(opened.triples(split)[:, 1] >> 1, minlength=len(table)) for split in SPLITS
@@ -182,7 +182,7 @@ def entities(
     as_json: JsonOption = False,
 ) -> None:
     """List all entities, or those whose name or label contains a text."""
-    table = open_told(graph).vocabulary.entities
+    table = open_and_report(graph).vocabulary.entities
     found = range(len(table)) if search is None else table.containing(search)
     shown = [(table.name(i), table.label(i)) for i in found[:limit]]
     if as_json:
@@ -207,8 +207,8 @@ def neighbors(
     as_json: JsonOption = False,
 ) -> None:
     """List the facts about an entity, in both directions, and which of them are held out."""
-    with told_swapped(graph, entity, "conekg graph neighbors {other} {place}"):
-        opened = open_told(graph)
+    with hint_if_swapped(graph, entity, "conekg graph neighbors {other} {place}"):
+        opened = open_and_report(graph)
     vocabulary = opened.vocabulary
     with told_apart(opened):
         entity_id = vocabulary.entities.id_of(entity)

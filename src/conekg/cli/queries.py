@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 import typer
 
 from conekg.cli.console import print_json, print_table, say
+from conekg.cli.graph_source import open_and_report
 from conekg.cli.options import JsonOption
 from conekg.cli.output_file import refuse_part_of_run
-from conekg.cli.told_graph import open_told
 from conekg.graph.knowledge_graph import Split
 from conekg.graph.place import check_place
 from conekg.sampling.query_set import check_replaceable, load_query_set, save_query_set
@@ -86,7 +86,7 @@ def import_queries(
 
     refuse_part_of_run(out)
     check_replaceable(out)
-    opened = open_told(str(folder) if graph is None else graph)
+    opened = open_and_report(str(folder) if graph is None else graph)
     query_set = read_queries(folder, split, opened, recompute=recompute)
     save_query_set(out, query_set)
     say(f"wrote {out}: {len(query_set):,} queries")

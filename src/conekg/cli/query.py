@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from conekg.cli.console import print_json, print_text
+from conekg.cli.graph_source import hint_if_swapped, open_and_report
 from conekg.cli.options import JsonOption
 from conekg.cli.output_file import check_files, write_file
-from conekg.cli.told_graph import open_told, told_swapped
 from conekg.errors import QueryError, QueryTooLargeError
 from conekg.graph.namesakes import told_apart
 from conekg.graph.vocabulary import Vocabulary
@@ -52,8 +52,8 @@ def explain_query(
 ) -> None:
     """Show how a question is understood: its tree, other notations, normal form and plan."""
     check_files([svg], [graph])
-    with told_swapped(graph, query, "conekg explain-query {place} {other}"):
-        opened = open_told(graph)
+    with hint_if_swapped(graph, query, "conekg explain-query {place} {other}"):
+        opened = open_and_report(graph)
     vocabulary = opened.vocabulary
     with told_apart(opened):
         tree = parse_query(query, vocabulary)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from conekg.cli.console import print_json, print_table, progress, say, warn
+from conekg.cli.graph_source import open_and_report
 from conekg.cli.options import JsonOption
 from conekg.cli.output_file import refuse_part_of_run
-from conekg.cli.told_graph import open_told
 from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.query.parse import parse_shape
@@ -87,7 +87,7 @@ def sample(
 
     _check_out(out, split)
     wanted = None if shapes is None else [parse_shape(text) for text in shapes.split(",")]
-    opened = open_told(graph)
+    opened = open_and_report(graph)
     protocol = _protocol(opened, preset, cap, train_cap, train_paths_from)
     _refuse_idle_cap(split, cap, train_cap)
     if train_paths_from is not None:

@@ -10,7 +10,12 @@ import typer
 from conekg.cli.console import say
 from conekg.cli.options import ConfigOption, MaxMinutesOption, ModelOption, OutOption, SetOption
 from conekg.cli.paper_tables import print_main_tables
-from conekg.cli.training_report import in_shell, interruption_told, tell_outcome, told_events
+from conekg.cli.training_report import (
+    in_shell,
+    interruption_reported,
+    printed_events,
+    report_outcome,
+)
 from conekg.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -76,7 +81,7 @@ def train(
     from conekg.training.run import check_vacant, open_run
 
     continue_with = f"conekg train --resume --out {in_shell(out)}{' --tables' if tables else ''}"
-    with interruption_told(out, continue_with), told_events() as events:
+    with interruption_reported(out, continue_with), printed_events() as events:
         if resume:
             given = (graph, settings, config, queries, recipe, model, show_recipe)
             if given != (None, None, None, None, None, None, False):
@@ -106,10 +111,10 @@ def train(
                 )
             run = start_run(out, facts, chosen, sets, events)
     # A second block, as the progress bars of the first one have to be closed before training.
-    with interruption_told(out, continue_with), told_events() as events:
+    with interruption_reported(out, continue_with), printed_events() as events:
         say(f"training {run.recipe.model} on {run.graph.name} ({run.recipe.name}), {pick_device()}")
         outcome = train_run(run, max_minutes=max_minutes, events=events)
-    tell_outcome(outcome, continue_with)
+    report_outcome(outcome, continue_with)
     if outcome.finished:
         next_steps = []
         if run.num_queries("test"):

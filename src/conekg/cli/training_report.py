@@ -26,11 +26,11 @@ INTERRUPTED = 130
 
 
 @contextmanager
-def told_events() -> Iterator[FitEvents]:
+def printed_events() -> Iterator[FitEvents]:
     """Events that are printed as they come, with one progress bar per stage."""
     from conekg.answering.stages import FitEvents
 
-    class Told(FitEvents):
+    class PrintedEvents(FitEvents):
         def __init__(self, stack: ExitStack) -> None:
             self._stack = stack
             self._stage = ""
@@ -75,11 +75,11 @@ def told_events() -> Iterator[FitEvents]:
             self._bar = None
 
     with ExitStack() as stack:
-        yield Told(stack)
+        yield PrintedEvents(stack)
 
 
 @contextmanager
-def interruption_told(out: Path, continue_with: str) -> Iterator[None]:
+def interruption_reported(out: Path, continue_with: str) -> Iterator[None]:
     """On Ctrl-C within the block, say whether there is a run to continue, and exit with 130.
 
     SIGTERM and a closed terminal have the same effect as Ctrl-C, in the main thread, where Python
@@ -113,7 +113,7 @@ def in_shell(path: str | Path) -> str:
     return shlex.quote(str(path))
 
 
-def tell_outcome(outcome: Outcome, continue_with: str) -> None:
+def report_outcome(outcome: Outcome, continue_with: str) -> None:
     """Say how training ended, and if it is not finished, by which command to continue.
 
     Exits with code 130 if the user interrupted it: a script must not go on with half a model.
@@ -143,7 +143,7 @@ def why_no_probabilities(run: Path, checkpoint: str = "best") -> str:
     return f"no probabilities: `conekg calibrate {in_shell(run)}{choice}` fits them"
 
 
-def tell_calibration(calibration: Calibration) -> None:
+def report_calibration(calibration: Calibration) -> None:
     """Say on how many queries a run was calibrated, and how far off its probabilities are."""
     say(
         f"calibrated on {calibration.num_queries:,} validation queries: the "

@@ -20,12 +20,12 @@ from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.graph.source import ReadOptions, read_source
 
 
-def open_told(source: str) -> KnowledgeGraph:
+def open_and_report(source: str) -> KnowledgeGraph:
     """The graph that `source` names or contains; notes about it are printed."""
-    return read_told(source).graph
+    return read_and_report(source).graph
 
 
-def read_told(
+def read_and_report(
     source: str, options: ReadOptions | None = None, from_folder: Path | None = None
 ) -> Assembled:
     """The graph and the notes that were printed; `from_folder` has the files of a benchmark."""
@@ -42,7 +42,7 @@ def read_told(
 
 
 @contextmanager
-def told_swapped(place: str | Path, other: str | None, usage: str) -> Iterator[None]:
+def hint_if_swapped(place: str | Path, other: str | None, usage: str) -> Iterator[None]:
     """If the block fails because its two arguments are swapped, say so in the error's hint.
 
     `place` was given as the graph or run and `other` as the other argument. They are swapped if
