@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from html import escape
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,28 @@ def test_negations_are_absent_or_contradicted(film_graph: KnowledgeGraph) -> Non
     assert alien.weakest.kind == "contradicted", (
         "what facts deny is worse than what they leave open"
     )
+
+
+def test_a_doubtful_condition_that_no_fact_is_against_is_weaker_than_a_better_guess(
+    film_graph: KnowledgeGraph,
+) -> None:
+    """Whichever of the two the model doubts more is the weakest; known answers have no guess."""
+    answerer = make(film_graph)
+    texts = ["a1.won_by & !c1.produced", "a1.won_by & !c2.produced", "c1.produced & !a1.won_by"]
+    seen = set()
+    for witness in chain.from_iterable(
+        explain(answerer, text, entities=list(range(8))).witnesses for text in texts
+    ):
+        hop, condition = witness.parts
+        assert witness.weakest is not None
+        if (hop.kind, condition.kind) == ("guess", "absent"):
+            assert witness.weakest is (hop if hop.score < condition.score else condition)
+            seen.add(witness.weakest.kind)
+        elif (hop.kind, condition.kind) == ("fact", "absent"):
+            assert witness.facts_only
+            assert witness.weakest is condition, "the graph may lack the fact that is against it"
+            seen.add("known")
+    assert seen == {"guess", "absent", "known"}
 
 
 def test_scores_are_the_models(film_graph: KnowledgeGraph) -> None:

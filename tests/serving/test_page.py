@@ -245,7 +245,8 @@ def test_facts_against_an_answer_are_said_first(open_page):
     [
         (("guess", "guess", "fact"), 1, [1]),
         (("guess", "contradicted", "absent"), 1, [1]),
-        (("fact", "fact", "absent"), 0, []),
+        (("guess", "fact", "absent"), 2, [2]),
+        (("fact", "fact", "absent"), 2, []),
     ],
 )
 def test_exactly_one_weakest_step_is_marked(open_page, kinds, weakest, marked):

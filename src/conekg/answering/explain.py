@@ -306,6 +306,9 @@ def _numbers_of_variables(query: Query) -> dict[int, int]:
 
 
 def _strength(part: Part) -> tuple[int, float]:
-    """The sort key of a witness's parts, weakest first: contradictions, then guesses, by score."""
-    order = {"contradicted": 0, "guess": 1}
-    return order.get(part.kind, 2), part.score
+    """The sort key of a witness's parts, weakest first; parts of the same rank go by score.
+
+    As facts are missing, that none is against a condition proves it no more than a guess is proved.
+    """
+    order: dict[PartKind, int] = {"contradicted": 0, "guess": 1, "absent": 1, "fact": 2}
+    return order[part.kind], part.score

@@ -84,8 +84,8 @@ class Witness:
     """The entity chosen for each variable on the way."""
     parts: tuple[Part, ...]
     weakest: Part | None
-    """The least supported part: a contradiction, else the lowest scoring guess, else the
-    lowest scoring part; None if the query has no parts, as `*`."""
+    """The least supported part: a contradiction, else the lowest scoring of the guesses and of the
+    conditions that no fact is against, else of the facts; None if the query has no parts, as `*`."""
     facts_only: bool
     """Whether every edge is a fact and nothing is contradicted."""
 

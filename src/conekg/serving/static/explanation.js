@@ -95,12 +95,12 @@ class Explanation extends HTMLElement {
   }
 
   /**
-   * The weakest part, to be marked; null if it is not a guess or a contradiction. The same part of a
+   * The weakest part, to be marked; null if nothing is guessed or contradicted. The same part of a
    * question may occur twice; then it is the first with this kind and score.
    */
   weakest() {
-    const { parts, weakest } = this.witness;
-    if (weakest === null || weakest.kind === "fact" || weakest.kind === "absent") return null;
+    const { parts, weakest, facts_only } = this.witness;
+    if (weakest === null || facts_only) return null;
     return parts.find((part) => ["query", "kind", "score"].every((key) => part[key] === weakest[key]));
   }
 
