@@ -85,7 +85,7 @@ class Witness:
     parts: tuple[Part, ...]
     weakest: Part | None
     """The least supported part: a contradiction, else the lowest scoring of the guesses and of the
-    conditions that no fact is against, else of the facts; None if the query has no parts, as `*`."""
+    conditions that no fact is against, else of the facts. None if the query (`*`) has no parts."""
     facts_only: bool
     """Whether every edge is a fact and nothing is contradicted."""
 
