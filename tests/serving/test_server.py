@@ -146,12 +146,12 @@ def test_waiting_questions_are_scored_together(start_server, held, ask_many):
 
 def test_questions_do_not_wait_for_explanations(start_server, held):
     held.go.set()
-    held.explain.clear()
     asked = {"query": "France.borders", "answer": "Spain"}
     with (
         start_server(held, Limits(explanations=2, retry_after_s=7)) as served,
         ThreadPoolExecutor(2) as pool,
     ):
+        held.explain.clear()
         waiting = [pool.submit(served.post, "/api/explain", **asked) for _ in range(2)]
         wait_until(lambda: in_flight(served.url) == 2)
         for _ in range(3):
@@ -411,7 +411,7 @@ answerer = Answerer(graph, model)
 def compile_for_minutes(*question, **options):
     print("compiling", flush=True)
     threading.Event().wait(600)
-answerer.ask = compile_for_minutes
+answerer.ask_batch = compile_for_minutes
 app = create_app(answerer)
 make_server(app, Limits()).run(sockets=open_sockets("127.0.0.1", 0, 1))
 """

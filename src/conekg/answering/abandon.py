@@ -159,7 +159,9 @@ class ScanTable:
             nearest = scanner.run(self._all_ids, requests.of(part))
             found.update(zip(part, nearest, strict=True))
         if self._cells is not None and bounded:
-            bounds = self._cells.lower_bounds(region[bounded], weight, threads)
+            # Contiguous however many rows there are: numba compiles a loop again for each layout.
+            rows = np.ascontiguousarray(region[bounded])
+            bounds = self._cells.lower_bounds(rows, weight, threads)
             nearest = scanner.run_bounded(bounds, requests.of(bounded))
             found.update(zip(bounded, nearest, strict=True))
         return [found[row] for row in range(len(counts))]

@@ -25,13 +25,13 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from conekg.answering.engine import Answerer
-from conekg.query.tree import Anchor, Project
 from conekg.serving.body_route import BodyRoute, refuse_parameters, refuse_repeated
 from conekg.serving.errors import describe_invalid, describe_status, error_response
 from conekg.serving.gate import Gate
 from conekg.serving.hosts import Hosts
 from conekg.serving.limits import Limits
 from conekg.serving.metrics import Metrics
+from conekg.serving.rehearsal import rehearse
 from conekg.serving.schemas import (
     AboutResponse,
     AskRequest,
@@ -103,8 +103,8 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        # Compile or load the scoring loops and the names now: the first client should not wait.
-        await asyncio.to_thread(answerer.ask, Project(Anchor(0), 0), top_k=1)
+        # Compile or load the loops and the names now: the first clients should not wait.
+        await asyncio.to_thread(rehearse, answerer, limits.top_k)
         answerer.graph.vocabulary.entities.remember_names()
         answerer.graph.vocabulary.relations.remember_names()
         scorer.start()
