@@ -122,6 +122,23 @@ def test_the_message_names_the_limit_of_a_head(start_server, answerer):
             assert error["hint"]
 
 
+@pytest.mark.parametrize("limit", [65_536, 200_000])
+def test_an_address_that_the_parser_cannot_take_is_refused_as_too_large(
+    start_server, answerer, limit
+):
+    longest = b"GET /health?%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with start_server(answerer, Limits(head_bytes=limit)) as served:
+        told = []
+        for size in (65_000, 65_600):
+            with connected(served) as client:
+                client.sendall(longest % (b"a" * size))
+                told.append(all_of(client))
+    assert told[0].startswith(b"HTTP/1.1 200")
+    error = error_in(told[1])
+    assert (error["status"], error["kind"]) == (431, "head_too_large")
+    assert "65535 bytes" in error["message"]
+
+
 @pytest.mark.parametrize("before", [b"", HEAD + b"\r\n"])
 @pytest.mark.parametrize("pieces", [1, 2])
 def test_a_head_beyond_the_limit_is_refused_before_its_end(start_server, answerer, pieces, before):

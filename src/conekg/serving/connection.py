@@ -19,6 +19,9 @@ from conekg.errors import ConeKGError
 from conekg.serving.errors import HeadTooLargeError, RequestTimeoutError, describe, error_response
 from conekg.serving.limits import Limits
 
+ADDRESS_BYTES = 65_535
+"""Bytes of the longest address that the parser can take apart, whatever `limits.head_bytes` is."""
+
 
 class Connection(HttpToolsProtocol):
     """uvicorn's connection, with time limits for its client, and plain HTTP/1 only."""
@@ -55,7 +58,8 @@ class Connection(HttpToolsProtocol):
             self._ignore_upgrade(data[stopped.args[0] :])
             return
         except httptools.HttpParserError:
-            self._refuse(unreadable())
+            is_long = len(self.url or b"") > ADDRESS_BYTES
+            self._refuse(address_too_large() if is_long else unreadable())
             return
         if self._is_in_head and not is_shared and self._heads_in_read == 1:
             self._head_bytes += len(data)
@@ -185,6 +189,14 @@ def too_large(limits: Limits) -> HeadTooLargeError:
     return HeadTooLargeError(
         f"the address and the headers of the request exceed {limits.head_bytes} bytes",
         hint="send long texts in the body, and no more headers than the request needs",
+    )
+
+
+def address_too_large() -> HeadTooLargeError:
+    """The error for a request whose address is longer than any limit allows."""
+    return HeadTooLargeError(
+        f"the address of the request exceeds {ADDRESS_BYTES} bytes",
+        hint="send long texts in the body",
     )
 
 
