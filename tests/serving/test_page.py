@@ -950,6 +950,34 @@ def test_the_word_at_the_cursor(open_page):
     ]
 
 
+@pytest.mark.parametrize(
+    ("typed", "chosen", "then"),
+    [
+        ('"South |".borders', "South Africa", '"South Africa".borders'),
+        ("'South |'.borders | !'France'", "South Africa", "\"South Africa\".borders | !'France'"),
+        ('"South | & "France".borders', "South Africa", '"South Africa" & "France".borders'),
+        ("Fra|nce.borders", "France", "France.borders"),
+        ("Fra|.borders", "France", "France.borders"),
+        ("France.bor|ders.capital", "borders", "France.borders.capital"),
+        ("France.|^borders.capital", "borders", "France.borders.capital"),
+    ],
+)
+def test_a_chosen_name_takes_the_place_of_the_whole_word(open_page, typed, chosen, then):
+    """The word may be in the middle of a question that is being corrected."""
+    page = open_page()
+    field = page.get_by_label("Ask the graph")
+    field.fill(typed.replace("|", "", 1))
+    field.evaluate(
+        """(field, cursor) => {
+          field.setSelectionRange(cursor, cursor);
+          field.dispatchEvent(new Event("input"));
+        }""",
+        typed.index("|"),
+    )
+    page.get_by_role("option").filter(has_text=re.compile(f"^{chosen}")).first.click()
+    expect(field).to_have_value(then)
+
+
 def test_sectors_are_drawn_where_the_angles_say(open_page):
     quarter, most, whole = open_page().evaluate(
         """async () => {

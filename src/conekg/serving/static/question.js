@@ -5,6 +5,7 @@ import { announce, html, isComposing } from "./dom.js";
 import { entitiesLike, relationsLike } from "./names.js";
 
 const BARE = /\^?[\p{L}\p{M}\p{N}_\-/:#@$%+~]*$/u; // a name that needs no quotes, at the end
+const REST = /^\^?[\p{L}\p{M}\p{N}_\-/:#@$%+~]*/u; // the rest of such a name after the cursor
 const SPARQL = /^\s*(PREFIX|BASE|SELECT|ASK)\s+[^\s.&|∧∨]/i; // not an entity named, say, "Select"
 
 /** The index of a quote that is still open at the end of `text`; -1 if there is none. */
@@ -18,7 +19,23 @@ function openQuote(text) {
   return start;
 }
 
-/** The start and the text of the word at the cursor, and whether an entity or relation is expected. */
+/** The index of the quote that closes the one at `start`. */
+function closingQuote(text, start) {
+  let place = start + 1;
+  while (text[place] !== text[start]) place += text[place] === "\\" ? 2 : 1;
+  return place;
+}
+
+/** Where the word at the cursor stops; a quote that is never closed may be of a word yet to be typed. */
+function stopOf(text, cursor, quote) {
+  if (quote < 0) return cursor + REST.exec(text.slice(cursor))[0].length;
+  return openQuote(text) < 0 ? closingQuote(text, quote) + 1 : cursor;
+}
+
+/**
+ * Where the word at the cursor starts and stops, its text up to the cursor, and whether an entity or a
+ * relation is expected.
+ */
 export function wordAt(text, cursor) {
   const before = text.slice(0, cursor);
   const quote = openQuote(before);
@@ -26,6 +43,7 @@ export function wordAt(text, cursor) {
   const left = before.slice(0, start).trimEnd();
   return {
     start,
+    stop: stopOf(text, cursor, quote),
     word: before.slice(quote >= 0 ? start + 1 : start),
     expects: left.endsWith(".") ? "relation" : left.startsWith("?") ? "any" : "entity",
   };
@@ -135,9 +153,8 @@ class Question extends HTMLElement {
   }
 
   insert(item) {
-    const cursor = this.field.selectionStart;
-    const { start } = wordAt(this.field.value, cursor);
-    this.field.setRangeText(item.text, start, cursor, "end");
+    const { start, stop } = wordAt(this.field.value, this.field.selectionStart);
+    this.field.setRangeText(item.text, start, stop, "end");
     this.field.focus();
     this.grow();
     announce(this, "question-typed", { text: this.text });
