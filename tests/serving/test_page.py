@@ -360,6 +360,21 @@ def test_a_name_typed_in_full_need_not_be_chosen_from_the_list(open_page):
     expect(page.get_by_label("Ask the graph")).to_have_value("France | Spain.borders")
 
 
+def test_a_relation_chosen_backwards_can_be_edited_and_is_understood_again(open_page):
+    page = open_page()
+    ask(page, "Paris")
+    page.get_by_role("button", name="hop", exact=True).click()
+    pick(page, "Relation", "^has", "has capital")
+    relation = page.get_by_label("Relation", exact=True)
+    expect(relation).to_have_value("← has capital")
+    page.keyboard.press("Backspace")
+    expect(page.get_by_role("option")).to_have_text(["has capitalbackwards"])
+    page.keyboard.type("l")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_label("Ask the graph")).to_have_value("Paris.^capital")
+
+
 def test_an_unknown_name_shows_the_suggestion_which_corrects_it(open_page):
     page = open_page()
     page.get_by_label("Ask the graph").fill("Germany.borders & Frnce.borders")
@@ -799,6 +814,26 @@ def test_a_link_written_by_hand_is_read_completely(open_page, served, text, writ
     expect(page.get_by_label("Ask the graph")).to_have_value(text)
 
 
+@pytest.mark.parametrize("typed", ["Spain.speaks", None])
+def test_a_text_typed_before_a_slow_server_answers_is_not_replaced_by_the_link(
+    open_page, served, typed
+):
+    page = open_page()
+    page.goto("about:blank")
+    page.add_init_script(f"({HOLD})('api/about')")
+    page.goto(f"{served.url}/#q=France%0D%0A.borders")
+    wait_until_held(page)
+    field = page.get_by_label("Ask the graph")
+    expect(field).to_have_value("France\n.borders")
+    if typed is not None:
+        field.fill(typed)
+    release(page)
+    expect(page.locator("#source")).to_contain_text("geography")
+    expect(page.locator(".words")).to_contain_text("Spain" if typed else "France")
+    expect(field).to_have_value(typed or "France\n.borders")
+    expect(page.locator(".answer")).to_have_count(0 if typed else 10)
+
+
 def test_the_server_going_away_shows_a_message_and_keeps_the_question(
     open_page, start_server, answerer
 ):
@@ -1053,27 +1088,27 @@ def test_a_wide_page_does_not_scroll_to_the_answers(open_page):
     assert page.evaluate("scrollY") == 0
 
 
+HOLD = """(path) => {
+  const real = window.fetch;
+  window.held = [];
+  window.release = async () => {
+    window.fetch = real;
+    await Promise.all(window.held.map((go) => go()));
+    await real("/api/about");
+  };
+  window.fetch = (address, options) =>
+    address === path
+      ? new Promise((done, fail) => {
+          const go = () => real(address, { ...options, signal: null }).then(done, fail);
+          window.held.push(go);
+        })
+      : real(address, options);
+}"""
+
+
 def hold(page, path: str) -> None:
     """From now on, requests of `path` wait for `release`, even if the page aborts them."""
-    page.evaluate(
-        """(path) => {
-          const real = window.fetch;
-          window.held = [];
-          window.release = async () => {
-            window.fetch = real;
-            await Promise.all(window.held.map((go) => go()));
-            await real("/api/about");
-          };
-          window.fetch = (address, options) =>
-            address === path
-              ? new Promise((done, fail) => {
-                  const go = () => real(address, { ...options, signal: null }).then(done, fail);
-                  window.held.push(go);
-                })
-              : real(address, options);
-        }""",
-        path,
-    )
+    page.evaluate(HOLD, path)
 
 
 def release(page) -> None:

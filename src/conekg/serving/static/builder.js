@@ -5,7 +5,7 @@
 import { Completion } from "./completion.js";
 import { drawTree } from "./diagram.js";
 import { announce, html, isComposing } from "./dom.js";
-import { entitiesLike, relationsLike } from "./names.js";
+import { entitiesLike, relationsLike, writtenOut } from "./names.js";
 import * as trees from "./tree.js";
 
 const WORDS = { and: "and", or: "or", not: "not", all: "everything" };
@@ -252,11 +252,11 @@ class Builder extends HTMLElement {
   }
 }
 
-/** The suggestion with exactly this name, or the only one with this title; null if there is none. */
+/** The suggestion with exactly this name, or the only one written like this; null if there is none. */
 async function named(typed, suggest) {
   const items = await Promise.resolve(suggest()).catch(() => []); // the server may not answer
   const same = (text) => text.toLowerCase() === typed.toLowerCase();
-  const titled = items.filter((item) => same(item.title));
+  const titled = items.filter((item) => same(item.title) || same(writtenOut(item)));
   return items.find((item) => item.name === typed) ?? (titled.length === 1 ? titled[0] : null);
 }
 
@@ -275,7 +275,7 @@ function picker(label, kind, optional = false) {
     suggest,
     choose: (item) => {
       state.chosen = item;
-      input.value = item.note === "backwards" ? `← ${item.title}` : item.title;
+      input.value = writtenOut(item);
       input.setCustomValidity("");
     },
   });

@@ -305,7 +305,8 @@ function openLink() {
   askAndUnderstand(text);
 }
 
-async function start() {
+/** Show what the server has, then ask the question of the link, whose text is `given`. */
+async function start(given) {
   try {
     const about = await api.about();
     settle("about");
@@ -316,12 +317,14 @@ async function start() {
     question.example = about.examples[0]?.query ?? "";
     state.mostAnswers = about.limits.top_k;
   } catch (error) {
-    report("about", error, start);
+    report("about", error, () => start(given));
     return;
   }
-  openLink();
+  // A slow server leaves time to type something else; that is not to be lost.
+  if (question.text === given) openLink();
 }
 
 reading.show(null);
 listen();
-start();
+question.text = linked();
+start(question.text); // as the field has it: line ends may differ

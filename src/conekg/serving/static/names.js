@@ -22,10 +22,18 @@ async function allRelations() {
 
 const plain = (text) => text.toLowerCase().replaceAll("_", " ");
 
-/** At most `most` relations that contain `typed`; those that begin with it come first. */
+const BACKWARDS = /^(\^|← ?)/;
+
+/** How a suggestion is written in a field of its own, where the direction of a relation matters too. */
+export const writtenOut = (item) => (item.note === "backwards" ? `← ${item.title}` : item.title);
+
+/**
+ * At most `most` relations that contain `typed`, after `^` or `←` only those that are followed
+ * backwards; those that begin with it come first.
+ */
 export async function relationsLike(typed, most = 40) {
-  const backwards = typed.startsWith("^");
-  const wanted = plain(backwards ? typed.slice(1) : typed);
+  const backwards = BACKWARDS.test(typed);
+  const wanted = plain(typed.replace(BACKWARDS, ""));
   const items = (await allRelations())
     .filter((each) => !backwards || each.name.startsWith("^"))
     .map((each) => {
