@@ -27,7 +27,7 @@ from conekg.query.formula_tree import (
     atom,
     free_variables,
 )
-from conekg.query.sparql_terms import Terms, describe_node, is_literal, is_variable
+from conekg.query.sparql_terms import Terms, describe_node, is_literal, is_name, is_variable
 from conekg.query.tokens import Span
 
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
@@ -228,9 +228,9 @@ class PatternReader:
     def _comparison(self, expression: Any, outer: Pattern, scope: Scope, span: Span) -> Formula:
         """The formula of `?x = entity` or `?x != entity`, in either order."""
         sides = [_unwrapped(expression.expr), _unwrapped(expression.other)]
-        if [is_variable(side) for side in sides].count(True) != 1:
-            raise self._terms.unsupported("comparison of other than a variable and an IRI", span)
         name, value = sides if is_variable(sides[0]) else reversed(sides)
+        if not is_variable(name) or not is_name(value):
+            raise self._terms.unsupported("comparison of other than a variable and an IRI", span)
         variable = self._bound(name, outer, scope)
         equals = Equals(variable, self._terms.entity_id(value), span)
         return equals if expression.op == "=" else _negated(equals)
@@ -240,7 +240,7 @@ class PatternReader:
         name = _unwrapped(expression.expr)
         given = expression.other  # the parser turns an empty list into rdf:nil, a string
         values = [] if isinstance(given, str) else [_unwrapped(value) for value in given]
-        if not is_variable(name) or not values or any(map(is_variable, values)):
+        if not is_variable(name) or not values or not all(map(is_name, values)):
             raise self._terms.unsupported(
                 f"{expression.op} of other than a variable and a list of IRIs", span
             )

@@ -60,9 +60,13 @@ class SparqlSource:
         return self.sign(rf"(?<![\w:]){re.escape(written)}(?![\w%-])", place)
 
     def full_iri(self, written: str, place: int) -> Span:
-        """The range of an IRI in angle brackets, or of the keyword `a` if the IRI is not found."""
+        """The range of an IRI in angle brackets; if not found, of what the grammar read as the IRI.
+
+        That is the empty list `()` for rdf:nil, otherwise the keyword `a`.
+        """
         span = self._find(re.compile(re.escape(f"<{written}>")), place, self.text)
-        return span or self.sign(r"(?<![\w?$:-])a(?![\w:-])", place)
+        is_nil = written == "http://www.w3.org/1999/02/22-rdf-syntax-ns#nil"
+        return span or self.sign(r"\(\s*\)" if is_nil else r"(?<![\w?$:-])a(?![\w:-])", place)
 
     def literal(self, value: str) -> Span:
         """The range of a string's or a number's first occurrence."""

@@ -50,11 +50,9 @@ class Terms:
                 self._prefixes[str(declaration.prefix or "")] = iri
 
     def iri(self, node: Any) -> str:
-        """The full IRI of a node, with its prefix or base resolved; an error for other nodes."""
+        """The full IRI of an IRI or prefixed name, with its prefix or base resolved."""
         if isinstance(node, URIRef):
             return _resolved(self._base, str(node))
-        if getattr(node, "name", None) != "pname":
-            raise self.unsupported(describe_node(node), self.source.keyword("WHERE"))
         prefix = str(node.prefix or "")
         if prefix not in self._prefixes:
             raise self.source.error(
@@ -111,6 +109,11 @@ def is_variable(node: Any) -> bool:
     return isinstance(node, VariableName | BNode)
 
 
+def is_name(node: Any) -> bool:
+    """Whether a term is an IRI, a prefixed name, a string or a number: what can name an entity."""
+    return isinstance(node, URIRef) or getattr(node, "name", None) == "pname" or is_literal(node)
+
+
 def is_literal(node: Any) -> bool:
     """Whether a term is a string or number."""
     return isinstance(node, Literal) or getattr(node, "name", None) == "literal"
@@ -126,6 +129,10 @@ def describe_node(node: Any) -> str:
             return "arithmetic"
         case "Function":
             return "a function call"
+        case "pname":
+            return f"the value '{node.prefix or ''}:{node.localname or ''}'"
+        case "literal":
+            return f"the value '{node.string}'"
         case str():
             return name.removeprefix("Builtin_").removesuffix("Expression")
     return f"'?{node}' alone" if is_variable(node) else f"the value '{node}'"
