@@ -180,6 +180,27 @@ def test_one_failing_question_does_not_fail_its_batch(start_server, held, ask_ma
     assert "ZeroDivisionError" in caplog.text, "the operator must find the bug in the log"
 
 
+def test_a_client_that_leaves_with_several_requests_open_is_no_failure(start_server, held, caplog):
+    head = "{} HTTP/1.1\r\nHost: localhost\r\n"
+    body = '{"query": "France.borders"}'
+    ask = head.format("POST /api/ask") + "Content-Type: application/json\r\n"
+    ask += f"Content-Length: {len(body)}\r\n\r\n{body}"
+    other = head.format("GET /health") + "\r\n"
+    with start_server(held) as served:
+        served.get("/health")  # the client's own connection
+        address = served.url.removeprefix("http://").split(":")
+        with socket.create_connection((address[0], int(address[1]))) as client:
+            client.sendall((other + ask + other).encode())
+            wait_until(lambda: in_flight(served.url) == 1)
+        wait_until(lambda: len(served.server.server_state.connections) == 1)
+        held.go.set()
+        wait_until(lambda: in_flight(served.url) == 0)
+        counts = served.get("/metrics").text
+    assert 'route="/api/ask",status="200"} 1' in counts
+    assert 'status="500"' not in counts
+    assert caplog.text == ""
+
+
 def test_slow_scoring_ends_at_the_time_limit(start_server, held):
     with start_server(held, Limits(timeout_s=0.3)) as served:
         response = served.post("/api/ask", query="France.borders")

@@ -10,10 +10,11 @@ Input that is not HTTP gets an error of the one shape. `Upgrade` offers are igno
 from __future__ import annotations
 
 from asyncio import TimerHandle, Transport
+from collections import deque
 from http import HTTPStatus
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from conekg.errors import ConeKGError
 from conekg.serving.errors import HeadTooLargeError, RequestTimeoutError, describe, error_response
@@ -41,6 +42,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Start the time limit of the first request."""
         super().connection_made(transport)
+        self._unanswered: deque[RequestResponseCycle] = deque()
         self._start_request_timer(self.limits.keep_alive_s)
 
     def data_received(self, data: bytes) -> None:
@@ -83,6 +85,9 @@ class Connection(HttpToolsProtocol):
         self._is_in_head, self._is_in_body = False, True
         self._stop_request_timer()
         super().on_headers_complete()
+        while self._unanswered and self._unanswered[0].response_complete:
+            self._unanswered.popleft()
+        self._unanswered.append(self.cycle)
 
     def on_message_complete(self) -> None:
         """Note the end of a request, unless its head is to be parsed again."""
@@ -107,10 +112,17 @@ class Connection(HttpToolsProtocol):
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop all timers."""
+        """Stop all timers, and let no request be answered any more.
+
+        uvicorn knows only of the last of several requests that a client has sent at once, while it
+        is the first that is being answered.
+        """
         self._stop_request_timer()
         self._stop_reading_timer()
         super().connection_lost(exc)
+        for cycle in self._unanswered:
+            cycle.disconnected = cycle.disconnected or not cycle.response_complete
+            cycle.message_event.set()
 
     def _ignore_upgrade(self, rest: bytes) -> None:
         """Parse the head again without its `Upgrade` header, then the data after it.
