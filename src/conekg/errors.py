@@ -142,10 +142,11 @@ class TrainingDivergedError(ConeKGError):
 
 
 def located(message: str, text: str | None, span: tuple[int, int] | None) -> str:
-    """`message`, followed by the column, that line of `text` and a marker under the range `span`.
+    """`message`, followed by the place, that line of `text` and a marker under the range `span`.
 
-    Only the first line of the range is shown; a long line is cut around the range. Without
-    `text` or `span` the result is `message` alone.
+    The place is a column, after the number of its line if the text has several. Only the first line
+    of the range is shown; a long line is cut around the range. Without `text` or `span` the result
+    is `message` alone.
     """
     if text is None or span is None:
         return message
@@ -166,7 +167,9 @@ def located(message: str, text: str | None, span: tuple[int, int] | None) -> str
     marker = "^" * max(1, columns(shown[place:end]))
     # Tabs are kept, so that the marker is indented exactly as far as the text above it.
     space = "".join("\t" if char == "\t" else " " * columns(char) for char in shown[:place])
-    return f"{message} at column {column + 1}\n  {shown}\n  {space}{marker}"
+    breaks = text.count("\n", 0, start)
+    number = f"line {breaks + 1}, " if breaks or "\n" in text.rstrip() else ""
+    return f"{message} at {number}column {column + 1}\n  {shown}\n  {space}{marker}"
 
 
 _LONGEST_LINE = 160

@@ -358,10 +358,15 @@ def test_an_unknown_name_is_shown_in_its_line_with_a_guess():
     assert (error.kind, error.name, error.span) == ("entity", "Frnce", (18, 23))
     assert "France" in error.suggestions
     assert error.message.splitlines() == [
-        "unknown entity 'Frnce' at column 5",
+        "unknown entity 'Frnce' at line 2, column 5",
         "    & Frnce.director",
         "      ^^^^^",
     ]
+
+
+def test_a_line_break_after_the_text_makes_no_second_line():
+    with pytest.raises(UnknownNameError, match="'Frnce' at column 1"):
+        parse("Frnce.director\n")
 
 
 @pytest.mark.parametrize(
