@@ -484,6 +484,16 @@ def test_very_deep_trees_are_refused(served):
     error_of(served.post("/api/parse", query="France", tree={"kind": "all"}), 422, "query")
 
 
+def test_a_tree_in_json_may_have_a_hundred_levels(start_server, answerer):
+    """However high the limit is: JSON is read 200 levels deep."""
+    with start_server(answerer, Limits(query_depth=128)) as served:
+        for depth, status in ((100, 200), (101, 422)):
+            tree = {"kind": "all"}
+            for _ in range(depth - 1):
+                tree = {"kind": "not", "operands": [tree]}
+            assert served.post("/api/parse", tree=tree).status_code == status
+
+
 @pytest.mark.parametrize("path", ["ask", "explain", "cones", "parse"])
 def test_bodies_nested_too_deeply_to_parse_are_refused(served, path):
     deep = '{"kind": "not", "operands": [' * 500 + '{"kind": "all"}' + "]}" * 500
