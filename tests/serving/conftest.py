@@ -61,7 +61,7 @@ def serve(answerer: Any, limits: Limits | None = None, **options: Any) -> Iterat
     thread.start()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     served = Served(url, server, thread, httpx.Client(base_url=url, timeout=30, verify=False))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180  # the first server compiles, perhaps beside other tests
     while not server.started:
         assert thread.is_alive(), "the server ended before it started"
         assert time.monotonic() < deadline, "the server did not start"
