@@ -199,6 +199,7 @@ def phrase(  # type: ignore[no-untyped-def]
 def test_one_entity(name: str, noun: str, negated: str) -> None:
     found = phrase(name)
     assert (found.noun, found.negated) == (noun, negated)
+    assert found.named == (not noun.startswith("things "))
 
 
 @pytest.mark.parametrize(
