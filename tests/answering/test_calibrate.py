@@ -348,3 +348,38 @@ def test_regions_whose_sizes_mean_something_else_have_counts_of_their_own(
         assert curve.missing(50.0) == pytest.approx(50 * times, rel=0.05)
         assert curve.factor < 1.1
     assert fitted.sizes("(e.r & e.r)") is fitted.count
+
+
+def test_a_region_has_a_count_curve_of_its_own_only_if_that_is_clearly_better(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    generator = np.random.default_rng(9)
+    samples = []
+    for region, number, times in (
+        ("e.r", 200, 1.0),
+        ("e.r.r", 20, 100.0),
+        ("(e.r & e.r)", 200, 1.0),
+    ):
+        sizes = np.linspace(1.0, 200.0, number)
+        missing = times * sizes * generator.uniform(0.8, 1.2, number)
+        scores = np.zeros(number)
+        samples.append(
+            sample_of(scores, np.ones(number), regions=(region,), sizes=sizes, missing=missing)
+        )
+    alike = fit_to(monkeypatch, samples[0], samples[2])
+    assert alike.count is not None
+    assert not alike.count_of
+    fitted = fit_to(monkeypatch, *samples)
+    assert fitted.count is not None
+    assert fitted.count.missing(50.0) < 100
+    curve = fitted.sizes("e.r.r")
+    assert curve is not None
+    assert curve.missing(50.0) == pytest.approx(5_000, rel=0.3)
+
+
+def test_halves_are_equal_and_single_items_alternate() -> None:
+    numbers = [5, 1, 400, 0, 1, 1]
+    halves = calibrate_module._halves(numbers, np.random.default_rng(0))
+    assert [len(half) for half in halves] == numbers
+    assert [int(half.sum()) for half in halves] == [3, 1, 200, 0, 0, 1]
+    assert 50 < halves[2][:200].sum() < 150, "at random"

@@ -104,6 +104,7 @@ def phrase(  # type: ignore[no-untyped-def]
         ("^alumniOf", "alumni of X", "that are not alumni of X"),
         ("^alumni", "things whose alumni include X", "whose alumni do not include X"),
         ("^actors", "things whose actors include X", "whose actors do not include X"),
+        ("has_children", "children of X", "that are not children of X"),
         ("^has_children", "things whose children include X", "whose children do not include X"),
         ("^countries of origin", "things whose countries of origin include X",
          "whose countries of origin do not include X"),
@@ -199,6 +200,7 @@ def phrase(  # type: ignore[no-untyped-def]
 def test_one_entity(name: str, noun: str, negated: str) -> None:
     found = phrase(name)
     assert (found.noun, found.negated) == (noun, negated)
+    assert found.named == (not noun.startswith("things "))
 
 
 @pytest.mark.parametrize(

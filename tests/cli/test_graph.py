@@ -11,6 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from conekg.cli.main import app
+from conekg.errors import DownloadError
 from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.graph.store import load_graph, save_graph
 
@@ -304,3 +305,15 @@ def test_a_swapped_entity_and_graph_are_pointed_out(films: Path) -> None:
     swapped = f"conekg graph neighbors 'Ben Affleck' {films}"
     assert f"the two arguments are swapped: `{swapped}`" in result.stderr.replace("\n", "")
     assert run("neighbors", "Ben Affleck", films).exit_code == 0
+
+
+def test_a_graph_that_cannot_be_downloaded_is_not_called_swapped(
+    films: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any) -> KnowledgeGraph:
+        raise DownloadError("the server does not answer", hint="try again later")
+
+    monkeypatch.setattr("conekg.graph.source.open_benchmark", fail)
+    result = run("neighbors", films, "nell995")
+    assert result.exit_code == 2
+    assert result.stderr.endswith("the server does not answer\ntry again later\n")

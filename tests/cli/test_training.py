@@ -451,7 +451,7 @@ def test_a_whole_recipe_and_a_second_recipe_are_refused(graph, run, tmp_path, op
         (["train", "GRAPH", "--out", "OUT", "--queries", "OUT"], "no such folder"),
         (["evaluate", "OUT"], "does not exist"),
         (["evaluate", "RUN", "--queries", "OUT/no.arrow"], "no such file"),
-        (["evaluate", "RUN", "--recompute"], "--queries"),
+        (["evaluate", "RUN", "--recompute"], "needs --queries: the run's own queries already have"),
         (["evaluate", "RUN", "--queries", "RUN/queries/valid.arrow", "--split", "test"],
          "holds valid queries, not test queries"),
         (["evaluate", "RUN", "--queries", "RUN/queries/valid.arrow", "--recompute"],

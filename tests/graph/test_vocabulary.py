@@ -148,7 +148,8 @@ def test_lone_surrogates_match_no_name(text: str) -> None:
         ("US", ("UCLA School of Law", "United States of America", "University of Surrey")),
         ("usa", ()),  # an acronym is in capitals
         ("director", ("directed_by",)),
-        ("direful", ()),  # less than two thirds are alike
+        ("direful", ()),  # less than five letters are alike
+        ("directions", ()),  # less than two thirds are alike
         ("(", ()),
     ],
 )

@@ -273,6 +273,27 @@ def test_a_batch_takes_one_threads_share_of_all_jobs():
     assert sorted(len(batch) for batch in doubler.batches) == [4, 4]
 
 
+def test_running_jobs_count_in_the_share_of_a_thread():
+    """With one job running and five waiting, the other thread takes half of the six."""
+    doubler = Doubler()
+
+    async def main():
+        batcher = Batcher(doubler, max_batch=64, threads=2)
+        batcher.start()
+        doubler.open.clear()
+        first = asyncio.create_task(batcher.submit(0))
+        await asyncio.sleep(0.05)
+        rest = [asyncio.create_task(batcher.submit(n)) for n in range(1, 6)]
+        await asyncio.sleep(0.05)
+        doubler.open.set()
+        await asyncio.gather(first, *rest)
+        await batcher.close()
+
+    run(main())
+    assert [0] in doubler.batches
+    assert [1, 2, 3] in doubler.batches
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_closing_finishes_accepted_jobs_and_refuses_later_ones(threads):
     doubler = Doubler()

@@ -434,6 +434,15 @@ def test_hints_of_errors_name_no_routes(open_page):
     assert "GET" not in error.text_content(), "routes are for programs"
 
 
+def test_the_hint_for_a_formula_of_too_many_alternatives_says_what_to_write(open_page):
+    page = open_page()
+    unions = (f"(borders(?x, {variable}) | speaks(?x, {variable}))" for variable in "abcdefg")
+    formula = f"?x: exists a, b, c, d, e, f, g. {' & '.join(unions)}"
+    page.get_by_label("Ask the graph").fill(formula)
+    hint = page.locator("#question-error .hint")
+    expect(hint).to_contain_text("write '|' where only one variable is meant")
+
+
 def test_the_reading_of_an_earlier_text_is_faded(open_page):
     page = open_page()
     reading, field = page.locator("ck-reading"), page.get_by_label("Ask the graph")

@@ -136,11 +136,9 @@ _ACTIVE_PASTS = frozenset(
 are passive there: somebody *is located in* a town."""
 _PARTS = re.compile(r"[^\W_]+")
 _IRREGULAR_PLURALS = {
-    "alumni": "alumni",
     "alumnus": "alumni",
     "child": "children",
     "genus": "genera",
-    "people": "people",
     "person": "people",
     "taxon": "taxa",
 }
@@ -480,7 +478,11 @@ def _plural(noun: str) -> str:
     first, space, last = head.rpartition(" ")
     if last in _IRREGULAR_PLURALS:
         last = _IRREGULAR_PLURALS[last]
-    elif not _LATIN_END.search(last) or (last.endswith("s") and not last.endswith("ss")):
+    elif (
+        last in _IRREGULAR_PLURALS.values()
+        or not _LATIN_END.search(last)
+        or (last.endswith("s") and not last.endswith("ss"))
+    ):
         pass  # a word of another script, or one that is most likely a plural already
     else:
         last = _with_s(last)

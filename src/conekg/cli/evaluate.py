@@ -84,7 +84,7 @@ def evaluate(
         query_set = open_queries(queries, split, opened.graph, recompute=recompute)
     elif recompute:
         raise ConfigError(
-            "--recompute needs --queries: the answers of the run's own queries are from its graph"
+            "--recompute needs --queries: the run's own queries already have their answers"
         )
     else:
         query_set = opened.queries(split or "test")

@@ -46,16 +46,22 @@ def hint_if_swapped(place: str | Path, other: str | None, usage: str) -> Iterato
     """If the block fails because its two arguments are swapped, say so in the error's hint.
 
     `place` was given as the graph or run and `other` as the other argument. They are swapped if
-    there is nothing at `place`, and `other` is a file, a folder or the name of a graph. `usage` is
-    the correct command, with `{place}` and `{other}` for its arguments.
+    `other` is a file, a folder or the name of a graph, and `place` is none of these. `usage` is the
+    correct command, with `{place}` and `{other}` for its arguments.
     """
     try:
         yield
     except ConeKGError as error:
-        is_place = other in ("geography", *BENCHMARKS) or (other and os.access(other, os.F_OK))
-        if is_place and not os.access(place, os.F_OK):
+        if _is_place(other) and not _is_place(place):
             place, other = shlex.quote(str(other)), shlex.quote(str(place))
             error.hint = (
                 f"the two arguments are swapped: `{usage.format(place=place, other=other)}`"
             )
         raise
+
+
+def _is_place(given: str | Path | None) -> bool:
+    """Whether an argument is a file, a folder or the name of a graph."""
+    if not given:
+        return False
+    return given in ("geography", *BENCHMARKS) or os.access(given, os.F_OK)

@@ -58,12 +58,12 @@ const ADDRESS = /^(https?:\/\/|urn:(?!conekg:))[^\0-\x20<>"{}|\\^`]+$/;
 export const asIri = (name) => (ADDRESS.test(name) ? name : `urn:conekg:${encodeURIComponent(name)}`);
 
 /**
- * What to do next, for a reader of the page. Some hints of the server are for programs: they name routes
- * or, for a query that is too large, fields of the request.
+ * What to do next, for a reader of the page. Some hints of the server are for programs, in whole or in
+ * part: they name routes or, for a query of too many branches, a field of the request.
  */
 function remedyOf({ kind, hint }) {
+  if (hint && !hint.startsWith("GET ")) return hint.replace(/, or send ".*/, "");
   if (kind === "query_too_large") return "ask for its parts one at a time";
-  if (hint && !hint.startsWith("GET ")) return hint;
   return kind === "unknown_name" ? "Type how a name begins: a list shows the names that there are." : "";
 }
 
