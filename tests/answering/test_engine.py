@@ -372,7 +372,13 @@ def test_equal_scores_rank_by_id(random_graph: KnowledgeGraph) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a1.won_by & !a1.won_by", "(a1.won_by & !a1.won_by).directed_by", "a1.won_by & !*"]
+    "text",
+    [
+        "a1.won_by & !a1.won_by",
+        "(a1.won_by & !a1.won_by).directed_by",
+        "a1.won_by & !*",
+        "(c1 & c2).produced.directed_by",
+    ],
 )
 def test_a_contradictory_query_has_no_answers(film_graph: KnowledgeGraph, text: str) -> None:
     answer = make(film_graph).ask(text, top_k=film_graph.num_entities)
@@ -384,7 +390,12 @@ def test_a_contradictory_query_has_no_answers(film_graph: KnowledgeGraph, text: 
 def test_redundant_parts_change_nothing(film_graph: KnowledgeGraph) -> None:
     answerer = make(film_graph)
     plain = answerer.ask("a1.won_by")
-    for text in ("a1.won_by | a1.won_by", "a1.won_by & *", "a1.won_by & (a1.won_by | !a1.won_by)"):
+    for text in (
+        "a1.won_by | a1.won_by",
+        "a1.won_by & *",
+        "a1.won_by & (a1.won_by | !a1.won_by)",
+        "a1.won_by | (c1 & c2).produced",
+    ):
         answer = answerer.ask(text)
         assert answer.answers == plain.answers
         assert answer.estimated_count == plain.estimated_count

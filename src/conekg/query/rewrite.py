@@ -100,6 +100,25 @@ def deduplicate(query: Query) -> Query:
     return fold(query, keep_distinct)[0]
 
 
+def intersect_names(query: Query) -> Query:
+    """Entities named by several operands of an intersection replaced by those that all name.
+
+    `(a | b) & a` is `a`; `a & b` is `!*`, since an entity is no other entity. Ids are compared, so
+    this is no rule for the template of a shape, in which an entity may have several slots.
+    """
+
+    def intersect(node: Query, operands: tuple[Query, ...]) -> Query:
+        named = {operand: names for operand in operands if (names := _names_of(operand))}
+        if not isinstance(node, And) or len(named) < 2:
+            return rebuild(node, operands)
+        first, *others = named.values()
+        common = [name for name in first if all(name in other for other in others)]
+        rest = [operand for operand in operands if operand not in named]
+        return all_of([any_of(common) if common else NOTHING, *rest])
+
+    return fold(query, intersect)
+
+
 def absorb(query: Query) -> Query:
     """Operands `*` and `!*` removed or made the result, and `a & !a` and `a | !a` replaced.
 
@@ -150,6 +169,7 @@ RULES: tuple[tuple[str, Callable[[Query], Query]], ...] = (
     ("push negation", push_negation),
     ("flatten", flatten),
     ("deduplicate", deduplicate),
+    ("intersect names", intersect_names),
     ("absorb", absorb),
     ("distribute", distribute),
     ("De Morgan", replace_unions),
@@ -170,9 +190,9 @@ def simplify(query: Query) -> Query:
 
 
 def settle(query: Query) -> Query:
-    """The query simplified by `simplify` and `absorb`, repeatedly until nothing changes."""
+    """The query simplified by `simplify`, `intersect_names` and `absorb` until nothing changes."""
     while True:
-        simpler = absorb(simplify(query))
+        simpler = absorb(intersect_names(simplify(query)))
         if simpler == query:
             return query
         query = simpler
@@ -395,6 +415,12 @@ def _spliced(operands: Sequence[Query], kind: type[And] | type[Or]) -> tuple[Que
         else:
             parts.append(operand)
     return tuple(parts)
+
+
+def _names_of(query: Query) -> tuple[Query, ...]:
+    """The entities of a query that is an entity or a union of entities; empty for others."""
+    names = query.operands if isinstance(query, Or) else (query,)
+    return names if all(isinstance(name, Anchor) for name in names) else ()
 
 
 def _distinct(items: Sequence[_Item]) -> tuple[_Item, ...]:
