@@ -140,9 +140,12 @@ _IRREGULAR_PLURALS = {
     "alumnus": "alumni",
     "child": "children",
     "genus": "genera",
+    "man": "men",
     "people": "people",
     "person": "people",
     "taxon": "taxa",
+    "wife": "wives",
+    "woman": "women",
 }
 _SINGULARS = frozenset(
     {"alias", "atlas", "bias", "canvas", "gas", "headquarters", "lens", "means", "news"}
@@ -480,6 +483,8 @@ def _plural(noun: str) -> str:
     first, space, last = head.rpartition(" ")
     if last in _IRREGULAR_PLURALS:
         last = _IRREGULAR_PLURALS[last]
+    elif last in _IRREGULAR_PLURALS.values():
+        pass  # "children"
     elif not _LATIN_END.search(last) or (last.endswith("s") and not last.endswith("ss")):
         pass  # a word of another script, or one that is most likely a plural already
     else:
