@@ -101,20 +101,27 @@ def deduplicate(query: Query) -> Query:
 
 
 def intersect_names(query: Query) -> Query:
-    """Entities named by several operands of an intersection replaced by those that all name.
+    """Entities that an intersection names replaced by those that all its parts allow.
 
-    `(a | b) & a` is `a`; `a & b` is `!*`, since an entity is no other entity. Ids are compared, so
-    this is no rule for the template of a shape, in which an entity may have several slots.
+    `(a | b) & a` is `a`, and so are `(a | b) & !b` and `a & !b`; `a & b` is `!*`, since an entity
+    is no other entity. Ids are compared, so this is no rule for the template of a shape, in which
+    an entity may have several slots.
     """
 
     def intersect(node: Query, operands: tuple[Query, ...]) -> Query:
         named = {operand: names for operand in operands if (names := _names_of(operand))}
-        if not isinstance(node, And) or len(named) < 2:
+        barred = {
+            operand: names
+            for operand in operands
+            if isinstance(operand, Not) and (names := _names_of(operand.operand))
+        }
+        if not isinstance(node, And) or not named or len(named) + len(barred) < 2:
             return rebuild(node, operands)
         first, *others = named.values()
-        common = [name for name in first if all(name in other for other in others)]
-        rest = [operand for operand in operands if operand not in named]
-        return all_of([any_of(common) if common else NOTHING, *rest])
+        allowed = [name for name in first if all(name in other for other in others)]
+        left = [name for name in allowed if not any(name in names for names in barred.values())]
+        rest = [operand for operand in operands if operand not in named and operand not in barred]
+        return all_of([any_of(left) if left else NOTHING, *rest])
 
     return fold(query, intersect)
 
