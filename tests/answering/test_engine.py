@@ -226,8 +226,8 @@ def test_shapes_use_calibration_curves_of_their_own(film_graph: KnowledgeGraph) 
     answerer = Answerer(film_graph, plain.model, own)
     for text, likely, error, missing, factor in (
         ("a1.won_by", 0.25, 0.01, 2, 1.75),
-        ("a1.won_by.directed_by | a1.won_by", 0.5, 0.04, 5, 1.75),
-        ("a1.won_by | a1.won_by.directed_by", 0.5, 0.04, 5, 1.75),
+        ("a1.won_by.directed_by | a1.won_by", 0.5, 0.04, 5, None),
+        ("a1.won_by | a1.won_by.directed_by", 0.5, 0.04, 5, None),
     ):
         answer = answerer.ask(text, only="predicted")
         assert answer.answers
@@ -235,7 +235,10 @@ def test_shapes_use_calibration_curves_of_their_own(film_graph: KnowledgeGraph) 
         assert answer.calibration_error == error
         most = film_graph.num_entities
         assert answer.estimated_count == pytest.approx(min(answer.num_known + missing, most))
-        assert answer.estimated_count_factor == factor_of_all(answer, factor, film_graph)
+        if factor is None:  # no factor was measured for a sum
+            assert answer.estimated_count_factor is None
+        else:
+            assert answer.estimated_count_factor == factor_of_all(answer, factor, film_graph)
         assert answerer.judge(Question(text), [5])[0].probability in (1.0, likely)
     # Shapes without curves of their own, also by De Morgan's law, use the curves of all shapes.
     for text, form in (("a1.won_by.directed_by", "dnf"), ("a1.won_by | d2.won_by", "demorgan")):
@@ -247,7 +250,11 @@ def test_shapes_use_calibration_curves_of_their_own(film_graph: KnowledgeGraph) 
         known = answerer.ask(text, only="known").answers
         assert {ranked.probability for ranked in known} == {likely}
     # Of its two known answers, which a negation can make false, one is expected to stay.
-    assert answerer.ask("a1.won_by & !d2.won_by").estimated_count == pytest.approx(2 * 0.5 + 2)
+    doubted = answerer.ask("a1.won_by & !d2.won_by")
+    assert doubted.estimated_count == pytest.approx(2 * 0.5 + 2)
+    assert doubted.estimated_count_factor is None
+    unknown = answerer.ask("d1.won_by & !d2.won_by")
+    assert unknown.estimated_count_factor == factor_of_all(unknown, 1.75, film_graph)
     both = answerer.ask("a1.won_by & d2.won_by")
     assert both.estimated_count_factor == factor_of_all(both, 1.5, film_graph)
 
@@ -295,7 +302,7 @@ def test_members_by_the_majority_rule(random_graph: KnowledgeGraph) -> None:
 
 
 def test_estimates_of_branches_are_added(random_graph: KnowledgeGraph) -> None:
-    """A branch's count is at most the entities it names; the factor is that of the worst branch."""
+    """A branch's count is at most the entities it names; how far off a sum is was not measured."""
 
     def always(number: float, factor: float) -> CountCurve:
         return CountCurve(Curve((0.0,), (math.log1p(number),)), factor)
@@ -308,8 +315,7 @@ def test_estimates_of_branches_are_added(random_graph: KnowledgeGraph) -> None:
     answer = answerer.ask(query)
     assert answer.num_known + 1 + 3 < random_graph.num_entities
     assert answer.estimated_count == pytest.approx(answer.num_known + 1 + 3)
-    most = answer.num_known + (1 + 1 + 3) * 2.0 - 1
-    assert answer.estimated_count_factor == pytest.approx(most / answer.estimated_count)
+    assert answer.estimated_count_factor is None
 
 
 def test_without_a_count_curve_for_a_branch_there_is_no_estimate(
@@ -372,7 +378,13 @@ def test_equal_scores_rank_by_id(random_graph: KnowledgeGraph) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a1.won_by & !a1.won_by", "(a1.won_by & !a1.won_by).directed_by", "a1.won_by & !*"]
+    "text",
+    [
+        "a1.won_by & !a1.won_by",
+        "(a1.won_by & !a1.won_by).directed_by",
+        "a1.won_by & !*",
+        "(c1 & c2).produced.directed_by",
+    ],
 )
 def test_a_contradictory_query_has_no_answers(film_graph: KnowledgeGraph, text: str) -> None:
     answer = make(film_graph).ask(text, top_k=film_graph.num_entities)
@@ -384,7 +396,13 @@ def test_a_contradictory_query_has_no_answers(film_graph: KnowledgeGraph, text: 
 def test_redundant_parts_change_nothing(film_graph: KnowledgeGraph) -> None:
     answerer = make(film_graph)
     plain = answerer.ask("a1.won_by")
-    for text in ("a1.won_by | a1.won_by", "a1.won_by & *", "a1.won_by & (a1.won_by | !a1.won_by)"):
+    for text in (
+        "a1.won_by | a1.won_by",
+        "a1.won_by & *",
+        "a1.won_by & (a1.won_by | !a1.won_by)",
+        "a1.won_by | (c1 & c2).produced",
+        "((a1 | c1) & !c1).won_by",
+    ):
         answer = answerer.ask(text)
         assert answer.answers == plain.answers
         assert answer.estimated_count == plain.estimated_count

@@ -102,6 +102,8 @@ def phrase(  # type: ignore[no-untyped-def]
          "that X is not a member of"),
         ("memberOf", "things whose member is X", "whose member is not X"),
         ("^alumniOf", "alumni of X", "that are not alumni of X"),
+        ("hasChildren", "children of X", "that are not children of X"),
+        ("wife", "wives of X", "that are not wives of X"),
         ("^alumni", "things whose alumni include X", "whose alumni do not include X"),
         ("^actors", "things whose actors include X", "whose actors do not include X"),
         ("has_children", "children of X", "that are not children of X"),

@@ -96,6 +96,8 @@ def test_explanations(run: Path) -> None:
     content = json.loads(ask(run, "a1.won_by.directed_by", "-e", "--json").stdout)
     assert content["variables"][0]["name"] == "x1"
     assert len(content["witnesses"]) == len(content["answers"])
+    empty = ask(run, "a1.won_by | (c1 & c2).produced", "--explain")
+    assert "x1: United States that are France\n  none\n" in empty.stdout
 
 
 def test_explanations_tell_relations_by_their_labels(

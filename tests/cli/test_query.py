@@ -58,11 +58,11 @@ def test_text_output_has_all_headings():
 
 
 def test_parts_that_are_too_large_or_have_no_notation_say_why():
-    told = explained("(France | Spain) & (Italy | Norway)", "--cap", "3")
+    told = explained("(France | Spain.borders) & (Italy | Norway.borders)", "--cap", "3")
     assert told["branches"] == "(this query has 4 union-free branches; at most 3 are allowed)"
     assert told["plan"] == told["branches"]
     assert "no notation" in told["tuple"]
-    assert told["path"] == "(France | Spain) & (Italy | Norway)"
+    assert told["path"] == "(France | Spain.borders) & (Italy | Norway.borders)"
 
 
 def test_repeated_parts_are_computed_once():

@@ -108,9 +108,11 @@ def test_a_graph_without_held_out_facts_is_learnt_and_not_evaluated(tmp_path):
     assert (
         "not evaluated: there are no test queries, which need held-out test facts" in result.stderr
     )
-    evaluated = conekg("evaluate", tmp_path / "run")
-    assert evaluated.exit_code == 2
-    assert "there are no test queries to rank" in evaluated.stderr
+    for split in ("test", "valid"):
+        evaluated = conekg("evaluate", tmp_path / "run", "--split", split)
+        assert evaluated.exit_code == 2
+        assert f"there are no {split} queries to rank" in evaluated.stderr
+        assert f"graph build --{split}-share` holds some out" in evaluated.stderr
     assert "best valid" not in result.stderr
     assert "held out" not in result.stderr
 

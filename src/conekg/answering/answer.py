@@ -90,7 +90,8 @@ class Answer:
     estimated_count_factor: float | None
     """Half of such estimates are within this factor of the truth, measured on unseen validation
     queries, each of which lacked an answer: on those of the same shape if it has a curve of its
-    own, else on all."""
+    own, else on all. None where it was not measured: for several branches, whose estimates are
+    added, and where a negation can make known answers false."""
     calibration_error: float | None
     """Expected calibration error of the probabilities on unseen validation queries: on those of the
     same shape if it has a curve of its own, else the mean over all shapes."""

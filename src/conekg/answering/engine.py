@@ -290,7 +290,8 @@ class Answerer:
             else min(curve.missing(size), len(limit.among))
             for curve, size, limit in zip(known, sizes, limits, strict=True)
         ]
-        return _Estimate(sum(counts), max(curve.factor for curve in known))
+        # The factor of a sum of estimates was not measured.
+        return _Estimate(sum(counts), known[0].factor if len(known) == 1 else None)
 
     def _unwanted(self, item: Understood, facts: Facts) -> IntArray:
         """The sorted ids that no branch of the question may return."""
@@ -362,10 +363,12 @@ class Answerer:
         kept = self.calibration.kept(self._outlines(item))
         known = certain + (len(facts.known) - certain) * kept
         possible = self.graph.num_entities - len(facts.contradicted)
-        count = min(known + missing.count, possible)
+        count = float(min(known + missing.count, possible))
+        if missing.factor is None or certain < len(facts.known):
+            return _Estimate(count, None)
         # The factor is that of one plus the missing answers; known ones are not in doubt.
         upper = min(known + (1 + missing.count) * missing.factor - 1, possible)
-        return _Estimate(float(count), upper / count if count else missing.factor)
+        return _Estimate(count, upper / count if count else missing.factor)
 
     def _ranked_answers(
         self, item: Understood, draft: _Draft, facts: Facts
@@ -462,5 +465,5 @@ class _Estimate:
     """An estimated number of answers."""
 
     count: float
-    factor: float
-    """Half of such estimates are within this factor of the truth."""
+    factor: float | None
+    """Half of such estimates are within this factor of the truth; None if it was not measured."""

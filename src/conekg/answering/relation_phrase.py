@@ -139,8 +139,11 @@ _IRREGULAR_PLURALS = {
     "alumnus": "alumni",
     "child": "children",
     "genus": "genera",
+    "man": "men",
     "person": "people",
     "taxon": "taxa",
+    "wife": "wives",
+    "woman": "women",
 }
 _SINGULARS = frozenset(
     {"alias", "atlas", "bias", "canvas", "gas", "headquarters", "lens", "means", "news"}

@@ -297,7 +297,8 @@ def _print_explanation(explanation: Explanation, answer: Answer, vocabulary: Voc
     ranks = {ranked.entity_id: ranked.rank for ranked in answer.answers}
     for variable in explanation.variables:
         print_text(f"{variable.name}: {one_line(variable.reading)}")
-        print_text(f"  {listed(title(each.entity_id) for each in variable.candidates)}")
+        candidates = listed(title(each.entity_id) for each in variable.candidates)
+        print_text(f"  {candidates or 'none'}")
     for witness in explanation.witnesses:
         entity_id = witness.answer.entity_id
         print_text(f"{ranks[entity_id]}. {one_line(title(entity_id))}")

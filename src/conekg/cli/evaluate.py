@@ -89,10 +89,11 @@ def evaluate(
     else:
         query_set = opened.queries(split or "test")
     if not len(query_set):
+        share = "--valid-share" if query_set.split == "valid" else "--test-share"
         raise DataError(
             f"there are no {query_set.split} queries to rank",
             path=str(queries or run),
-            hint="queries need held-out facts; `conekg graph build --test-share` holds some out, "
+            hint=f"queries need held-out facts; `conekg graph build {share}` holds some out, "
             "--split chooses other queries",
         )
     model = opened.load_model(which, pick_device())

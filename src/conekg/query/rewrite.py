@@ -100,6 +100,32 @@ def deduplicate(query: Query) -> Query:
     return fold(query, keep_distinct)[0]
 
 
+def intersect_names(query: Query) -> Query:
+    """Entities that an intersection names replaced by those that all its parts allow.
+
+    `(a | b) & a` is `a`, and so are `(a | b) & !b` and `a & !b`; `a & b` is `!*`, since an entity
+    is no other entity. Ids are compared, so this is no rule for the template of a shape, in which
+    an entity may have several slots.
+    """
+
+    def intersect(node: Query, operands: tuple[Query, ...]) -> Query:
+        named = {operand: names for operand in operands if (names := _names_of(operand))}
+        barred = {
+            operand: names
+            for operand in operands
+            if isinstance(operand, Not) and (names := _names_of(operand.operand))
+        }
+        if not isinstance(node, And) or not named or len(named) + len(barred) < 2:
+            return rebuild(node, operands)
+        first, *others = named.values()
+        allowed = [name for name in first if all(name in other for other in others)]
+        left = [name for name in allowed if not any(name in names for names in barred.values())]
+        rest = [operand for operand in operands if operand not in named and operand not in barred]
+        return all_of([any_of(left) if left else NOTHING, *rest])
+
+    return fold(query, intersect)
+
+
 def absorb(query: Query) -> Query:
     """Operands `*` and `!*` removed or made the result, and `a & !a` and `a | !a` replaced.
 
@@ -150,6 +176,7 @@ RULES: tuple[tuple[str, Callable[[Query], Query]], ...] = (
     ("push negation", push_negation),
     ("flatten", flatten),
     ("deduplicate", deduplicate),
+    ("intersect names", intersect_names),
     ("absorb", absorb),
     ("distribute", distribute),
     ("De Morgan", replace_unions),
@@ -170,9 +197,9 @@ def simplify(query: Query) -> Query:
 
 
 def settle(query: Query) -> Query:
-    """The query simplified by `simplify` and `absorb`, repeatedly until nothing changes."""
+    """The query simplified by `simplify`, `intersect_names` and `absorb` until nothing changes."""
     while True:
-        simpler = absorb(simplify(query))
+        simpler = absorb(intersect_names(simplify(query)))
         if simpler == query:
             return query
         query = simpler
@@ -395,6 +422,12 @@ def _spliced(operands: Sequence[Query], kind: type[And] | type[Or]) -> tuple[Que
         else:
             parts.append(operand)
     return tuple(parts)
+
+
+def _names_of(query: Query) -> tuple[Query, ...]:
+    """The entities of a query that is an entity or a union of entities; empty for others."""
+    names = query.operands if isinstance(query, Or) else (query,)
+    return names if all(isinstance(name, Anchor) for name in names) else ()
 
 
 def _distinct(items: Sequence[_Item]) -> tuple[_Item, ...]:
