@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -109,3 +111,29 @@ def test_the_command_line_loads_no_heavy_library_at_the_start() -> None:
     code = "import sys\nimport conekg.cli.main\n"
     code += "sys.exit(bool({'torch', 'numba', 'rdflib', 'fastapi'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_model_is_trained_and_asked_with_the_core_alone(tmp_path: Path) -> None:
+    """Without the packages of any extra, and without Triton, which is for GPUs."""
+    project = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    names = [
+        re.split(r"[\[>=]", each)[0] for extra in extras if extra != "dev" for each in extras[extra]
+    ]
+    hidden = [name.replace("-", "_") for name in (*names, "triton")]
+    assert {"fastapi", "rdflib", "pyoxigraph", "matplotlib", "tensorboard"} <= set(hidden)
+    code = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({hidden!r}))  # importing one of them fails\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "import conekg, conekg.cli.main\n"
+        "from tiny import FEW, SETTINGS, tiny_graph\n"
+        f"folder = {str(tmp_path / 'run')!r}\n"
+        "conekg.fit(tiny_graph(), folder, settings=SETTINGS, protocol=FEW, device='cpu')\n"
+        "explained = conekg.explain(folder, '*.knows & !*.lives_in', candidates=1)\n"
+        "print(len(explained.witnesses))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 0
