@@ -327,6 +327,7 @@ def test_a_file_that_is_not_text(run: Path, tmp_path: Path) -> None:
     result = ask(run, "--file", tmp_path / "binary")
     assert result.exit_code == 2
     assert "binary:2: not UTF-8 text" in "".join(result.stderr.split("\n"))
+    assert "convert the file to UTF-8" in result.stderr
 
 
 def test_lines_may_end_as_on_any_system(run: Path, tmp_path: Path) -> None:

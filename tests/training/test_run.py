@@ -1,3 +1,4 @@
+import errno
 import gc
 import json
 import os
@@ -87,6 +88,20 @@ def test_a_failed_start_leaves_nothing(tmp_path):
     with pytest.raises(StoreError, match=r"run: cannot be written: .*file is a file"):
         create_run(tmp_path / "file" / "run", tiny_graph(), tiny_recipe(), tiny_queries())
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("writer", ["save_graph", "save_query_set", "write_object"])
+def test_a_full_disk_when_a_run_is_created_is_told_and_leaves_nothing(
+    tmp_path, monkeypatch, writer
+):
+    def fill(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(run_module, writer, fill)
+    told = r"^cannot create the run .*new/run: No space left on device\nmake room there, or choose"
+    with pytest.raises(CheckpointError, match=told):
+        create_run(tmp_path / "new" / "run", tiny_graph(), tiny_recipe(), tiny_queries())
+    assert not list((tmp_path / "new").iterdir())
 
 
 def test_a_run_reaches_the_disk_before_its_name_does(tmp_path, monkeypatch):
