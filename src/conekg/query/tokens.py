@@ -245,6 +245,11 @@ class TokenStream:
         """The token after the next one; the end token if there is none."""
         return self._tokens[min(self._index + 1, len(self._tokens) - 1)]
 
+    @property
+    def stop(self) -> int:
+        """Where the token that was consumed last ends in the text."""
+        return self._tokens[self._index - 1].span[1]
+
     def has(self, kind: Kind) -> bool:
         """Whether a token of this kind comes next or later."""
         return any(token.kind == kind for token in self._tokens[self._index :])
