@@ -492,9 +492,10 @@ def test_a_folder_without_the_queries_that_are_needed_is_refused(graph, tmp_path
     assert conekg("sample", graph, "--out", queries, "--count", 8).exit_code == 0
     begun = ["train", graph, "--queries", queries, "--out", tmp_path / "run", *SMALL]
     (queries / "test.arrow").unlink()
-    result = conekg(*begun, "--tables")
+    result = conekg(*begun, "--tables", "--set", "training.query_times=2")
     assert result.exit_code == 2
     told = " ".join(result.stderr.split())
+    assert f"chose the training queries in {queries} as they are: training.query_times only" in told
     assert "holds no test queries, which --tables ranks; add some, or leave --tables out" in told
     (queries / "train.arrow").unlink()
     result = conekg(*begun)
