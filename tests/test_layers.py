@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -109,3 +111,59 @@ def test_the_command_line_loads_no_heavy_library_at_the_start() -> None:
     code = "import sys\nimport conekg.cli.main\n"
     code += "sys.exit(bool({'torch', 'numba', 'rdflib', 'fastapi'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+WITH_THE_CORE_ALONE = """
+import sys
+sys.modules.update(dict.fromkeys({hidden!r}))  # importing one of them fails
+sys.path.insert(0, {tests!r})
+import conekg
+from conekg.cli.main import app
+from tiny import FEW, SETTINGS, tiny_graph
+from typer.testing import CliRunner
+
+conekg.fit(tiny_graph(), "run", settings=SETTINGS, protocol=FEW, device="cpu")
+explained = conekg.explain("run", "*.knows & !*.lives_in", candidates=1)
+assert explained.witnesses
+open("facts.nt", "w").write("<http://x/a> <http://x/r> <http://x/b> .")
+for command in {commands!r}:
+    result = CliRunner().invoke(app, command)
+    print(result.exit_code, *result.output.split())
+"""
+
+
+@pytest.mark.slow
+def test_a_model_is_trained_and_asked_with_the_core_alone(tmp_path: Path) -> None:
+    """Without the packages of any extra, and without Triton, which is for GPUs.
+
+    What needs an extra says so, and how to install it.
+    """
+    project = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    names = [
+        re.split(r"[\[>=]", each)[0] for extra in extras if extra != "dev" for each in extras[extra]
+    ]
+    hidden = [name.replace("-", "_") for name in (*names, "triton")]
+    needed = {
+        (
+            "serve",
+            "run",
+        ): "serving needs fastapi, which is not installed pip install 'conekg[serve]'",
+        ("explain-query", "run", "SELECT ?x { ?x :knows ?y }"): (
+            "reading SPARQL needs rdflib, which is not installed pip install 'conekg[rdf]'"
+        ),
+        ("graph", "build", "facts.nt", "--out", "graph"): (
+            "reading RDF needs pyoxigraph, which is not installed pip install 'conekg[rdf]'"
+        ),
+        ("reproduce", "figures", "--out", "figures"): (
+            "pictures need matplotlib, which is not installed: pip install 'conekg[plot]'"
+        ),
+    }
+    code = WITH_THE_CORE_ALONE.format(
+        hidden=hidden, tests=str(Path(__file__).parent), commands=[*needed]
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [f"2 error: {told}" for told in needed.values()]

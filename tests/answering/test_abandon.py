@@ -152,8 +152,10 @@ def test_bounds_rule_out_most_entities() -> None:
     table = ScanTable(points, Geometry.CONE, 0.02, bounded=True)
     found = table.nearest(first, second, [10] * 3, [NO_IDS] * 3)
     # Ten entities of the smallest bounds are computed, then at least the ten nearest again.
+    assert len(found) == 3
     assert all(20 / 6000 <= nearest.looked_at < 0.2 for nearest in found)
     many = table.nearest(first, second, [3000] * 3, [NO_IDS] * 3)
+    assert len(many) == 3
     assert all(nearest.looked_at > 0.5 for nearest in many)
 
 
@@ -164,6 +166,7 @@ def test_abandoning_skips_distance_terms(geometry: Geometry) -> None:
     table = ScanTable(points, geometry, 0.02, bounded=False)
     found = table.nearest(first, second, [10, 10], [NO_IDS, NO_IDS])
     full = table.nearest(first, second, [10, 10], [NO_IDS, NO_IDS], abandon=False)
+    assert len(found) == 2
     assert all(same(a, b) for a, b in zip(found, full, strict=True))
     assert all(0.3 < nearest.looked_at < 0.7 for nearest in found)
     assert all(nearest.looked_at == 1.0 for nearest in full)
@@ -175,6 +178,7 @@ def test_threads_change_nothing() -> None:
     one, two = (
         table.nearest(first, second, [7] * 4, [NO_IDS] * 4, threads=threads) for threads in (1, 2)
     )
+    assert len(one) == 4
     assert all(same(a, b) for a, b in zip(one, two, strict=True))
 
 

@@ -99,8 +99,8 @@ def test_the_number_of_entities_decides_on_abandoning(
             found = DeviceSearch(model, table).top(region, counts, skip)
             logits = table.logits(region).cpu().double().numpy()
         assert bounded == calls
-        for row, ranking in enumerate(found):
-            wanted = expected(logits[row], counts[row], skip[row].tolist())
+        for row, (ranking, count) in enumerate(zip(found, counts, strict=True)):
+            wanted = expected(logits[row], count, skip[row].tolist())
             assert ranking.entity_ids.tolist() == wanted
             assert ranking.scores.tolist() == logits[row][wanted].tolist()
 

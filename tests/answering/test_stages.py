@@ -1,6 +1,7 @@
 """Each stage of a fit: what it chooses, what it reports, and what it writes to the run."""
 
 import json
+import tomllib
 from dataclasses import replace
 from functools import partial
 
@@ -28,6 +29,7 @@ from conekg.sampling.protocol import PRESETS
 from conekg.sampling.sample import sample_query_set
 from conekg.training.checkpoint import load_checkpoint, save_checkpoint
 from conekg.training.recipe import Pool
+from conekg.training.recipe_file import dump_recipe
 from conekg.training.recipes import find_recipe
 from tiny import FEW, SETTINGS, tiny_graph, tiny_queries, tiny_recipe
 
@@ -40,6 +42,24 @@ class Heard(FitEvents):
 
     def chose(self, what, why):
         self.choices.append((what, why))
+
+
+def test_another_recipe_beside_a_whole_one_is_refused():
+    whole = tomllib.loads(dump_recipe(find_recipe("small", "gqe")))
+    chosen = choose_recipe(tiny_graph(), None, "small", whole, [], CPU, FitEvents())
+    assert chosen == find_recipe("small", "gqe")
+    told = r"'paper' was chosen, but the configuration is a whole recipe 'small'; leave one of"
+    with pytest.raises(ConfigError, match=told) as caught:
+        choose_recipe(tiny_graph(), None, "paper", whole, [], CPU, FitEvents())
+    assert caught.value.key == "recipe"
+
+
+def test_a_run_without_validation_queries_is_not_calibrated(tmp_path):
+    train = {"train": tiny_queries()["train"]}
+    run = start_run(tmp_path / "run", tiny_graph(), tiny_recipe(), train, FitEvents())
+    with pytest.raises(ConfigError, match="no validation queries to calibrate on; train it with"):
+        calibrate_run(run)
+    assert not (tmp_path / "run" / "calibration.json").exists()
 
 
 def test_notes_on_the_facts_are_logged_by_default(tmp_path, caplog):

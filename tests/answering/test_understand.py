@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import small_models
 import strategies
 from conekg.answering.answer import Question
-from conekg.answering.understand import Understood, Words, understand, understand_part
+from conekg.answering.understand import Understood, Words, grounded, understand, understand_part
 from conekg.errors import (
     ConeKGError,
     ConfigError,
@@ -26,7 +26,7 @@ from conekg.model.catalog import build_model
 from conekg.query.parse import parse_query
 from conekg.query.render import render_query
 from conekg.query.rewrite import push_negation, settle, simplify
-from conekg.query.tree import Anchor, Query, subtrees
+from conekg.query.tree import Anchor, Query, Universe, subtrees
 
 
 def understood(
@@ -191,6 +191,17 @@ def test_redundant_operators_need_no_support(film_graph: KnowledgeGraph) -> None
         assert found.ranked_by.grounded.shape.name == "1p"
     with pytest.raises(UnsupportedOperatorError, match="the set of all entities"):
         understood(film_graph, Question("a1.won_by | *"), "gqe")
+
+
+def test_a_query_is_ranked_as_asked_if_the_model_lacks_what_it_settles_to(
+    film_graph: KnowledgeGraph,
+) -> None:
+    everything = Question("a1.won_by | !a1.won_by")
+    assert understood(film_graph, everything).ranked_by.grounded == grounded(Universe())
+    found = understood(film_graph, everything, "beta")
+    asked = parse_query("a1.won_by | !a1.won_by", film_graph.vocabulary)
+    assert found.ranked_by.grounded == grounded(asked)
+    assert found.grounded == grounded(Universe())
 
 
 @given(given_graph=strategies.graphs_with_queries(), union=st.sampled_from(["dnf", "demorgan"]))

@@ -19,6 +19,7 @@ from conekg.answering.calibration import (
     save_calibration,
 )
 from conekg.answering.curves import Curve
+from conekg.answering.index import EntityIndex
 from conekg.cli.main import app
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.graph.vocabulary import NameTable
@@ -329,6 +330,7 @@ def test_a_file_that_is_not_text(run: Path, tmp_path: Path) -> None:
     result = ask(run, "--file", tmp_path / "binary")
     assert result.exit_code == 2
     assert "binary:2: not UTF-8 text" in "".join(result.stderr.split("\n"))
+    assert "convert the file to UTF-8" in result.stderr
 
 
 def test_lines_may_end_as_on_any_system(run: Path, tmp_path: Path) -> None:
@@ -337,6 +339,15 @@ def test_lines_may_end_as_on_any_system(run: Path, tmp_path: Path) -> None:
         result = ask(run, "--file", tmp_path / "questions.txt", "--json", "-k", "1")
         assert result.exit_code == 0, result.stderr
         assert [json.loads(line)["line"] for line in result.stdout.splitlines()] == [1, 2]
+
+
+def test_an_approximate_search_says_how_much_it_finds(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "approximate" not in ask(run, "a1.won_by").stdout
+    monkeypatch.setattr(EntityIndex, "recall", 0.875)
+    shown = " ".join(ask(run, "a1.won_by").stdout.split())
+    assert "approximate search, recall 0.875; " in shown
 
 
 def test_a_file_without_a_question(run: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,15 @@ def test_info_shows_what_a_set_contains(path: Path) -> None:
     assert "sampled by the protocol 'small' with seed 0" in " ".join(shown.split())
     assert told["release"] is None
     assert told["paths_from"] is None
+
+
+def test_info_says_from_which_end_training_paths_were_drawn(tmp_path: Path) -> None:
+    protocol = replace(PRESETS["small"], train_paths_from="anchor")
+    shapes = [STRUCTURES["2p"]]
+    sampled = sample_query_set(load_geography(), "train", protocol, 0, shapes=shapes, count=3)
+    save_query_set(tmp_path / "train.arrow", sampled.query_set)
+    shown = " ".join(run("info", tmp_path / "train.arrow").stdout.split())
+    assert "sampled by the protocol 'small' with seed 0, paths from the anchor" in shown
 
 
 @pytest.mark.parametrize("recompute", [(), ("--recompute",)])

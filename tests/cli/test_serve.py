@@ -92,14 +92,40 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_checkpoint_without_probabilities_is_pointed_out(
-    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+@pytest.fixture
+def stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make `serve` stop once it has said that it is ready."""
+
     def stop(*_: object, on_ready: Callable[[], None], **__: object) -> None:
         on_ready()
         raise ConfigError("stopped before it listened")
 
     monkeypatch.setattr(import_module("conekg.serving.server"), "make_server", stop)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_open"),
+    [
+        (["--host", "0.0.0.0"], True),
+        (["--host", "0.0.0.0", "--api-key", "open sesame"], False),
+        ([], False),
+    ],
+    ids=["anybody", "with a key", "this machine"],
+)
+def test_a_server_that_anybody_may_ask_is_pointed_out(
+    run_folder: Path, stopped: None, options: list[str], is_open: bool
+):
+    result = runner.invoke(app, ["serve", str(run_folder), "--port", "0", *options])
+    told = " ".join(result.stderr.split())
+    assert "stopped before it listened" in told
+    warning = "every client that can reach 0.0.0.0 may ask questions; --api-key requires a key"
+    assert (warning in told) == is_open
+    assert "sesame" not in told
+
+
+def test_a_checkpoint_without_probabilities_is_pointed_out(
+    run_folder: Path, tmp_path: Path, stopped: None
+):
     calibrated = runner.invoke(app, ["serve", str(run_folder), "--port", "0"])
     assert "stopped before it listened" in calibrated.stderr
     assert "no probabilities" not in calibrated.stderr

@@ -489,6 +489,27 @@ def test_a_file_that_cannot_be_written_is_refused_before_ranking(run, tmp_path, 
     assert "evaluating" not in result.stderr
 
 
+def test_a_folder_without_the_queries_that_are_needed_is_refused(graph, tmp_path):
+    queries = tmp_path / "q"
+    assert conekg("sample", graph, "--out", queries, "--count", 8).exit_code == 0
+    begun = ["train", graph, "--queries", queries, "--out", tmp_path / "run", *SMALL]
+    (queries / "test.arrow").unlink()
+    result = conekg(*begun, "--tables", "--set", "training.query_times=2")
+    assert result.exit_code == 2
+    told = " ".join(result.stderr.split())
+    assert f"chose the training queries in {queries} as they are: training.query_times only" in told
+    assert "holds no test queries, which --tables ranks; add some, or leave --tables out" in told
+    (queries / "train.arrow").unlink()
+    result = conekg(*begun)
+    assert result.exit_code == 2
+    told = "".join(result.stderr.split("\n"))
+    assert f"{queries}: holds no training queries" in told
+    assert (
+        f"`conekg sample GRAPH --split train --out {queries / 'train.arrow'}` writes some" in told
+    )
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_resumed_run_without_test_queries_has_no_tables(graph, tmp_path):
     assert conekg("sample", graph, "--out", tmp_path / "q", "--count", 8).exit_code == 0
     (tmp_path / "q" / "test.arrow").unlink()

@@ -128,6 +128,7 @@ def test_another_graph_of_the_same_name_is_noted(
 
     def told():
         tables = find_experiment(name).measure([run], few)
+        assert tables
         assert all(any(row.kind == "paper" for row in table.rows) for table in tables)
         return [[note for note in table.notes if "is called" in note] for table in tables]
 

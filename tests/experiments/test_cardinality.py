@@ -111,7 +111,8 @@ def test_structures_without_queries_are_noted(trained, options, monkeypatch):
 
 def test_a_note_says_what_is_correlated(trained, options):
     measured = [trained[name] for name in ("cone", "cone-10", "box", "beta")]
-    for table in cardinality(measured, options):
+    by_rank, linear = cardinality(measured, options)
+    for table in (by_rank, linear):
         assert table.notes[0] == (
             "Each query's size of its region (ConE: sum of apertures, radians; Query2Box: sum of "
             "side lengths; BetaE: differential entropy) is correlated with its number of answers."
@@ -130,7 +131,8 @@ def test_what_a_box_cannot_answer_is_one_note(trained, options):
 def test_sampled_queries_are_noted_beside_the_papers_numbers(trained, options):
     run = open_run(trained["cone"].folder)
     run.graph.name = "NELL"
-    for table in cardinality([run], options):
+    by_rank, linear = cardinality([run], options)
+    for table in (by_rank, linear):
         (note,) = [note for note in table.notes if "were sampled here" in note]
         assert note.endswith("the BetaE release, which `conekg train --queries` takes.")
 

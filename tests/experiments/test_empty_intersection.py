@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from conekg.errors import DataError
+from conekg.experiments import empty_intersection as experiment
 from conekg.experiments.empty_intersection import (
     empty_intersection,
     intersections_with_answers,
@@ -51,6 +53,23 @@ def dense_graph():
     )
     parts = {"train": triples[::2], "valid": triples[1::4], "test": triples[3::4]}
     return KnowledgeGraph("dense", vocabulary, {s: with_inverses(p) for s, p in parts.items()})
+
+
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [
+        ("intersections_with_answers", "no intersection of two links with an answer"),
+        ("intersections_without_answers", "no intersection of two links with no answer"),
+    ],
+)
+def test_a_graph_without_intersections_of_one_kind_is_refused(
+    trained, options, monkeypatch, missing, told
+):
+    none = np.empty((0, 2), dtype=np.int32)
+    monkeypatch.setattr(experiment, missing, lambda *_, **__: (none, none))
+    with pytest.raises(DataError, match=f"the graph 'tiny' has {told}") as caught:
+        empty_intersection([trained["cone"]], replace(options, pairs=5))
+    assert "a larger graph" in str(caught.value.hint)
 
 
 def test_queries_with_many_answers_have_them_on_all_facts():

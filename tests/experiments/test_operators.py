@@ -7,6 +7,7 @@ import torch
 
 from conekg.errors import UnsupportedOperatorError
 from conekg.experiments import operators as experiment
+from conekg.experiments.embedded import only_structures
 from conekg.experiments.operators import (
     Overlap,
     draw_inside,
@@ -209,6 +210,18 @@ def test_a_run_without_queries_has_no_links_and_says_so(trained, options, monkey
     (table,) = operators([run], replace(options, pairs=2, split="valid"))
     assert [row.label for row in table.rows if "links" in row.label] == []
     assert "ConE (cone) has no valid queries, so no cones of links." in table.notes
+
+
+def test_operators_without_queries_have_no_ratio_of_links_and_are_noted(
+    trained, options, monkeypatch
+):
+    run = trained["cone"]
+    kept = only_structures(run.queries("test"), ["1p", "2i"])
+    monkeypatch.setattr(Run, "queries", lambda self, split: kept)
+    (table,) = operators([run], replace(options, pairs=2))
+    links = table.row("ConE (cone), cones of links, total length")
+    assert set(links.values) == {"projection", "intersection"}
+    assert "ConE (cone) has no test queries for the union." in table.notes
 
 
 def test_the_papers_ratios_stand_beside(trained, options):

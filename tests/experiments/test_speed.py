@@ -88,6 +88,15 @@ def test_an_odd_width_is_noted(trained, options, monkeypatch):
     assert "are 7 wide (BetaE has two numbers a dimension, so that its is 6 wide)." in note
 
 
+def test_a_table_of_one_number_is_too_narrow_for_betae(trained, options, monkeypatch):
+    run = open_run(trained["cone"].folder)
+    recipe = replace(run.recipe, config=replace(run.recipe.config, dim=1))
+    monkeypatch.setitem(run.__dict__, "recipe", recipe)  # cached there
+    with pytest.raises(ConfigError, match=r"1 wide is too narrow for beta.*wider") as caught:
+        speed([run], options)
+    assert caught.value.key == "dim"
+
+
 def test_one_run_at_a_time(trained, options):
     with pytest.raises(ConfigError, match="one RUN"):
         speed([trained["cone"], trained["box"]], options)

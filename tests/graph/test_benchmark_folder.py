@@ -103,6 +103,23 @@ def test_bad_names_are_refused(relations: object, message: str, tmp_path: Path) 
         read_benchmark_folder(folder)
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("valid.txt", "the folder has no valid.txt"),
+        ("id2rel.pkl", r"the folder has no id2rel.pkl or .* \(or .tsv\)"),
+    ],
+)
+def test_a_file_that_is_missing_is_named(name: str, told: str, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "toy")
+    (folder / name).unlink()
+    with pytest.raises(DataError, match=told) as caught:
+        read_benchmark_folder(folder)
+    assert caught.value.path == str(folder)
+    assert caught.value.hint is not None
+    assert "train.txt" in caught.value.hint
+
+
 def test_bad_name_tables_in_text_are_refused(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "toy", style="tsv")
     (folder / "id2ent.tsv").write_text("0\ta\nx\tb\n")

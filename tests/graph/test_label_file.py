@@ -34,7 +34,11 @@ def test_label_files_ending_in_csv_are_comma_separated(tmp_path: Path) -> None:
     ("content", "line", "message"),
     [
         ("q1\tFrance\nq2\n", 2, "1 column found, 2 tab-separated ones"),
-        ("q1\tFrance\nq1\tFiji\n", 2, "'q1' has a second label"),
+        (
+            "q1\tFrance\nq1\tFiji\n",
+            2,
+            "'q1' has a second label, 'Fiji', after 'France'\nkeep one of",
+        ),
     ],
 )
 def test_bad_lines_are_named(content: str, line: int, message: str, tmp_path: Path) -> None:

@@ -65,6 +65,16 @@ def test_inverses_and_relations_that_hold_both_ways_are_named() -> None:
     )
 
 
+def test_of_many_relations_those_with_most_mirrored_facts_are_named() -> None:
+    train = [(100 * k + n, k, 100 * k + 50 + n) for k in range(5) for n in range(5 + k)]
+    parts = {"train": train, "test": [(b, k, a) for a, k, b in train]}
+    arrays = {split: np.array(part, dtype=np.int32) for split, part in parts.items()}
+    note = mirrored_note(arrays, pa.array(list("abcde")))  # type: ignore[arg-type]
+    assert note is not None
+    named = "'e' holds both ways, 'd' holds both ways, 'c' holds both ways, and 2 more; for a fair"
+    assert named in note
+
+
 def test_coincidences_and_few_mirrored_facts_give_no_note() -> None:
     train: Triples = [(20 + n, 1, n) for n in range(5)]
     valid: Triples = [(n, 0, 20 + n) for n in range(5)]

@@ -47,3 +47,11 @@ def test_rows_without_a_value() -> None:
         assert len(nothing) == count
         assert nothing.lengths.tolist() == [0] * count
         assert (nothing.offsets.dtype, nothing.values.dtype) == (np.int64, np.int32)
+
+
+@given(st.lists(rows, max_size=4))
+def test_concatenated_rows_are_those_of_all_parts(parts: list[list[list[int]]]) -> None:
+    whole = Ragged.concatenate([Ragged.from_rows(part) for part in parts])
+    expected = [row for part in parts for row in part]
+    assert [whole[index].tolist() for index in range(len(whole))] == expected
+    assert (whole.offsets.dtype, whole.values.dtype) == (np.int64, np.int32)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conekg.errors import DataError, UnknownNameError
+from conekg.graph import vocabulary as module
 from conekg.graph.vocabulary import NameIndex, NameTable, Vocabulary
 
 texts = st.text(st.characters(exclude_categories=["Cs"], codec="utf-8"), min_size=1, max_size=6)
@@ -21,6 +22,16 @@ def test_every_name_is_found_at_its_place(names: list[str]) -> None:
     for index, name in enumerate(names):
         assert table.name(index) == table.label(index) == name
         assert table.id_of(name) == table.find(name) == index
+
+
+def test_only_so_many_recent_names_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RECENT_NAMES", 3)
+    names = [f"name {number}" for number in range(8)]
+    table = NameTable("entity", names)
+    for index, name in enumerate([*names, *names]):
+        assert table.name(index % 8) == name
+        assert table.id_of(name) == index % 8
+        assert max(len(table._recent_names), len(table._recent_ids)) <= 3
 
 
 @given(name_lists, st.data())

@@ -103,6 +103,12 @@ def test_unreadable_text_is_reported_where_it_stands(text, message, span):
     assert caught.value.text == text
 
 
+@pytest.mark.parametrize("mark", ['"', "'"])
+def test_escapes_in_quotes(mark):
+    text = rf"""{mark}a\"b\'c\\d\ne\tf\rg{mark}"""
+    assert kinds(text) == [("quoted", "a\"b'c\\d\ne\tf\rg"), ("end", "")]
+
+
 def test_what_is_no_text_is_reported_where_it_stands():
     with pytest.raises(QuerySyntaxError, match="not valid Unicode") as caught:
         check_text("a\udce9", 10)

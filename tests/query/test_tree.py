@@ -35,6 +35,15 @@ A, B = Anchor(0), Anchor(1)
 QUERY = Project(And((Project(A, 2), Not(Or((B, Universe()))))), 5)
 
 
+@pytest.mark.parametrize("part", ["France", None, 3])
+def test_a_part_that_is_no_node_is_refused_when_the_tree_is_walked(part):
+    for tree in (part, Project(part, 0), And((A, Not(part)))):
+        with pytest.raises(QueryError, match="in a query is no part of a tree") as caught:
+            subtrees(tree)
+        assert repr(part) in caught.value.message
+        assert "parse_query" in str(caught.value.hint)
+
+
 def test_operators_build_the_nodes_they_look_like():
     assert (A.project(2) & ~(B | Universe())).project(5) == QUERY
 

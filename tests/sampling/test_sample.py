@@ -248,7 +248,9 @@ def test_a_set_of_all_links_has_no_shortfall(film_graph: KnowledgeGraph) -> None
 
 def test_a_shape_that_is_asked_for_twice_is_refused(film_graph: KnowledgeGraph) -> None:
     shapes = [STRUCTURES[name] for name in ("1p", "2p", "2p")]
-    with pytest.raises(ConfigError, match=r"^shape 2p is asked for 2 times$") as caught:
+    with pytest.raises(
+        ConfigError, match=r"^shape 2p is asked for 2 times; name each shape once$"
+    ) as caught:
         sample_query_set(film_graph, "train", PLAIN, 0, shapes=shapes, count=1)
     assert caught.value.key == "shapes"
 

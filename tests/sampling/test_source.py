@@ -41,7 +41,7 @@ def test_a_file_gives_the_split_in_its_metadata(
         found = open_queries(path, split, random_graph)
         assert found.split == "valid"
         assert hard_answers(found) == hard_answers(valid)
-    with pytest.raises(ConfigError, match="holds valid queries, not test queries") as caught:
+    with pytest.raises(ConfigError, match="not test queries; leave the split out") as caught:
         open_queries(path, "test", random_graph)
     assert caught.value.key == "split"
     with pytest.raises(ConfigError, match="has its answers") as caught:

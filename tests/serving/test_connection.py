@@ -254,3 +254,16 @@ def test_a_client_that_reads_its_answers_slowly_stays_connected():
     look, left_before = connection.loop.call_later.call_args.args[1:]
     look(left_before)
     connection.transport.abort.assert_called_once()
+
+
+def test_a_client_that_has_read_its_answers_is_no_longer_watched():
+    """Otherwise, it would be disconnected while it waits before its next request."""
+    connection = Connection.__new__(Connection)
+    connection.transport, connection.loop, connection.flow = Mock(), Mock(), Mock()
+    for times in (1, 2):
+        timer = connection.loop.call_later.return_value = Mock()
+        connection.pause_writing()
+        timer.cancel.assert_not_called()
+        connection.resume_writing()
+        timer.cancel.assert_called_once()
+        assert connection.flow.resume_writing.call_count == times

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -39,19 +40,28 @@ def test_every_route_is_documented_and_no_other(answerer):
     assert documented == described | {"GET /"}
 
 
-def test_every_option_of_a_request_is_documented(answerer):
+def test_every_option_of_a_request_is_documented_with_its_default(answerer):
     api = create_app(answerer).openapi()
     text = {cells[0].strip("`"): cells[1] for cells in rows_of("Routes")}
+    defaults = 0
     for path, methods in api["paths"].items():
         for method, operation in methods.items():
             row = text[f"{method.upper()} {path}"]
-            names = [parameter["name"] for parameter in operation.get("parameters", [])]
+            options = {each["name"]: each["schema"] for each in operation.get("parameters", [])}
             if "requestBody" in operation:
                 reference = operation["requestBody"]["content"]["application/json"]["schema"]
                 schema = api["components"]["schemas"][reference["$ref"].rsplit("/", 1)[1]]
-                names += schema["properties"]
-            for name in names:
+                options |= schema["properties"]
+            for name, option in options.items():
                 assert f"`{name}`" in row, f"{path} does not document {name}"
+                if (default := option.get("default")) not in (None, "", []):
+                    shown = default if isinstance(default, str) else json.dumps(default)
+                    after = row.partition(f"`{name}`")[2][:60]
+                    assert re.search(rf"\b{shown}\b", after), (
+                        f"{path}: {name} is {shown} by default"
+                    )
+                    defaults += 1
+    assert defaults > 10
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,9 @@ def test_about_health_metrics_and_page(served):
 
 
 def test_every_example_can_be_asked(served):
-    for example in served.get("/api/about").json()["examples"]:
+    examples = served.get("/api/about").json()["examples"]
+    assert examples
+    for example in examples:
         response = served.post("/api/ask", query=example["query"])
         assert response.status_code == 200
         assert response.json()["reading"] == example["reading"]

@@ -47,7 +47,7 @@ def test_a_misspelt_limit_gets_a_suggestion():
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
-        ("timeout_s", "limit 'timeout_s' is not of the form name=value"),
+        ("timeout_s", "limit 'timeout_s' is not of the form name=value, such as timeout_s=5"),
         ("top_k=many", "limit top_k is a whole number, not 'many'"),
         ("top_k=2.5", "limit top_k is a whole number, not '2.5'"),
         ("timeout_s=soon", "limit timeout_s is a number, not 'soon'"),

@@ -25,6 +25,14 @@ def test_the_rest_of_a_batch_goes_to_the_largest_remainder():
     assert Pool("p", (("1p", 1.0), ("2p", 1.0))).composition(5) == {"1p": 3, "2p": 2}
 
 
+def test_a_batch_smaller_than_its_pool_is_refused():
+    assert set(PATH_POOL.composition(3).values()) == {1}
+    with pytest.raises(ConfigError, match="batch_size = 2 is less than the 3 shapes") as caught:
+        PATH_POOL.composition(2)
+    assert "raise it, or take shapes out of the pool" in caught.value.message
+    assert caught.value.key == "training.batch_size"
+
+
 @given(
     shares=st.lists(st.floats(0.001, 1000), min_size=1, max_size=12),
     extra=st.integers(0, 600),

@@ -174,6 +174,7 @@ def test_a_recipe_without_pools_has_the_published_ones():
         ("training.pools.peak_memory_gib.1p=1", "another use for 'peak_memory_gib'"),
         ("training.steps", "key=value"),
         ("=3", "key=value"),
+        ("training.st eps=3", "unknown key 'training.st eps'"),
         pytest.param("training.steps=" + "9" * 5000, "whole number", id="digits"),
         pytest.param("training.steps=" + "[" * 5000, "whole number", id="brackets"),
         pytest.param("model.gamma=1" + "0" * 400, "finite number", id="float"),

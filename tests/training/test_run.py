@@ -1,3 +1,4 @@
+import errno
 import gc
 import json
 import os
@@ -11,7 +12,7 @@ from conekg.errors import CheckpointError, StoreError
 from conekg.model.catalog import MODELS
 from conekg.sampling.query_set import load_query_set, save_query_set
 from conekg.training import run as run_module
-from conekg.training.checkpoint import load_checkpoint, save_checkpoint
+from conekg.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from conekg.training.loop import train
 from conekg.training.run import Run, check_vacant, create_run, is_run, open_run
 from tiny import tiny_graph, tiny_queries, tiny_recipe, tiny_run
@@ -87,6 +88,20 @@ def test_a_failed_start_leaves_nothing(tmp_path):
     with pytest.raises(StoreError, match=r"run: cannot be written: .*file is a file"):
         create_run(tmp_path / "file" / "run", tiny_graph(), tiny_recipe(), tiny_queries())
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("writer", ["save_graph", "save_query_set", "write_object"])
+def test_a_full_disk_when_a_run_is_created_is_told_and_leaves_nothing(
+    tmp_path, monkeypatch, writer
+):
+    def fill(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(run_module, writer, fill)
+    told = r"^cannot create the run .*new/run: No space left on device\nmake room there, or choose"
+    with pytest.raises(CheckpointError, match=told):
+        create_run(tmp_path / "new" / "run", tiny_graph(), tiny_recipe(), tiny_queries())
+    assert not list((tmp_path / "new").iterdir())
 
 
 def test_a_run_reaches_the_disk_before_its_name_does(tmp_path, monkeypatch):
@@ -235,6 +250,23 @@ def test_a_run_of_a_model_missing_from_the_catalog_says_how_to_add_it(tmp_path, 
         _ = open_run(run.folder).recipe
     assert caught.value.hint.startswith("put 'mine' into conekg.model.catalog.MODELS")
     assert "restore" not in caught.value.hint
+
+
+def test_weights_of_another_size_than_the_recipe_says_are_refused(tmp_path):
+    run = tiny_run(tmp_path / "run")
+    parameters = dict(run.new_model().state_dict())
+    weights = Checkpoint(step=1, parameters=parameters, optimizer={}, best_score=None, seconds=0.0)
+    save_checkpoint(run.checkpoint_folder("last"), weights)
+    recipe = tmp_path / "run" / "recipe.toml"
+    text = recipe.read_text()
+    assert text.count("dim = 32\n") == 1
+    recipe.write_text(text.replace("dim = 32\n", "dim = 16\n"))
+    with pytest.raises(
+        CheckpointError, match=r"last does not fit the model of recipe\.toml: .*"
+    ) as error:
+        open_run(tmp_path / "run").load_model("last")
+    assert "size mismatch for entity" in error.value.message
+    assert error.value.hint == "restore both from one copy of the run"
 
 
 def test_a_run_before_its_first_checkpoint_has_no_model(tmp_path):

@@ -229,7 +229,9 @@ def _read_lines(file: Path) -> Iterator[tuple[int, str]]:
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         number = error.object.count(b"\n", 0, error.start) + 1
-        raise DataError("not UTF-8 text", path=str(file), line=number) from error
+        raise DataError(
+            "not UTF-8 text", path=str(file), line=number, hint="convert the file to UTF-8"
+        ) from error
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=str(file)) from error
     # Not `splitlines`, which also splits at characters that names may contain.

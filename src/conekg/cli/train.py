@@ -16,7 +16,7 @@ from conekg.cli.training_report import (
     printed_events,
     report_outcome,
 )
-from conekg.errors import ConfigError
+from conekg.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from conekg.answering.stages import FitEvents
@@ -91,7 +91,10 @@ def train(
                 )
             run = open_run(out)
             if tables and not run.has_queries("test"):
-                raise ConfigError(f"{out} has no test queries, which --tables ranks", key="tables")
+                raise ConfigError(
+                    f"{out} has no test queries, which --tables ranks; leave --tables out",
+                    key="tables",
+                )
         else:
             if graph is None:
                 raise ConfigError("give a GRAPH to train on, or --resume to continue a run")
@@ -107,7 +110,9 @@ def train(
             sets = _query_sets(queries, facts, chosen.training, events)
             if tables and "test" not in sets:
                 raise ConfigError(
-                    f"{queries} holds no test queries, which --tables ranks", key="queries"
+                    f"{queries} holds no test queries, which --tables ranks; add some, or leave "
+                    "--tables out",
+                    key="queries",
                 )
             run = start_run(out, facts, chosen, sets, events)
     # A second block, as the progress bars of the first one have to be closed before training.
@@ -149,5 +154,10 @@ def _query_sets(
             f"{folder} holds no validation queries",
         )
     if "train" not in sets:
-        raise ConfigError(f"{folder} holds no training queries", key="queries")
+        raise DataError(
+            "holds no training queries",
+            path=str(folder),
+            hint=f"`conekg sample GRAPH --split train --out {in_shell(folder / 'train.arrow')}` "
+            "writes some",
+        )
     return sets

@@ -124,7 +124,11 @@ def _config_of_width(config: ModelConfig, name: str, width: int, hidden: int | N
     """
     dim = width // 2 if name == "beta" else width
     if dim < 1:
-        raise ConfigError(f"an entity table {width} wide is too narrow for {name}", key="dim")
+        raise ConfigError(
+            f"an entity table {width} wide is too narrow for {name}, which has two numbers per "
+            "dimension; give a run with wider embeddings",
+            key="dim",
+        )
     changes = {"dim": dim}
     if hidden is not None and hasattr(config, "hidden"):
         changes["hidden"] = hidden

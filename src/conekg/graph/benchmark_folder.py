@@ -25,6 +25,10 @@ from conekg.graph.text_file import fields_of, line_of_row
 from conekg.graph.vocabulary import NameTable, Vocabulary
 
 _ID_FILES = {"ent": ("id2ent", "ent2id"), "rel": ("id2rel", "rel2id")}
+_FILES = (
+    "a BetaE or Query2Box folder has train.txt, valid.txt and test.txt, and the names of the ids "
+    "in id2ent.pkl and id2rel.pkl"
+)
 ENTITY_LABELS = "entity_names.tsv"
 RELATION_LABELS = "relation_text.tsv"
 
@@ -48,7 +52,7 @@ def read_benchmark_folder(folder: str | Path, name: str | None = None) -> Knowle
     for split in SPLITS:
         path = _find(folder, f"{split}.txt")
         if path is None:
-            raise DataError(f"the folder has no {split}.txt", path=str(folder))
+            raise DataError(f"the folder has no {split}.txt", path=str(folder), hint=_FILES)
         edges[split] = _read_edges(path, len(entities), 2 * len(relations))
     vocabulary = Vocabulary(
         NameTable("entity", entities, _labels(folder, ENTITY_LABELS, entities)),
@@ -124,7 +128,7 @@ def _names(folder: Path, kind: str) -> list[str]:
     path = _id_file(folder, kind)
     if path is None:
         wanted = " or ".join(f"{stem}.pkl" for stem in _ID_FILES[kind])
-        raise DataError(f"the folder has no {wanted} (or .tsv)", path=str(folder))
+        raise DataError(f"the folder has no {wanted} (or .tsv)", path=str(folder), hint=_FILES)
     table = _read_id_table(path)
     names = [table.get(index) for index in range(len(table))]
     if None in names:

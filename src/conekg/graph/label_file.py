@@ -34,8 +34,14 @@ def read_labels(path: str | Path) -> dict[str, str]:
         name, label = fields[:2] if len(fields) == 2 else fields[1:3]
         if not label.strip():
             continue
-        if labels.setdefault(name, label) != label:
-            raise DataError(f"{name!r} has a second label", path=str(path), line=number)
+        first = labels.setdefault(name, label)
+        if first != label:
+            raise DataError(
+                f"{name!r} has a second label, {label!r}, after {first!r}",
+                path=str(path),
+                line=number,
+                hint="keep one of the two lines",
+            )
     if not labels:
         raise DataError(
             f"no label is in it; a line is a name and its label, {separator}-separated",

@@ -60,7 +60,11 @@ def load_pickle(path: str | Path) -> Any:
             "defaultdict; the file may be hostile or of another kind",
         ) from error
     except _BROKEN as error:
-        raise DataError(f"not a readable pickle: {error}", path=str(path)) from error
+        raise DataError(
+            f"not a readable pickle: {error}",
+            path=str(path),
+            hint="is it complete, and of a BetaE or Query2Box release?",
+        ) from error
 
 
 # What the unpickler raises on damaged input, by its documentation and by trial.

@@ -312,7 +312,11 @@ def _read_parquet(path: Path) -> TripleTable:
             raise DataError(f"two columns are called {twice!r}", path=str(path))
         table = file.read(columns=names)
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"cannot be read as Parquet: {error}", path=str(path)) from error
+        raise DataError(
+            f"cannot be read as Parquet: {error}",
+            path=str(path),
+            hint="is it complete, and Parquet as its name says?",
+        ) from error
     columns = []
     for name in names:
         try:

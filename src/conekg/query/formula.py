@@ -82,7 +82,7 @@ class _FormulaReader:
             operands.append(self._conjunction())
         if len(operands) == 1:
             return operands[0]
-        return Disjunction(tuple(operands), (start, operands[-1].span[1]))
+        return Disjunction(tuple(operands), (start, self._stream.stop))
 
     def _conjunction(self) -> Formula:
         start = self._stream.next.span[0]
@@ -91,7 +91,7 @@ class _FormulaReader:
             operands.append(self._negation())
         if len(operands) == 1:
             return operands[0]
-        return Conjunction(tuple(operands), (start, operands[-1].span[1]))
+        return Conjunction(tuple(operands), (start, self._stream.stop))
 
     def _negation(self) -> Formula:
         sign = self._stream.accept("!")
@@ -100,7 +100,7 @@ class _FormulaReader:
         self._stream.enter()
         operand = self._negation()
         self._stream.leave()
-        return Negation(operand, (sign.span[0], operand.span[1]))
+        return Negation(operand, (sign.span[0], self._stream.stop))
 
     def _primary(self) -> Formula:
         stream = self._stream
@@ -148,7 +148,7 @@ class _FormulaReader:
                 raise stream.error(
                     f"variable '{variable}' is introduced but never used", variable.span
                 )
-        return Exists(tuple(variables), body, (start, body.span[1]))
+        return Exists(tuple(variables), body, (start, stream.stop))
 
     def _fresh_variable(self) -> Variable:
         stream = self._stream

@@ -45,12 +45,20 @@ def iri_of(name: str) -> str:
 
 
 def name_of_iri(iri: str) -> str:
-    """The name that an IRI stands for; the inverse of `iri_of`."""
+    """The name that an IRI stands for; the inverse of `iri_of`.
+
+    >>> name_of_iri("urn:conekg:United%20States"), name_of_iri("http://example.org/a")
+    ('United States', 'http://example.org/a')
+    """
     return unquote(iri.removeprefix(NAMESPACE)) if iri.startswith(NAMESPACE) else iri
 
 
 def written_iri(name: str) -> str:
-    """The IRI of a name as written in a query: `:France` if possible, else `<...>`."""
+    """The IRI of a name as written in a query: `:France` if possible, else `<...>`.
+
+    >>> written_iri("France"), written_iri("http://example.org/a")
+    (':France', '<http://example.org/a>')
+    """
     iri = iri_of(name)
     local = iri.removeprefix(NAMESPACE)
     if iri.startswith(NAMESPACE) and _PLAIN_LOCAL.fullmatch(local):

@@ -176,7 +176,11 @@ def _label(node: Query, vocabulary: Vocabulary) -> str:
 
 
 def sign_of(node: Query) -> str:
-    """The logical sign of an operator; empty for entities, `*` and projections."""
+    """The logical sign of an operator; empty for entities, `*` and projections.
+
+    >>> sign_of(Anchor(0) & Anchor(1)), sign_of(Anchor(0))
+    ('∧', '')
+    """
     match node:
         case And():
             return "∧"

@@ -35,6 +35,12 @@ def without_negations(query: Query) -> Query:
 
 
 def near_miss_query(query: Query) -> Query | None:
-    """The query for the near misses of `query`; None if it has no negation to leave out."""
+    """The query for the near misses of `query`; None if it has no negation to leave out.
+
+    >>> from conekg.query.tree import Anchor
+    >>> a, b = Anchor(0).project(0), Anchor(1).project(1)
+    >>> near_miss_query(a & ~b) == a & ~(a & ~b), near_miss_query(a & b)
+    (True, None)
+    """
     relaxed = without_negations(query)
     return None if relaxed == query else And((relaxed, Not(query)))

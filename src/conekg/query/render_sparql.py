@@ -31,6 +31,14 @@ def render_sparql(query: Query, vocabulary: Vocabulary) -> str:
     """The query as SPARQL that selects `?x`; read back, it has the same answers.
 
     Raises the same errors as `render_query`.
+
+    >>> from conekg.graph.vocabulary import NameTable, Vocabulary
+    >>> names = Vocabulary(NameTable("entity", ["France"]), NameTable("relation", ["borders"]))
+    >>> print(render_sparql(Anchor(0).project(0), names))
+    PREFIX : <urn:conekg:>
+    SELECT DISTINCT ?x WHERE {
+      :France :borders ?x .
+    }
     """
     check_renderable(query, vocabulary)
     lines = descend(_SparqlWriter(vocabulary).group(query, "?x"))

@@ -41,7 +41,12 @@ _Item = TypeVar("_Item")
 
 
 def remove_double_negation(query: Query) -> Query:
-    """`!!a` as `a`, everywhere."""
+    """`!!a` as `a`, everywhere.
+
+    >>> a, b = Anchor(0), Anchor(1)
+    >>> remove_double_negation(~~(a & ~~b)) == a & b
+    True
+    """
 
     def remove(node: Query, operands: tuple[Query, ...]) -> Query:
         match node:
@@ -58,12 +63,21 @@ def push_negation(query: Query) -> Query:
 
     A negation cannot be moved past a projection: the entities that are not reached from a set
     differ from those that are reached from the set's complement.
+
+    >>> a, b = Anchor(0), Anchor(1)
+    >>> push_negation(~(a | ~b.project(2))) == ~a & b.project(2)
+    True
     """
     return fold(query, _signed)[0]
 
 
 def flatten(query: Query) -> Query:
-    """Intersections directly under intersections, and unions under unions, merged."""
+    """Intersections directly under intersections, and unions under unions, merged.
+
+    >>> a, b, c = Anchor(0), Anchor(1), Anchor(2)
+    >>> flatten(And((a, And((b, c))))) == And((a, b, c))
+    True
+    """
 
     def merge(node: Query, operands: tuple[Query, ...]) -> Query:
         match node:
@@ -81,6 +95,10 @@ def deduplicate(query: Query) -> Query:
     """Operands that occur twice in an intersection or union removed except for the first.
 
     `b & a` counts as a repetition of `a & b`. The remaining operands keep their order.
+
+    >>> a, b = Anchor(0), Anchor(1)
+    >>> deduplicate((a & b) | (b & a)) == a & b
+    True
     """
     # Subtrees that differ only in the order of operands get the same number.
     numbers: dict[tuple[object, ...], int] = {}
@@ -131,6 +149,10 @@ def absorb(query: Query) -> Query:
 
     `*` is the set of all entities, `!*` the empty set: `a & *` is `a`, `a | *` is `*`, `a & !a` is
     `!*`. Afterwards `!*` can only be the whole query.
+
+    >>> a, b = Anchor(0), Anchor(1)
+    >>> absorb((a & ~a) | (b & Universe())) == b
+    True
     """
 
     def simplify_node(node: Query, operands: tuple[Query, ...]) -> Query:
@@ -154,12 +176,21 @@ def distribute(query: Query, cap: int = DEFAULT_BRANCH_CAP) -> Query:
 
     A negation is moved inward only if there is a union below it. The result is a union of
     union-free trees, or one such tree; `QueryTooLargeError` if it would have more than `cap`.
+
+    >>> a, b, c = Anchor(0), Anchor(1), Anchor(2)
+    >>> distribute(((a | b) & c).project(3)) == (a & c).project(3) | (b & c).project(3)
+    True
     """
     return any_of(_lift_unions(query, cap))
 
 
 def replace_unions(query: Query) -> Query:
-    """Each `a | b` as `!(!a & !b)`: De Morgan's law. The result has no union."""
+    """Each `a | b` as `!(!a & !b)`: De Morgan's law. The result has no union.
+
+    >>> a, b = Anchor(0), Anchor(1)
+    >>> replace_unions(a | b) == ~(~a & ~b)
+    True
+    """
 
     def replace(node: Query, operands: tuple[Query, ...]) -> Query:
         match node:
@@ -188,6 +219,10 @@ def simplify(query: Query) -> Query:
     """The query without double negations, nested equal operators and repeated operands.
 
     The result is never larger than the query, and simplifying it again does not change it.
+
+    >>> a, b = Anchor(0), Anchor(1)
+    >>> simplify(And((~~a, And((b, a))))) == a & b
+    True
     """
     while True:
         simpler = deduplicate(flatten(remove_double_negation(query)))
@@ -197,7 +232,12 @@ def simplify(query: Query) -> Query:
 
 
 def settle(query: Query) -> Query:
-    """The query simplified by `simplify`, `intersect_names` and `absorb` until nothing changes."""
+    """The query simplified by `simplify`, `intersect_names` and `absorb` until nothing changes.
+
+    >>> a, b = Anchor(0), Anchor(1)
+    >>> settle(And((~~a, b | ~b))) == a
+    True
+    """
     while True:
         simpler = absorb(intersect_names(simplify(query)))
         if simpler == query:
@@ -206,7 +246,11 @@ def settle(query: Query) -> Query:
 
 
 def complement_of(query: Query) -> Query:
-    """`!a` for a query `a`, and `a` for `!a`."""
+    """`!a` for a query `a`, and `a` for `!a`.
+
+    >>> complement_of(complement_of(Anchor(0)))
+    Anchor(entity_id=0)
+    """
     return query.operand if isinstance(query, Not) else Not(query)
 
 
@@ -233,12 +277,22 @@ def union_of(operands: Sequence[Query]) -> Query:
 
 
 def to_dnf(query: Query, cap: int = DEFAULT_BRANCH_CAP) -> Query:
-    """The disjunctive normal form: a union of trees without unions, negations pushed inward."""
+    """The disjunctive normal form: a union of trees without unions, negations pushed inward.
+
+    >>> a, b, c = Anchor(0), Anchor(1), Anchor(2)
+    >>> to_dnf(~(a & ~b) & c) == (~a & c) | (b & c)
+    True
+    """
     return simplify(distribute(simplify(push_negation(query)), cap))
 
 
 def to_de_morgan(query: Query) -> Query:
-    """The De Morgan form: no unions, and no more entities and relations than before."""
+    """The De Morgan form: no unions, and no more entities and relations than before.
+
+    >>> a, b = Anchor(0), Anchor(1)
+    >>> to_de_morgan(~a | b) == ~(a & ~b)
+    True
+    """
     return remove_double_negation(replace_unions(simplify(query)))
 
 
@@ -284,6 +338,10 @@ def count_branches(query: Query) -> int:
     """An upper bound on the number of union-free branches, computed without making them.
 
     k two-way unions under one intersection give 2^k. Equal branches are counted separately.
+
+    >>> a, b, c, d = map(Anchor, range(4))
+    >>> count_branches((a | b) & (c | d))
+    4
     """
     return _count(_push_through_unions(query))
 

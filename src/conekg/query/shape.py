@@ -106,7 +106,11 @@ def shape_of(query: Query) -> Shape:
 
 
 def slots_of(query: Query) -> tuple[list[int], list[int]]:
-    """The entity ids and the relation ids of a query in slot order."""
+    """The entity ids and the relation ids of a query in slot order.
+
+    >>> slots_of(Anchor(3).project(7) & ~Anchor(5).project(9))
+    ([3, 5], [7, 9])
+    """
     return _walk(query)[1:]
 
 
@@ -200,7 +204,11 @@ def encode_shape(shape: Shape) -> str:
 
 
 def decode_shape(text: str) -> Shape:
-    """The shape that `encode_shape` writes as `text`; `ValueError` if there is none."""
+    """The shape that `encode_shape` writes as `text`; `ValueError` if there is none.
+
+    >>> decode_shape(encode_shape(STRUCTURES["2in"])).name
+    '2in'
+    """
     codes: list[int] = []
     stack_size = 0
     for word in text.split():
@@ -224,7 +232,11 @@ def _code_of(word: str) -> int:
 
 
 def spell(query: Query) -> str:
-    """A shape without ids, written in the path algebra: `(e.r & !e.r).r`."""
+    """A shape without ids, written in the path algebra, with parentheses around every operator.
+
+    >>> spell((Anchor(0).project(1) & ~Anchor(2).project(3)).project(4))
+    '(e.r & (!e.r)).r'
+    """
     return fold(query, _write)
 
 

@@ -84,14 +84,22 @@ def is_bare_character(character: str) -> bool:
 
 
 def is_bare_name(name: str) -> bool:
-    """Whether a name can be written without quotes; one that begins with a colon cannot."""
+    """Whether a name can be written without quotes; one that begins with a colon cannot.
+
+    >>> is_bare_name("/m/02x"), is_bare_name("New Zealand"), is_bare_name(":France")
+    (True, False, False)
+    """
     if _PLAIN_NAME.fullmatch(name):
         return True
     return bool(name) and name[0] != ":" and all(map(is_bare_character, name))
 
 
 def quote(name: str) -> str:
-    """The name between double quotes on one line: double quotes, backslashes, line ends escaped."""
+    """The name between double quotes on one line: double quotes, backslashes, line ends escaped.
+
+    >>> print(quote('a "b"'))
+    "a \\"b\\""
+    """
     body = "".join(
         f"\\{c}" if c in '"\\' else f"\\{_ESCAPED[c]}" if c in _ESCAPED else c for c in name
     )
@@ -158,7 +166,11 @@ def _read_token(text: str, start: int) -> Token:
 
 
 def is_word(text: str) -> bool:
-    """Whether `text` can be the name of a variable: letters, digits and `_`."""
+    """Whether `text` can be the name of a variable: letters, digits and `_`.
+
+    >>> is_word("x_1"), is_word("x-1")
+    (True, False)
+    """
     return bool(text) and all(map(_is_word_character, text))
 
 
@@ -232,6 +244,11 @@ class TokenStream:
     def after_next(self) -> Token:
         """The token after the next one; the end token if there is none."""
         return self._tokens[min(self._index + 1, len(self._tokens) - 1)]
+
+    @property
+    def stop(self) -> int:
+        """Where the token that was consumed last ends in the text."""
+        return self._tokens[self._index - 1].span[1]
 
     def has(self, kind: Kind) -> bool:
         """Whether a token of this kind comes next or later."""

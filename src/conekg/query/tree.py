@@ -156,17 +156,29 @@ hash of the type itself would differ between processes."""
 
 
 def all_of(operands: Sequence[Query]) -> Query:
-    """The intersection of one or more queries; for one query that query itself."""
+    """The intersection of one or more queries; for one query that query itself.
+
+    >>> all_of([Anchor(0)]), all_of([Anchor(0), Anchor(1)]) == Anchor(0) & Anchor(1)
+    (Anchor(entity_id=0), True)
+    """
     return And(tuple(operands)) if len(operands) > 1 else operands[0]
 
 
 def any_of(operands: Sequence[Query]) -> Query:
-    """The union of one or more queries; for one query that query itself."""
+    """The union of one or more queries; for one query that query itself.
+
+    >>> any_of([Anchor(0)]), any_of([Anchor(0), Anchor(1)]) == Anchor(0) | Anchor(1)
+    (Anchor(entity_id=0), True)
+    """
     return Or(tuple(operands)) if len(operands) > 1 else operands[0]
 
 
 def children(query: Query) -> tuple[Query, ...]:
-    """The operands of a node, left to right."""
+    """The operands of a node, left to right.
+
+    >>> children(Anchor(0).project(1) & Anchor(2))[1], children(Anchor(2))
+    (Anchor(entity_id=2), ())
+    """
     match query:  # patterns without fields: extracting fields there would double the time
         case Project() | Not():
             return (query.operand,)
@@ -192,6 +204,9 @@ def fold(query: Query, visit: Callable[[Query, tuple[Result, ...]], Result]) -> 
     `visit` is called for each node, left to right and operands first, with the node and the results
     of its operands. There is no recursion, so the depth is limited by memory and not by Python's
     stack.
+
+    >>> fold(Anchor(0).project(1) & ~Anchor(2), lambda node, below: 1 + sum(below))
+    5
     """
     # Parents before children, right before left: the reverse of the order of visits.
     reverse_order: list[tuple[Query, int]] = []
@@ -214,7 +229,11 @@ def fold(query: Query, visit: Callable[[Query, tuple[Result, ...]], Result]) -> 
 
 
 def fold_each(query: Query, visit: Callable[[Query, tuple[Result, ...]], Result]) -> list[Result]:
-    """The results of `visit` for every node in a `fold`, in the order of `subtrees`."""
+    """The results of `visit` for every node in a `fold`, in the order of `subtrees`.
+
+    >>> fold_each(Anchor(0).project(1) & ~Anchor(2), lambda node, below: 1 + sum(below))
+    [1, 2, 1, 2, 5]
+    """
     results: list[Result] = []
 
     def keep(node: Query, below: tuple[Result, ...]) -> Result:
@@ -271,7 +290,11 @@ def _repr_of(node: Query, parts: tuple[str, ...]) -> str:
 
 
 def rebuild(query: Query, operands: tuple[Query, ...]) -> Query:
-    """The same node with other operands."""
+    """The same node with other operands.
+
+    >>> rebuild(Anchor(0).project(1), (Anchor(2),)) == Anchor(2).project(1)
+    True
+    """
     match query:
         case Anchor() | Universe():
             return query
@@ -287,7 +310,11 @@ def rebuild(query: Query, operands: tuple[Query, ...]) -> Query:
 
 
 def relabel(query: Query, entity: Callable[[int], int], relation: Callable[[int], int]) -> Query:
-    """The same tree with every id replaced; ids are visited in post-order, left to right."""
+    """The same tree with every id replaced; ids are visited in post-order, left to right.
+
+    >>> relabel(Anchor(0).project(1), {0: 7}.get, {1: 8}.get) == Anchor(7).project(8)
+    True
+    """
 
     def replace(node: Query, operands: tuple[Query, ...]) -> Query:
         match node:
@@ -302,24 +329,41 @@ def relabel(query: Query, entity: Callable[[int], int], relation: Callable[[int]
 
 
 def subtrees(query: Query) -> list[Query]:
-    """Every node of the tree in post-order; the query itself is last."""
+    """Every node of the tree in post-order; the query itself is last.
+
+    >>> query = Anchor(0).project(1) & Anchor(2)
+    >>> subtrees(query) == [Anchor(0), Anchor(0).project(1), Anchor(2), query]
+    True
+    """
     nodes: list[Query] = []
     fold(query, lambda node, _: nodes.append(node))
     return nodes
 
 
 def depth(query: Query) -> int:
-    """The number of nodes on the longest path from the root to a leaf."""
+    """The number of nodes on the longest path from the root to a leaf.
+
+    >>> depth(Anchor(0).project(1) & Anchor(2))
+    3
+    """
     return fold(query, lambda _, below: 1 + max(below, default=0))
 
 
 def has_negation(query: Query) -> bool:
-    """Whether any part of the query is negated."""
+    """Whether any part of the query is negated.
+
+    >>> has_negation((~Anchor(0)).project(1)), has_negation(Anchor(0).project(1))
+    (True, False)
+    """
     return fold(query, lambda node, below: isinstance(node, Not) or any(below))
 
 
 def has_union(query: Query) -> bool:
-    """Whether any part of the query is a union."""
+    """Whether any part of the query is a union.
+
+    >>> has_union((Anchor(0) | Anchor(1)).project(2)), has_union(Anchor(0).project(2))
+    (True, False)
+    """
     return fold(query, lambda node, below: isinstance(node, Or) or any(below))
 
 
@@ -346,5 +390,9 @@ def is_monotone(query: Query) -> bool:
 
 
 def inverse_of(relation_id: int) -> int:
-    """The id of the inverse relation, which has the same edges in the other direction."""
+    """The id of the inverse relation, which has the same edges in the other direction.
+
+    >>> inverse_of(4), inverse_of(5)
+    (5, 4)
+    """
     return relation_id ^ 1

@@ -41,6 +41,9 @@ def query_to_tuple(query: Query) -> Nested:
 
     Raises `QueryError` for a tree with `*`, or with an entity that no projection or complement is
     applied to: there is no notation for them.
+
+    >>> query_to_tuple(query_from_tuple(((3, (7,)), (5, (9, -2)))))
+    ((3, (7,)), (5, (9, -2)))
     """
     return _Writer(NEGATION, UNION, lambda entity_id: entity_id, lambda r: r).write(query)
 
@@ -55,7 +58,11 @@ def shape_from_structure(structure: Nested) -> Shape:
 
 
 def structure_of(shape: Shape) -> Nested:
-    """The structure tuple of a shape; the inverse of `shape_from_structure`."""
+    """The structure tuple of a shape; the inverse of `shape_from_structure`.
+
+    >>> structure_of(shape_from_structure((("e", ("r",)), ("e", ("r", "n")))))
+    (('e', ('r',)), ('e', ('r', 'n')))
+    """
     return _Writer("n", "u", lambda _: "e", lambda _: "r").write(shape.template)
 
 

@@ -252,13 +252,17 @@ def write_query2box(folder: str | Path, query_set: QuerySet) -> None:
 # --- files -----------------------------------------------------------------------------------
 
 
+_RECOMPUTE = (
+    "`conekg queries import FOLDER --recompute --out FILE` answers its queries from the graph"
+)
+
+
 def _load_answers(path: Path) -> Mapping[Nested, Any]:
     if not path.is_file():
         raise DataError(
             "no such file of answers",
             path=str(path),
-            hint="`conekg queries import FOLDER --recompute --out FILE` answers its queries from "
-            "the graph",
+            hint=_RECOMPUTE,
         )
     return _mapping(load_pickle(path), path)
 
@@ -279,14 +283,16 @@ def _rows(
     rows: list[IntArray] = []
     for key in keys:
         if key not in answers:
-            raise DataError(f"no answers to the query {key!r}", path=str(folder))
+            raise DataError(f"no answers to the query {key!r}", path=str(folder), hint=_RECOMPUTE)
         found = answers[key]
         try:
             # The answers may be a list, which can hold an answer more than once.
             rows.append(np.unique(np.fromiter(map(index, found), np.int32, len(found))))
         except (TypeError, ValueError, OverflowError) as error:
             raise DataError(
-                f"the answers to {key!r} are no set of entity ids", path=str(folder)
+                f"the answers to {key!r} are no set of entity ids",
+                path=str(folder),
+                hint=_RECOMPUTE,
             ) from error
     ragged = Ragged.from_rows(rows)
     outside = ragged.values[(ragged.values < 0) | (ragged.values >= graph.num_entities)]

@@ -88,7 +88,9 @@ def sample_query_set(
     seed = int(seed)  # JSON, in which a file of queries stores it, has no NumPy integers
     for shape, times in Counter(shapes or ()).items():
         if times > 1:
-            raise ConfigError(f"shape {shape.name} is asked for {times} times", key="shapes")
+            raise ConfigError(
+                f"shape {shape.name} is asked for {times} times; name each shape once", key="shapes"
+            )
     resolved = protocol.for_graph(graph)
     sampled = []
     for shape in resolved.shapes(split) if shapes is None else shapes:

@@ -28,7 +28,9 @@ def open_queries(
         query_set = load_query_set(own, graph)
         if split is not None and split != query_set.split:
             raise ConfigError(
-                f"{own} holds {query_set.split} queries, not {split} queries", key="split"
+                f"{own} holds {query_set.split} queries, not {split} queries; leave the split out "
+                "to take those of the file",
+                key="split",
             )
         if recompute:
             raise ConfigError(

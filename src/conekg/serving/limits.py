@@ -97,7 +97,9 @@ def limits_from_settings(settings: Iterable[str]) -> Limits:
         name, separator, text = setting.partition("=")
         name = name.strip()
         if not separator:
-            raise ConfigError(f"limit {setting!r} is not of the form name=value", key=name)
+            raise ConfigError(
+                f"limit {setting!r} is not of the form name=value, such as timeout_s=5", key=name
+            )
         if name not in types:
             near = tuple(difflib.get_close_matches(name, types, n=3))
             raise ConfigError(

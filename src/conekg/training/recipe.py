@@ -71,7 +71,8 @@ class Pool:
         if batch_size < len(self.shares):
             raise ConfigError(
                 f"training.batch_size = {batch_size} is less than the {len(self.shares)} "
-                f"shapes of pool {self.name!r}",
+                f"shapes of pool {self.name!r}, each of which needs one query; raise it, or take "
+                "shapes out of the pool",
                 key="training.batch_size",
             )
         spare = batch_size - len(self.shares)  # each shape gets one query in any case

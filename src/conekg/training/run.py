@@ -220,7 +220,10 @@ def create_run(
         sync_tree(part)
         part.replace(place)  # this also replaces an empty folder
     except OSError as error:
-        raise CheckpointError(f"cannot create the run {folder}: {error.strerror}") from error
+        raise CheckpointError(
+            f"cannot create the run {folder}: {error.strerror or error}",
+            hint="make room there, or choose another folder",
+        ) from error
     finally:
         if private is not None:
             shutil.rmtree(private, ignore_errors=True)
