@@ -112,7 +112,11 @@ class Emql(QueryModel):
             (embedding(subjects, self.entity) * centroid[:, None]).sum(dim=-1)
             + (embedding(relations, self.relation) * relation_vector[:, None]).sum(dim=-1)
         ) / math.sqrt(3.0 * self.dim)
-        scores = torch.where(self.is_member(sketch, subjects), scores, scores + _MISS)
+        member = self.is_member(sketch, subjects)
+        # Where every fact misses, the softmax is the same without the shift by `_MISS`, which in
+        # float32 would round the scores to sixteenths.
+        misses = ~member & member.any(dim=-1, keepdim=True)
+        scores = torch.where(misses, scores + _MISS, scores)
         weights = torch.softmax(scores, dim=-1)
         followed = (weights[:, :, None] * embedding(objects, self.entity)).sum(dim=1)
         return followed, self.sketch(objects, weights.detach())
