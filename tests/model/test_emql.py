@@ -162,6 +162,18 @@ def test_decoding_with_the_sketch_keeps_to_the_facts() -> None:
     torch.testing.assert_close(guesses, (free.entity @ region[0][0]))
 
 
+def test_entities_outside_the_sketch_keep_their_order() -> None:
+    """In float32 a score less the penalty would be rounded to sixteenths, and most would tie."""
+    model = emql(decode_with_sketch=True).float()
+    centroid, own_sketch = model.anchor(torch.tensor([4]))
+    region = centroid, torch.zeros_like(own_sketch)
+    ids = torch.arange(NUM_ENTITIES)[None]
+    scores = -(centroid @ model.entity.T).double()
+    for distances in (model.distance(region, ids), model.distance_to_all(region)):
+        assert len(distances.unique()) == NUM_ENTITIES
+        torch.testing.assert_close(distances - 1e6, scores, rtol=0.0, atol=1e-6)
+
+
 @pytest.mark.parametrize("method", ["is_member", "weight_in"])
 def test_a_subclass_with_its_own_members_ranks_by_them(method: str) -> None:
     """Ranking all entities and scoring given ones agree: here every entity is a member."""

@@ -194,7 +194,7 @@ class Emql(QueryModel):
         if not self.config.decode_with_sketch:
             return distances
         ids = entity_ids.expand(len(region[0]), -1)
-        return torch.where(self.is_member(region[1], ids), distances, distances - _MISS)
+        return _behind(distances, self.is_member(region[1], ids))
 
     def distance_to_all(self, region: Region) -> Tensor:
         """[rows, num_entities] as `distance`; one matrix product unless a subclass changes it."""
@@ -204,7 +204,7 @@ class Emql(QueryModel):
             distances = super().distance_to_all(region)
         if not self.config.decode_with_sketch:
             return distances
-        return torch.where(self._is_member_of_all(region[1]), distances, distances - _MISS)
+        return _behind(distances, self._is_member_of_all(region[1]))
 
     def _is_member_of_all(self, sketch: Tensor) -> Tensor:
         """[rows, num_entities] `is_member` for every entity, in id order."""
@@ -254,6 +254,15 @@ class Emql(QueryModel):
         """
         average = (centroid * target_mean).sum(dim=-1)
         return (torch.logsumexp(_products(centroid, self.entity), dim=-1) - average).mean()
+
+
+def _behind(distances: Tensor, member: Tensor) -> Tensor:
+    """The distances, in float64, plus 1e6 for entities that are no member.
+
+    In float32 the sums would be rounded to sixteenths, so that most of them would tie.
+    """
+    exact = distances.double()
+    return torch.where(member, exact, exact - _MISS)
 
 
 def _products(rows: Tensor, table: Tensor) -> Tensor:
