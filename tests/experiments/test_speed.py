@@ -5,10 +5,13 @@ import pytest
 from conekg.errors import ConfigError
 from conekg.experiments import speed as experiment
 from conekg.experiments.speed import equal_recipes, speed
+from conekg.query.parse import parse_shape
+from conekg.sampling.sample import sample_query_set
 from conekg.training import timing
 from conekg.training.recipe import PATH_POOL
 from conekg.training.run import open_run
 from conekg.training.updater import EagerUpdater
+from tiny import FEW
 
 
 def test_every_model_is_timed_at_equal_size(trained, reproduce, monkeypatch):
@@ -73,6 +76,34 @@ def test_a_batch_holds_every_shape_of_a_pool(trained, options, monkeypatch):
     monkeypatch.setattr(experiment, "seconds_per_step", lambda *_: 1.0)
     (table,) = speed([run], options)
     assert f"with batches of {shapes} queries, as the run's of 4 cannot hold" in table.notes[0]
+
+
+def test_shapes_without_queries_are_noted(trained, options, monkeypatch):
+    run = open_run(trained["cone"].folder)
+    monkeypatch.setattr(experiment, "seconds_per_step", lambda *_: 1.0)
+    (whole,) = speed([run], options)
+    assert not any("batches are without them" in note for note in whole.notes)
+    only_shape(run, "1p", monkeypatch)
+    (table,) = speed([run], options)
+    (note,) = [note for note in table.notes if "batches are without them" in note]
+    assert note == (
+        "The run has no training queries of 2p, 3p, 2i, 3i, 2in, 3in, inp, pin, pni: batches are "
+        "without them, and a step has 2 updates instead of 3."
+    )
+
+
+def test_a_run_without_any_timed_shape_is_refused(trained, options, monkeypatch):
+    run = open_run(trained["cone"].folder)
+    only_shape(run, "e.r.r.r.r", monkeypatch)
+    with pytest.raises(ConfigError, match=r"batches of 1p, .* queries of e\.r\.r\.r\.r only"):
+        speed([run], options)
+
+
+def only_shape(run, shape, monkeypatch):
+    """Let the run have training queries of one shape alone."""
+    shapes = [parse_shape(shape)]
+    sampled = sample_query_set(run.graph, "train", FEW, 0, shapes=shapes, count=20)
+    monkeypatch.setitem(run.__dict__, "_held", {"train": sampled.query_set})  # cached there
 
 
 def test_an_odd_width_is_noted(trained, options, monkeypatch):

@@ -103,6 +103,24 @@ def test_following_a_relation_is_the_formula(subject: int, relation: int) -> Non
     assert len({w for w in weights if w}) == (2 if subject == 1 else 1)
 
 
+def test_facts_that_all_miss_the_sketch_weigh_by_their_scores() -> None:
+    """In float32 a score less the penalty for a miss would be rounded to sixteenths."""
+    exact = emql()
+    model = emql().float()
+    centroid, own_sketch = exact.anchor(torch.tensor([4]))
+    nobody = torch.zeros_like(own_sketch)
+    found, _ = model.project((centroid.float(), nobody.float()), torch.tensor([1]))
+    keys = [
+        float(centroid[0] @ exact.entity[s] + exact.relation[1] @ exact.relation[r])
+        for s, r, _ in FACTS
+    ]
+    weights = [math.exp(key / math.sqrt(3 * 5)) for key in keys]
+    expected = sum(
+        w / sum(weights) * exact.entity[o] for w, (_, _, o) in zip(weights, FACTS, strict=True)
+    )
+    torch.testing.assert_close(found[0].double(), expected, rtol=1e-5, atol=1e-6)
+
+
 def test_only_the_best_facts_are_kept() -> None:
     model = emql(top_k=3)
     # Make fact keys with relation 2 stand out, whatever the subject.
@@ -142,6 +160,18 @@ def test_decoding_with_the_sketch_keeps_to_the_facts() -> None:
     some = torch.tensor([[2, 7]])
     torch.testing.assert_close(faithful.logits(region, some)[0], known[some[0]])
     torch.testing.assert_close(guesses, (free.entity @ region[0][0]))
+
+
+def test_entities_outside_the_sketch_keep_their_order() -> None:
+    """In float32 a score less the penalty would be rounded to sixteenths, and most would tie."""
+    model = emql(decode_with_sketch=True).float()
+    centroid, own_sketch = model.anchor(torch.tensor([4]))
+    region = centroid, torch.zeros_like(own_sketch)
+    ids = torch.arange(NUM_ENTITIES)[None]
+    scores = -(centroid @ model.entity.T).double()
+    for distances in (model.distance(region, ids), model.distance_to_all(region)):
+        assert len(distances.unique()) == NUM_ENTITIES
+        torch.testing.assert_close(distances - 1e6, scores, rtol=0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["is_member", "weight_in"])

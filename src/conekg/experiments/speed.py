@@ -72,6 +72,7 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
             f"The median of {REPEATS} times {options.steps} step{'s' * (options.steps > 1)}, after "
             f"{WARM_UP_STEPS} untimed.",
             _updaters_note(updaters, options.device),
+            *_lacking_note(run, recipes["cone"]),
             f"The paper's column is {paper.unit}, of models with equal numbers of embedding "
             "parameters; of which graph, batch size and dimension it does not say.",
             describe(run),
@@ -89,6 +90,13 @@ def equal_recipes(run: Run, width: int) -> dict[str, Recipe]:
     """
     present = usable_shapes(run.queries("train"), run.graph.num_entities)
     recipes = {name: recipe_of(run.graph, "paper", name)[0] for name in MODEL_TITLES}
+    for recipe in recipes.values():
+        timed = recipe.training.trained_shapes()
+        if present.isdisjoint(timed):
+            raise ConfigError(
+                f"speed times batches of {', '.join(timed)}; {run.folder} has training queries of "
+                f"{', '.join(sorted(present))} only; give a run that has some of these"
+            )
     pooled = {name: recipe.training.restricted_to(present) for name, recipe in recipes.items()}
     ours = run.recipe.training
     pool_sizes = [len(pool.shares) for training in pooled.values() for pool in training.pools]
@@ -151,6 +159,19 @@ def _batches(run: Run, timed: Recipe) -> str:
     if common == own:
         return f"the run's batch size of {own} queries"
     return f"batches of {common} queries, as the run's of {own} cannot hold every shape of a pool,"
+
+
+def _lacking_note(run: Run, timed: Recipe) -> tuple[str, ...]:
+    """A note on the shapes that the timed batches lack; none if they have all."""
+    whole, ours = recipe_of(run.graph, "paper", timed.model)[0].training, timed.training
+    lacking = [name for name in whole.trained_shapes() if name not in ours.trained_shapes()]
+    if not lacking:
+        return ()
+    updates = ""
+    if len(ours.cycle) < len(whole.cycle):
+        updates = f", and a step has {len(ours.cycle)} updates instead of {len(whole.cycle)}"
+    names = ", ".join(lacking)
+    return (f"The run has no training queries of {names}: batches are without them{updates}.",)
 
 
 def _machine(device: torch.device) -> str:

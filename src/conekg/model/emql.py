@@ -112,7 +112,11 @@ class Emql(QueryModel):
             (embedding(subjects, self.entity) * centroid[:, None]).sum(dim=-1)
             + (embedding(relations, self.relation) * relation_vector[:, None]).sum(dim=-1)
         ) / math.sqrt(3.0 * self.dim)
-        scores = torch.where(self.is_member(sketch, subjects), scores, scores + _MISS)
+        member = self.is_member(sketch, subjects)
+        # Where every fact misses, the softmax is the same without the shift by `_MISS`, which in
+        # float32 would round the scores to sixteenths.
+        misses = ~member & member.any(dim=-1, keepdim=True)
+        scores = torch.where(misses, scores + _MISS, scores)
         weights = torch.softmax(scores, dim=-1)
         followed = (weights[:, :, None] * embedding(objects, self.entity)).sum(dim=1)
         return followed, self.sketch(objects, weights.detach())
@@ -190,7 +194,7 @@ class Emql(QueryModel):
         if not self.config.decode_with_sketch:
             return distances
         ids = entity_ids.expand(len(region[0]), -1)
-        return torch.where(self.is_member(region[1], ids), distances, distances - _MISS)
+        return _behind(distances, self.is_member(region[1], ids))
 
     def distance_to_all(self, region: Region) -> Tensor:
         """[rows, num_entities] as `distance`; one matrix product unless a subclass changes it."""
@@ -200,7 +204,7 @@ class Emql(QueryModel):
             distances = super().distance_to_all(region)
         if not self.config.decode_with_sketch:
             return distances
-        return torch.where(self._is_member_of_all(region[1]), distances, distances - _MISS)
+        return _behind(distances, self._is_member_of_all(region[1]))
 
     def _is_member_of_all(self, sketch: Tensor) -> Tensor:
         """[rows, num_entities] `is_member` for every entity, in id order."""
@@ -250,6 +254,15 @@ class Emql(QueryModel):
         """
         average = (centroid * target_mean).sum(dim=-1)
         return (torch.logsumexp(_products(centroid, self.entity), dim=-1) - average).mean()
+
+
+def _behind(distances: Tensor, member: Tensor) -> Tensor:
+    """The distances, in float64, plus 1e6 for entities that are no member.
+
+    In float32 the sums would be rounded to sixteenths, so that most of them would tie.
+    """
+    exact = distances.double()
+    return torch.where(member, exact, exact - _MISS)
 
 
 def _products(rows: Tensor, table: Tensor) -> Tensor:

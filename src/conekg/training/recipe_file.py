@@ -105,13 +105,17 @@ def dump_recipe(recipe: Recipe) -> str:
 
 
 def parse_recipe(text: str, source: str = "recipe") -> Recipe:
-    """The recipe in a TOML text; `source` names the text in errors."""
+    """The recipe in a TOML text; `source` names the text in errors.
+
+    Shapes have the names that query sets use now: one that has been given a name since the text was
+    written is spelled out there.
+    """
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{source} is not TOML: {error}") from error
     try:
-        return recipe_from_table(table)
+        return _with_shape_names(recipe_from_table(table))
     except ConfigError as error:
         raise ConfigError(
             f"{source}: {error.message}", key=error.key, suggestions=error.suggestions
