@@ -80,6 +80,20 @@ def test_the_same_as_a_full_scan(
         assert ranking.scores.tolist() == logits[row][ids].tolist()
 
 
+@pytest.mark.parametrize("name", CONFIGS)
+def test_regions_without_extent_are_nearest_to_their_own_entity(name: str) -> None:
+    """A distance of zero is not zero in the kernel, whose angles are rounded in another way."""
+    model, table = MODELS[name], TABLES[name]
+    entities = torch.arange(0, NUM_ENTITIES, 2, device=DEVICE)
+    nothing = [np.empty(0, dtype=np.int32)] * len(entities)
+    with torch.inference_mode():
+        region = model.anchor(entities)
+        ones = [1] * len(entities)
+        found = nearest_on_device(model, table, region, ones, nothing, abandon=True)
+    assert [ranking.entity_ids.tolist() for ranking in found] == [[e] for e in entities.tolist()]
+    assert all(np.isfinite(ranking.scores).all() for ranking in found)
+
+
 def test_the_number_of_entities_decides_on_abandoning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
