@@ -31,7 +31,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     A module with a `DEVICE` runs its kernels there. If that is a GPU, `-m gpu` selects its tests.
     """
     for item in items:
-        if not HAS_GPU and "gpu" in item.keywords:
+        # Not `item.keywords`, in which there are also the names of folders.
+        if not HAS_GPU and item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
         elif getattr(getattr(item, "module", None), "DEVICE", None) == torch.device("cuda"):
             item.add_marker(pytest.mark.gpu)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from conekg.answering import device_search
 from conekg.answering.device_search import DeviceSearch, nearest_on_device
 from conekg.model.catalog import build_model
+from conekg.model.cone import Cone
 from conekg.model.interface import QueryModel, Region
 from conekg.model.scoring import DeviceTable
 
@@ -79,6 +80,20 @@ def test_the_same_as_a_full_scan(
         assert ranking.scores.tolist() == logits[row][ids].tolist()
 
 
+@pytest.mark.parametrize("name", CONFIGS)
+def test_regions_without_extent_are_nearest_to_their_own_entity(name: str) -> None:
+    """A distance of zero is not zero in the kernel, whose angles are rounded in another way."""
+    model, table = MODELS[name], TABLES[name]
+    entities = torch.arange(0, NUM_ENTITIES, 2, device=DEVICE)
+    nothing = [np.empty(0, dtype=np.int32)] * len(entities)
+    with torch.inference_mode():
+        region = model.anchor(entities)
+        ones = [1] * len(entities)
+        found = nearest_on_device(model, table, region, ones, nothing, abandon=True)
+    assert [ranking.entity_ids.tolist() for ranking in found] == [[e] for e in entities.tolist()]
+    assert all(np.isfinite(ranking.scores).all() for ranking in found)
+
+
 def test_the_number_of_entities_decides_on_abandoning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -103,6 +118,33 @@ def test_the_number_of_entities_decides_on_abandoning(
             wanted = expected(logits[row], count, skip[row].tolist())
             assert ranking.entity_ids.tolist() == wanted
             assert ranking.scores.tolist() == logits[row][wanted].tolist()
+
+
+def test_the_memory_for_seeds_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seed takes a number per dimension; those of all seeds of many answers would be too many."""
+    model, table = MODELS["cone"], TABLES["cone"]
+    region, rows, count = regions(model, 3), 3, 20
+    skip = [np.array([row], dtype=np.int32) for row in range(rows)]
+    sizes: list[int] = []
+    points = model.points
+
+    def remember(entity_ids: torch.Tensor) -> torch.Tensor:
+        found = points(entity_ids)
+        sizes.append(found.numel())
+        return found
+
+    monkeypatch.setattr(model, "points", remember)
+    monkeypatch.setattr(Cone, "distance", QueryModel.distance)  # not by the loops of a CPU
+    with torch.inference_mode():
+        whole = nearest_on_device(model, table, region, [count] * rows, skip, abandon=True)
+        assert sizes == [rows * count * model.dim]
+        sizes.clear()
+        monkeypatch.setattr(device_search, "_NUMBERS_AT_ONCE", 7 * rows * model.dim)
+        parts = nearest_on_device(model, table, region, [count] * rows, skip, abandon=True)
+    assert sizes == [size * rows * model.dim for size in (7, 7, 6)]
+    for ours, theirs in zip(parts, whole, strict=True):
+        assert ours.entity_ids.tolist() == theirs.entity_ids.tolist()
+        assert ours.scores.tolist() == theirs.scores.tolist()
 
 
 def test_entities_beyond_the_bound_score_minus_infinity() -> None:

@@ -7,6 +7,7 @@ import sys
 import types
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from conekg.model.embed import embed
 from conekg.model.interface import QueryModel
 from conekg.query.plan import plan_shapes
 from conekg.query.shape import STRUCTURES
+from conekg.training import updater as module
 from conekg.training.batches import (
     BatchSampler,
     DeviceData,
@@ -167,10 +169,14 @@ def test_weights_that_a_batch_does_not_use_rest_or_drift_by_their_momentum(
 
 
 @pytest.mark.parametrize("frozen", [None, "relation", "entity"])
+@pytest.mark.parametrize("has_triton", [True, False])
 def test_frozen_weights_are_not_changed(
-    monkeypatch: pytest.MonkeyPatch, frozen: str | None
+    monkeypatch: pytest.MonkeyPatch, frozen: str | None, has_triton: bool
 ) -> None:
-    """The fused updater is not used then: its kernels move every row of the entity table."""
+    """The fused updater is not used then: its kernels move every row of the entity table.
+
+    Nor is it used without Triton, in which the kernels are written.
+    """
     recipe, graph, cpu = tiny_recipe("gqe"), tiny_graph(), torch.device("cpu")
     model = build_model("gqe", graph.num_entities, graph.num_relations, recipe.config, seed=0)
     if frozen is not None:
@@ -180,9 +186,12 @@ def test_frozen_weights_are_not_changed(
     fused = types.ModuleType("conekg.training.fused")
     fused.__dict__.update(can_fuse=lambda *_: True, FusedUpdater=lambda *_: None)
     monkeypatch.setitem(sys.modules, "conekg.training.fused", fused)
+    monkeypatch.setattr(
+        module, "find_spec", lambda _: ModuleSpec("triton", None) if has_triton else None
+    )
     monkeypatch.setattr(model, "to", lambda device: model)
     updater = make_updater(model, data, recipe.training, torch.device("cuda"))
-    assert (updater is None) == (frozen is None)
+    assert (updater is None) == (frozen is None and has_triton)
     updater = make_updater(model, data, recipe.training, cpu)
     updater.step(1e-3)
     moved = [name for name, value in model.named_parameters() if not value.equal(before[name])]

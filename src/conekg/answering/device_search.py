@@ -24,8 +24,13 @@ _SEED_DIMS = 64
 ABANDON_FROM = 100_000
 """The number of entities from which candidates are abandoned. At 14,505 the full scan is 1.1 to 3
 times as fast, for 1 and for 32 regions at once (`benchmarks/bench_topk.py --device cuda`)."""
+_NUMBERS_AT_ONCE = 1 << 26
+"""How many (row, seed, dimension) triples are in memory at a time when the seeds are scored."""
 _SLACK = 1e-5
 """Relative tolerance of the bound: sums in another order differ in the last bits."""
+_SLACK_PER_DIM = 1e-6
+"""Absolute tolerance of the bound, for each dimension: the kernel rounds the angles of cones in
+another way than the model, which matters for distances near zero."""
 
 
 class DeviceSearch:
@@ -99,5 +104,7 @@ def _bounds(
     lower = table.distances(region, dims=_SEED_DIMS)
     lower[skipped] = torch.inf
     near, seeds = lower.topk(count, dim=1, largest=False)
-    farthest = model.distance(region, seeds).amax(dim=1) * (1.0 + _SLACK)
+    at_once = max(1, _NUMBERS_AT_ONCE // (len(seeds) * model.dim))
+    parts = [model.distance(region, ids).amax(dim=1) for ids in seeds.split(at_once, dim=1)]
+    farthest = torch.stack(parts).amax(dim=0) * (1.0 + _SLACK) + _SLACK_PER_DIM * model.dim
     return torch.where(near[:, -1].isfinite(), farthest, torch.inf)

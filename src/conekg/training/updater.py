@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from importlib.util import find_spec
 from typing import Protocol
 
 import torch
@@ -60,8 +61,8 @@ def make_updater(
     model = model.to(device)
     # The fused updater trains all weights: its kernels would move a frozen entity table.
     trains_all = all(parameter.requires_grad for parameter in model.parameters())
-    if device.type == "cuda" and trains_all:
-        # Imported only here: the kernels need Triton, which only a GPU build of torch includes.
+    # The GPU builds of torch for Windows come without Triton, which the kernels need.
+    if device.type == "cuda" and trains_all and find_spec("triton") is not None:
         from conekg.training.fused import FusedUpdater, can_fuse
 
         if can_fuse(model, data, recipe):
