@@ -33,6 +33,15 @@ def test_averages_and_order_are_the_papers():
     assert report(structures=()).mean() == 0.0
 
 
+def test_a_de_morgan_form_does_not_count_beside_its_union():
+    link, union, form = (
+        StructureResult(name, 4, 6, Metrics(mrr, 0.0, 0.1, 0.2))
+        for name, mrr in (("1p", 0.5), ("2u", 0.25), ("2u-DM", 0.1))
+    )
+    assert report(structures=(link, union, form)).mean() == (0.5 + 0.25) / 2
+    assert report(structures=(link, form)).mean() == (0.5 + 0.1) / 2
+
+
 def test_json_holds_every_number_and_the_reasons():
     content = json.loads(json.dumps(report().to_json()))
     assert content["ties"] == "mean"

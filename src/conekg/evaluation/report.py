@@ -14,7 +14,7 @@ from typing import Any
 from rich.table import Table
 
 from conekg.evaluation.metrics import AVERAGES, METRICS, Metrics, averages_of
-from conekg.query.shape import STRUCTURES
+from conekg.query.shape import STRUCTURES, UNION_OF_FORM
 
 _TITLES = {"mrr": "MRR", "hits_at_1": "Hits@1", "hits_at_3": "Hits@3", "hits_at_10": "Hits@10"}
 _ABSENT = "–"
@@ -72,8 +72,15 @@ class Report:
         return found
 
     def mean(self, metric: str = "mrr") -> float:
-        """The mean over all measured structures: one number to compare models by."""
-        values = [getattr(metrics, metric) for metrics in self.measured.values()]
+        """The mean over the measured structures: one number to compare models by.
+
+        A De Morgan form does not count beside its union, as it has the same queries.
+        """
+        values = [
+            getattr(metrics, metric)
+            for name, metrics in self.measured.items()
+            if UNION_OF_FORM.get(name) not in self.measured
+        ]
         return sum(values) / len(values) if values else 0.0
 
     def row(self, metric: str = "mrr") -> dict[str, float]:

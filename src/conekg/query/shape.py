@@ -300,6 +300,9 @@ def _structures() -> dict[str, Shape]:
 STRUCTURES: dict[str, Shape] = _structures()
 """The fourteen structures of BetaE and ConE and the two De Morgan forms, by name."""
 
+UNION_OF_FORM = {"2u-DM": "2u", "up-DM": "up"}
+"""The De Morgan forms, each with the union that it rewrites."""
+
 _NAMES: dict[Shape, str] = {shape: name for name, shape in STRUCTURES.items()}
 
 POSITIVE_STRUCTURES = ("1p", "2p", "3p", "2i", "3i", "pi", "ip", "2u", "up")

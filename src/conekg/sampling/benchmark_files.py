@@ -22,7 +22,7 @@ from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.place import written_whole
 from conekg.graph.ragged import Ragged
 from conekg.graph.safe_pickle import load_pickle
-from conekg.query.shape import STRUCTURES, Shape
+from conekg.query.shape import STRUCTURES, UNION_OF_FORM, Shape
 from conekg.query.tuples import Nested, shape_from_structure, structure_of
 from conekg.sampling.answers import easy_and_hard, subtract_answers
 from conekg.sampling.query_set import QueryBlock, QuerySet, concatenate_blocks
@@ -31,9 +31,6 @@ from conekg.symbolic.engine import check_queries
 
 PICKLE_PROTOCOL = 3
 """The protocol of the BetaE release; files written with it have the published sizes."""
-
-_UNION_OF = {"2u-DM": "2u", "up-DM": "up"}
-"""The De Morgan forms, each with the union that it rewrites."""
 
 _QUERY2BOX: dict[str, tuple[str, str, Nested]] = {
     "1p": ("1c", "1-chain", (("e", ("r",)),)),
@@ -141,7 +138,7 @@ def write_betae(folder: str | Path, query_set: QuerySet) -> None:
         tuples = TupleForm(structure).write(block.anchors, block.relations)
         queries[structure].update(tuples)
         own = rows.setdefault(block.shape.name, {})
-        union = rows.get(_UNION_OF.get(block.shape.name, ""), {})
+        union = rows.get(UNION_OF_FORM.get(block.shape.name, ""), {})
         for row, nested in enumerate(tuples):
             key = (block.anchors[row].tobytes(), block.relations[row].tobytes())
             own[key] = nested
