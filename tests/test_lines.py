@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from conekg.lines import columns, one_line
+from conekg.lines import columns, counted, one_line
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,11 @@ def test_line_ends_and_control_characters_are_escaped(text, shown):
 )
 def test_columns_count_the_width_of_the_text_in_a_terminal(text, width):
     assert columns(text) == width
+
+
+def test_counts_are_in_the_plural_unless_they_are_one():
+    assert [counted(number, "fact") for number in (0, 1, 2)] == ["0 facts", "1 fact", "2 facts"]
+    assert [counted(number, "test query") for number in (1, 1_000)] == [
+        "1 test query",
+        "1,000 test queries",
+    ]

@@ -1,4 +1,4 @@
-"""Text on one line of a terminal: control characters escaped, and how wide the text is.
+"""Text on one line of a terminal: control characters escaped, its width, counts with their noun.
 
 This module imports nothing else from conekg, so that every module can import it.
 """
@@ -23,6 +23,16 @@ def columns(text: str) -> int:
     (3, 4)
     """
     return sum(map(_columns_of_character, text))
+
+
+def counted(number: int, noun: str) -> str:
+    """The number and the noun, in the plural unless the number is one.
+
+    >>> counted(1, "query"), counted(2000, "query"), counted(0, "fact")
+    ('1 query', '2,000 queries', '0 facts')
+    """
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def _columns_of_character(character: str) -> int:

@@ -60,7 +60,7 @@ def test_build_takes_three_files_and_labels(tmp_path: Path) -> None:
     built = run_json(*words, "--drop-unseen")
     assert built["facts"] == {"train": 30, "valid": 1, "test": 1}
     assert built["notes"] == [
-        f"{tmp_path / 'test.tsv'}: 1 triples dropped, training lacks their names"
+        f"{tmp_path / 'test.tsv'}: 1 triple dropped, training lacks names of theirs"
     ]
     vocabulary = load_graph(tmp_path / "g").vocabulary
     assert vocabulary.entities.id_of("Ada") == vocabulary.entities.id_of("a0")

@@ -139,7 +139,11 @@ def test_three_files_become_three_splits(tmp_path: Path) -> None:
     ("test", "line", "message"),
     [
         ([("a", "r", "c"), ("a", "likes", "b")], 2, "relation 'likes' does not occur in the train"),
-        ([("a", "r", "d")], 1, r"entity 'd' does not occur .* \(1 triples here name something new"),
+        (
+            [("a", "r", "d")],
+            1,
+            r"entity 'd' does not occur .* \(triples here that name something new: 1\)",
+        ),
         ([("d", "r", "a")], 1, "entity 'd' does not occur"),
         ([("d", "likes", "e")], 1, "relation 'likes'"),
     ],
@@ -173,7 +177,7 @@ def test_names_that_training_lacks_can_be_dropped(tmp_path: Path) -> None:
     assert list(built.graph.vocabulary.entities) == ["a", "b", "c"]
     assert list(built.graph.vocabulary.relations) == ["r", "s"]
     assert built.notes == (
-        f"{tmp_path / 'test.tsv'}: 2 triples dropped, training lacks their names",
+        f"{tmp_path / 'test.tsv'}: 2 triples dropped, training lacks names of theirs",
     )
 
 

@@ -13,6 +13,7 @@ from conekg.cli.options import JsonOption
 from conekg.cli.output_file import refuse_part_of_run
 from conekg.graph.knowledge_graph import Split
 from conekg.graph.place import check_place
+from conekg.lines import counted
 from conekg.sampling.query_set import check_replaceable, load_query_set, save_query_set
 
 app = typer.Typer(help="Look into query sets; import and export them.", no_args_is_help=True)
@@ -89,7 +90,7 @@ def import_queries(
     opened = open_and_report(str(folder) if graph is None else graph)
     query_set = read_queries(folder, split, opened, recompute=recompute)
     save_query_set(out, query_set)
-    say(f"wrote {out}: {len(query_set):,} queries")
+    say(f"wrote {out}: {counted(len(query_set), 'query')}")
 
 
 @app.command("export")
@@ -107,4 +108,4 @@ def export_queries(
     query_set = load_query_set(path)
     write = write_betae if form == "betae" else write_query2box
     write(out, query_set)
-    say(f"wrote {len(query_set):,} {query_set.split} queries to {out}")
+    say(f"wrote {counted(len(query_set), f'{query_set.split} query')} to {out}")

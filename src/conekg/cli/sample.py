@@ -17,6 +17,7 @@ from conekg.cli.options import JsonOption
 from conekg.cli.output_file import refuse_part_of_run
 from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
+from conekg.lines import counted
 from conekg.query.parse import parse_shape
 from conekg.query.shape import Shape
 from conekg.sampling.protocol import LINK, PRESETS, PathEnd, SamplingProtocol, preset_of
@@ -108,7 +109,7 @@ def sample(
             )
         path = out / f"{part}.arrow" if split == "all" else out
         save_query_set(path, sampled.query_set)
-        say(f"wrote {path}: {len(sampled.query_set):,} queries")
+        say(f"wrote {path}: {counted(len(sampled.query_set), 'query')}")
         reports.append(_report(part, path, sampled))
         if not as_json:
             _print(part, sampled)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from conekg.cli.console import ProgressReport, progress, say
+from conekg.lines import counted
 
 if TYPE_CHECKING:
     from conekg.answering.calibration import Calibration
@@ -122,10 +123,11 @@ def report_outcome(outcome: Outcome, continue_with: str) -> None:
     if outcome.finished:
         score = outcome.best_score  # 0 without validation queries
         best = f"; best valid MRR {100 * score:.1f}" if score else ""
-        say(f"trained {outcome.step:,} steps in {minutes:.1f} minutes{best}")
+        say(f"trained {counted(outcome.step, 'step')} in {minutes:.1f} minutes{best}")
     else:
         say(
-            f"stopped after {outcome.step:,} steps and {minutes:.1f} minutes ({outcome.reason}); "
+            f"stopped after {counted(outcome.step, 'step')} and {minutes:.1f} minutes "
+            f"({outcome.reason}); "
             f"saved, continue with `{continue_with}`"
         )
         if outcome.reason == "interrupted":

@@ -17,6 +17,7 @@ from conekg.experiments.experiment import Experiment, Tables, describe
 from conekg.experiments.options import Options
 from conekg.experiments.published import ANY, MODEL_TITLES, model_title, published
 from conekg.experiments.table import Row, Table
+from conekg.lines import counted
 from conekg.model.config import ModelConfig
 from conekg.model.interface import QueryModel
 from conekg.training.batches import load_training_data, usable_shapes
@@ -69,7 +70,7 @@ def speed(runs: Sequence[Run], options: Options) -> Tables:
             f"is one round of the model's update cycle, with {_batches(run, recipes['cone'])} and "
             f"{training.negatives} negatives, products in {training.precision}; EmQL has a loss of "
             "its own without negatives.",
-            f"The median of {REPEATS} times {options.steps} step{'s' * (options.steps > 1)}, after "
+            f"The median of {REPEATS} times {counted(options.steps, 'step')}, after "
             f"{WARM_UP_STEPS} untimed.",
             _updaters_note(updaters, options.device),
             *_lacking_note(run, recipes["cone"]),
@@ -178,8 +179,7 @@ def _machine(device: torch.device) -> str:
     """The name of the GPU, or the number of the CPU's threads."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    threads = torch.get_num_threads()
-    return f"CPU, {threads} thread{'s' * (threads > 1)}"
+    return f"CPU, {counted(torch.get_num_threads(), 'thread')}"
 
 
 SPEED = Experiment(

@@ -31,6 +31,7 @@ from conekg.graph.split import HoldOut, split_triples
 from conekg.graph.text_array import first_repeated
 from conekg.graph.triples import TripleTable
 from conekg.graph.vocabulary import NameTable, Vocabulary
+from conekg.lines import counted
 
 Unseen = Literal["error", "drop"]
 """What to do with a held-out triple whose entity or relation is not in the training triples."""
@@ -69,8 +70,8 @@ def assemble_one(
     held_out = len(parts["valid"]) + len(parts["test"])
     if held_out < wanted:
         notes.append(
-            f"{held_out:,} triples held out instead of {wanted:,}: the others are the only "
-            "ones of their entity or relation"
+            f"{counted(held_out, 'triple')} held out instead of {wanted:,}: the others are the "
+            "only ones of their entity or relation"
         )
     notes += _mirrored_note(table.path, parts, numbering)
     return Assembled(KnowledgeGraph(name, vocabulary, edges), tuple(notes))
@@ -183,7 +184,8 @@ def _seen_in_training(
     if not rows.any():
         return triples, []
     if unseen == "drop":
-        note = f"{table.path}: {int(rows.sum()):,} triples dropped, training lacks their names"
+        dropped = counted(int(rows.sum()), "triple")
+        note = f"{table.path}: {dropped} dropped, training lacks names of theirs"
         return triples[~rows], [note]
     row = int(rows.argmax())
     # Report an unknown relation before an unknown entity: it says more about what is wrong.
@@ -195,10 +197,11 @@ def _seen_in_training(
     guess = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
     raise DataError(
         f"{kind} {unknown!r} does not occur in the training triples "
-        f"({int(rows.sum()):,} triples here name something new)",
+        f"(triples here that name something new: {int(rows.sum()):,})",
         path=str(table.path),
         line=table.line_of(row),
-        hint=f"{guess}add it to the training file, or drop such triples with --drop-unseen",
+        hint=f"{guess}add it to the training file, or drop such triples with "
+        "`conekg graph build --drop-unseen`",
     )
 
 

@@ -31,6 +31,7 @@ from conekg.graph.text_file import (
     line_of_row,
     lines_of,
 )
+from conekg.lines import counted
 
 COLUMNS = ("head", "relation", "tail")
 HEADERS = (COLUMNS, ("source", "relation", "target"), ("subject", "predicate", "object"))
@@ -116,12 +117,10 @@ def _literal_notes(path: Path, literals: Counter[str]) -> tuple[str, ...]:
     """A note on the relations whose objects are dates, numbers or texts and not entities."""
     if not literals:
         return ()
-    number = literals.total()
     relations = [name for name, _ in literals.most_common(_MAX_RELATIONS_SHOWN)]
     more = len(literals) - len(relations)
     shown = ", ".join(relations) + (f" and {more:,} more relations" if more else "")
-    plural = "" if number == 1 else "s"
-    return (f"{path}: {number:,} triple{plural} with a literal left out, of {shown}",)
+    return (f"{path}: {counted(literals.total(), 'triple')} with a literal left out, of {shown}",)
 
 
 @dataclass(frozen=True)

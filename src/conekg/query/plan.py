@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias, assert_never
 
+from conekg.lines import counted
 from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm, union_free_branches
 from conekg.query.shape import Shape
 from conekg.query.tree import (
@@ -173,8 +174,7 @@ def describe(plan: Plan) -> list[str]:
     """
 
     def sets(rows: Sequence[Rows]) -> str:
-        size = sum(r.stop - r.start for r in rows)
-        return f"{size} set{'s' * (size != 1)}"
+        return counted(sum(r.stop - r.start for r in rows), "set")
 
     lines: list[str] = []
     for step in plan.steps:

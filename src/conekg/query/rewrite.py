@@ -434,8 +434,9 @@ def _lift_unions(query: Query, cap: int) -> tuple[Query, ...]:
         shown = f"{size:,}" if size <= 10**9 else "more than a billion"
         raise QueryTooLargeError(
             f"this query has {shown} union-free branches; at most {cap:,} are allowed",
-            hint="raise the cap, use fewer unions (or negated intersections, which become unions) "
-            "under one intersection, or use the De Morgan form, which is always one branch",
+            hint="use fewer unions (or negated intersections, which become unions) under one "
+            "intersection, or the De Morgan form, which is always one branch; or raise the cap, if "
+            "it can be chosen",
         )
 
     def lift(node: Query, below: tuple[tuple[Query, ...], ...]) -> tuple[Query, ...]:
