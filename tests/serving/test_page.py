@@ -1253,6 +1253,25 @@ def test_back_and_forward_walk_through_the_questions(open_page):
     expect(page.locator(".words")).to_have_class(re.compile("invitation"))
 
 
+def test_tab_leaves_a_field_for_what_follows_it_and_not_for_its_list(open_page):
+    """Browsers let Tab stop at what scrolls; the list closes then, and the focus would be lost."""
+    page = open_page()
+    page.locator("[data-tool=start]").click()
+    for field, following in (
+        (page.get_by_label("Entity"), page.get_by_role("button", name="Add", exact=True)),
+        (page.get_by_label("Ask the graph"), page.get_by_role("button", name="Ask", exact=True)),
+    ):
+        field.focus()
+        page.keyboard.type("a")
+        expect(page.get_by_role("option").nth(8)).to_be_attached()
+        sizes = "each => [each.scrollHeight, each.clientHeight]"
+        (shown,) = page.locator(".completions:visible").all()
+        whole, visible = shown.evaluate(sizes)
+        assert whole > visible, "the list scrolls"
+        page.keyboard.press("Tab")
+        expect(following).to_be_focused()
+
+
 def test_a_question_is_built_with_the_keyboard_alone(open_page):
     page = open_page()
     field, press = page.get_by_label("Ask the graph"), page.keyboard.press

@@ -26,6 +26,7 @@ export class Completion {
       id: `completions-${(lists += 1)}`,
       role: "listbox",
       "aria-label": "Suggestions",
+      tabindex: "-1", // else Tab would stop at a list that scrolls, which then closes
       hidden: true,
     });
     field.setAttribute("role", "combobox");
