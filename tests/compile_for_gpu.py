@@ -91,12 +91,16 @@ def launches_compiled(capability: int) -> Iterator[dict[str, Any]]:
         JITFunction.run = launch
 
 
-def step(recipe_name: str, model_name: str, graph_name: str) -> None:
-    """A training step with the recipe's model at full width, on the tiny graph."""
+def step(recipe_name: str, model_name: str, graph_name: str, **changes: Any) -> None:
+    """A training step with the recipe's model at full width, on the tiny graph.
+
+    `changes` are made to the settings of training.
+    """
     queries, graph = tiny_queries()["train"], tiny_graph()
     recipe = find_recipe(recipe_name, model_name, graph_name)
     present = frozenset(block.shape.name for block in queries if len(block))
-    training = replace(recipe.training.restricted_to(present), compile_operators=False)
+    training = recipe.training.restricted_to(present)
+    training = replace(training, compile_operators=False, **changes)
     shapes = sorted({shape for pool in training.pools for shape in pool.shapes})
 
     def one_near_miss(block: QueryBlock) -> Ragged:
@@ -142,6 +146,8 @@ def main() -> None:
         for geometry, dim in ((Geometry.CONE, 800), (Geometry.BOX, 800), (Geometry.POINT, 1600)):
             search(geometry, dim)
         step("fast", "cone", "fb15k")
+        for sampling in ("uniform-filtered", "uniform-published"):
+            step("fast", "gqe", "nell995", shared_negatives=True, negative_sampling=sampling)
     rows = [{"kernel": name, **resources(done)} for name, done in compiled.values()]
     json.dump(rows, sys.stdout)
 

@@ -16,6 +16,7 @@ from conekg.training.batches import (
     DROPOUT,
     BatchSampler,
     generator_at,
+    is_among,
     load_training_data,
     move_to_device,
     nth_outside,
@@ -119,6 +120,50 @@ def test_filtered_negatives_are_uniform_over_the_non_answers(data):
     assert set(drawn) == {0, 1, 3, 5}
     for count in drawn.values():
         assert abs(count - 15_000) < 6 * (15_000 * 0.75) ** 0.5  # six standard deviations
+
+
+def test_shared_negatives_differ_only_where_a_query_has_one_as_its_answer(data):
+    def negatives(sampling):
+        sampler = BatchSampler(data, POOL, 9, 4000, sampling, shared_negatives=True)
+        batch = sampler.draw(generator_at(0, 0, 0, CPU))
+        first_anchors = torch.cat([part[:, 0] for part in batch.anchors]).tolist()
+        return batch.negatives, first_anchors
+
+    everywhere, _ = negatives("uniform-published")
+    assert torch.equal(everywhere, everywhere[:1].expand(9, -1))
+    assert everywhere[0].unique().tolist() == list(range(6))
+    drawn, first_anchors = negatives("uniform-filtered")
+    answers = {("1p", 0): {0}, ("1p", 1): {1, 3}, ("2i", 0): {2, 4}, ("2i", 2): {5}}
+    names = ["1p"] * 6 + ["2i"] * 3
+    known = [answers[key] for key in zip(names, first_anchors, strict=True)]
+    assert set(map(frozenset, known)) == set(map(frozenset, answers.values())), "all are drawn"
+    for column in drawn.T.tolist():
+        rows = list(zip(column, known, strict=True))
+        assert any(all(found == e or e in row for found, row in rows) for e in range(6)), column
+    for row, found in zip(known, drawn, strict=True):
+        counts = Counter(found.tolist())
+        assert set(counts) == set(range(6)) - row, "every entity but the answers"
+        share = 4000 / len(counts)
+        for count in counts.values():
+            assert abs(count - share) < 6 * share**0.5
+
+
+@given(
+    rows=st.lists(st.sets(st.integers(0, 30), max_size=31), min_size=1, max_size=6),
+    numbers=st.lists(st.integers(0, 40), min_size=1, max_size=9),
+)
+def test_is_among_finds_the_values_of_each_slice(rows, numbers):
+    ragged = Ragged.from_rows([sorted(row) for row in rows])
+    if not len(ragged.values):
+        return
+    found = is_among(
+        torch.tensor(numbers).expand(len(rows), -1),
+        torch.from_numpy(ragged.values),
+        torch.from_numpy(ragged.offsets[:-1, None].copy()),
+        torch.from_numpy(ragged.lengths[:, None].copy()),
+        rounds=int(ragged.lengths.max()).bit_length(),
+    )
+    assert found.tolist() == [[number in row for number in numbers] for row in rows]
 
 
 NEAR = {"1p": [[], []], "2i": [[1, 3], [], [2]], "2in": [[0, 3], []]}

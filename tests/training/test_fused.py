@@ -106,6 +106,7 @@ def draw_next(
         negatives=recipe.negatives,
         filtered=recipe.negative_sampling == "uniform-filtered",
         near=updater._near,
+        shared=recipe.shared_negatives,
     )
     widths = [STRUCTURES[shape] for shape in recipe.pool(pool).shapes]
     anchors = fused.slice_groups(drawn.anchors.long(), plan)
@@ -129,11 +130,11 @@ def test_packed_queries_have_the_weights_of_their_block() -> None:
 
 
 @pytest.mark.parametrize(
-    ("temperature", "negatives", "positives", "near_misses"),
+    ("temperature", "negatives", "positives", "near_misses", "shared"),
     [
-        (0.0, "uniform-published", 1, 0.0),
-        (0.5, "uniform-filtered", 1, 0.0),
-        (0.5, "uniform-filtered", 3, 0.7),
+        (0.0, "uniform-published", 1, 0.0, False),
+        (0.5, "uniform-filtered", 1, 0.0, True),
+        (0.5, "uniform-filtered", 3, 0.7, False),
     ],
 )
 @pytest.mark.parametrize("name", MODELS)
@@ -143,6 +144,7 @@ def test_moves_every_parameter_by_the_plain_gradient(
     negatives: NegativeSampling,
     positives: int,
     near_misses: float,
+    shared: bool,
 ) -> None:
     """Adam restated in float64 on gradients from autograd must explain every change."""
     model, data, recipe = prepare(name)
@@ -152,6 +154,7 @@ def test_moves_every_parameter_by_the_plain_gradient(
         negative_sampling=negatives,
         positives=positives,
         near_misses=near_misses,
+        shared_negatives=shared,
     )
     plain, _, _ = prepare(name)
     updater = fused.FusedUpdater(model, data, recipe)

@@ -211,6 +211,7 @@ def test_numbers_that_are_not_finite_are_refused(key, value):
         "training.positives=4",
         "training.negatives=7",
         "training.negative_sampling=uniform-published",
+        "training.shared_negatives=true",
         "training.adversarial_temperature=0.25",
         "training.answer_discount=0.25",
         "training.query_times=4",
@@ -455,7 +456,7 @@ def test_a_recipe_that_lacks_a_key_is_told_which():
 def test_the_recipe_of_an_earlier_version_is_still_that_recipe():
     """Its run is opened with it; keys that it lacks do not come from --recipe."""
     recorded = tomllib.loads(dump_recipe(find_recipe("paper", "cone")))
-    for key in ("positives", "near_misses", "answer_discount", "decay"):
+    for key in ("positives", "shared_negatives", "near_misses", "answer_discount", "decay"):
         del recorded["training"][key]
     for key in ("projection", "turned_share"):
         del recorded["model"][key]

@@ -46,6 +46,7 @@ def two_threads() -> Iterator[None]:
         {"positives": 3},
         {"negatives": 9},
         {"negative_sampling": "uniform-published"},
+        {"shared_negatives": True},
         {"near_misses": 0.5},
         {"adversarial_temperature": 2.0},
         {"answer_discount": 0.0},
@@ -86,6 +87,7 @@ def _loss_by_hand(model: QueryModel, data: DeviceData, recipe: TrainingRecipe) -
         recipe.negative_sampling,
         positives=recipe.positives,
         near_misses=recipe.near_misses,
+        shared_negatives=recipe.shared_negatives,
     ).draw(generator_at(recipe.seed, 0, 0, torch.device("cpu")))
     total = weights = 0.0
     row = 0

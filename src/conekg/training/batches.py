@@ -190,6 +190,7 @@ class BatchSampler:
         negative_sampling: NegativeSampling,
         positives: int = 1,
         near_misses: float = 0.0,
+        shared_negatives: bool = False,
     ) -> None:
         self.composition: dict[str, int] = pool.composition(batch_size)
         self._data = data
@@ -199,6 +200,7 @@ class BatchSampler:
         self._negatives = negatives
         self._near = data.near_misses_of(negatives, near_misses)
         self._filtered = negative_sampling == "uniform-filtered"
+        self._shared = shared_negatives
         self._search_rounds = data.max_answers.bit_length()
 
     @property
@@ -245,18 +247,21 @@ class BatchSampler:
         self, start: Tensor, num_answers: Tensor, generator: torch.Generator
     ) -> Tensor:
         """[rows, negatives] entities, drawn uniformly; if filtered, only from the non-answers."""
-        size = (len(start), self._negatives)
-        num_entities = self._data.num_entities
+        rows, num_entities = len(start), self._data.num_entities
+
+        def among_all(rows: int) -> Tensor:
+            size = (rows, self._negatives)
+            return torch.randint(num_entities, size, generator=generator, device=start.device)
+
         if not self._filtered:
-            return torch.randint(num_entities, size, generator=generator, device=self._data.device)
-        free = (num_entities - num_answers).unsqueeze(1).expand(size)
-        return nth_outside(
-            _below(free, generator),
-            self._answer_values,
-            start.unsqueeze(1),
-            num_answers.unsqueeze(1),
-            self._search_rounds,
-        )
+            return among_all(1).repeat(rows, 1) if self._shared else among_all(rows)
+        answers = self._answer_values, start.unsqueeze(1), num_answers.unsqueeze(1)
+        free = (num_entities - num_answers).unsqueeze(1).expand(-1, self._negatives)
+        own = nth_outside(_below(free, generator), *answers, self._search_rounds)
+        if not self._shared:
+            return own
+        common = among_all(1).expand(rows, -1)
+        return torch.where(is_among(common, *answers, self._search_rounds), own, common)
 
     def _put_near_misses(
         self, negatives: Tensor, start: Tensor, count: Tensor, generator: torch.Generator
@@ -291,6 +296,22 @@ def nth_outside(index: Tensor, values: Tensor, start: Tensor, count: Tensor, rou
         low = torch.where(skipped, middle + 1, low)
         high = torch.where(skipped, high, middle)
     return index + low
+
+
+def is_among(number: Tensor, values: Tensor, start: Tensor, count: Tensor, rounds: int) -> Tensor:
+    """Whether each number is among `values[start : start + count]`, a sorted slice.
+
+    A binary search as in `nth_outside`, with the same number of `rounds`.
+    """
+    low = torch.zeros_like(number)
+    high = count.expand_as(number)
+    last = len(values) - 1
+    for _ in range(rounds):
+        middle = (low + high) >> 1
+        below = (values[(start + middle).clamp(max=last)] < number) & (middle < high)
+        low = torch.where(below, middle + 1, low)
+        high = torch.where(below, high, middle)
+    return (low < count) & (values[(start + low).clamp(max=last)] == number)
 
 
 def generator_at(seed: int, step: int, update: int, device: torch.device) -> torch.Generator:

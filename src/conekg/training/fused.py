@@ -161,6 +161,7 @@ class FusedUpdater:
             negatives=self._recipe.negatives,
             filtered=self._recipe.negative_sampling == "uniform-filtered",
             near=self._near,
+            shared=self._recipe.shared_negatives,
             ahead=ahead,
         )
         return drawn, anchor_ids_of(self._plans[name], drawn.anchors)

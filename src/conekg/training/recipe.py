@@ -122,6 +122,10 @@ class TrainingRecipe:
     negative_sampling: NegativeSampling = "uniform-filtered"
     """`uniform-filtered` never draws a known answer of the query; `uniform-published` may, as
     the published code does, whose filter has no effect."""
+    shared_negatives: bool = False
+    """Whether the queries of a batch have the same negatives, except where one is a known answer
+    of a query and `uniform-filtered`: there that query has one of its own. Each query's negatives
+    are distributed as without sharing, but those of a batch are fewer entities."""
     near_misses: float = 0.0
     """For queries with negation, the share of negatives that would be answers without the
     negations, such as entities in both `A` and `B` for `A and not B`; none, as published. Uniform

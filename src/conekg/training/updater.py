@@ -86,6 +86,7 @@ class EagerUpdater:
                 recipe.negative_sampling,
                 recipe.positives,
                 recipe.near_misses,
+                recipe.shared_negatives,
             )
             for name in dict.fromkeys(recipe.cycle)
         }

@@ -38,7 +38,13 @@ def pool() -> "kernel.Pool":
 
 
 def batches(
-    updates: int, *, filtered: bool, seed: int = 5, positives: int = 1, near: int = 0
+    updates: int,
+    *,
+    filtered: bool,
+    seed: int = 5,
+    positives: int = 1,
+    near: int = 0,
+    shared: bool = False,
 ) -> "list[kernel.Drawn]":
     counter = torch.zeros(1, dtype=torch.int64, device=DEVICE)
     drawn = []
@@ -54,6 +60,7 @@ def batches(
                 negatives=5,
                 filtered=filtered,
                 near=near,
+                shared=shared,
             )
         )
     return drawn
@@ -124,6 +131,32 @@ def test_the_first_negatives_are_near_misses_if_the_query_has_any(
             for part in (slice(first), slice(last, None)):
                 assert torch.equal(drawn.candidates[row, part], without.candidates[row, part])
     assert seen == {(query, entity) for query, row in enumerate(NEAR) for entity in row}
+
+
+@pytest.mark.parametrize("near", [0, 2])
+def test_shared_negatives_are_one_draw_except_in_the_place_of_answers(near: int) -> None:
+    shared = batches(40, filtered=False, shared=True, near=near)
+    filtered = batches(40, filtered=True, shared=True, near=near)
+    own = batches(40, filtered=True, near=near)
+    seen, replaced = set(), 0
+    for every, drawn, alone in zip(shared, filtered, own, strict=True):
+        assert torch.equal(drawn.anchors, alone.anchors)
+        assert torch.equal(drawn.candidates[:, 0], alone.candidates[:, 0])
+        (common,) = {tuple(row) for row in every.candidates[:, 1 + near :].tolist()}
+        seen |= set(common)
+        for row, query in enumerate((drawn.anchors[:, 0] // 2).tolist()):
+            near_here = near if NEAR[query] else 0
+            for column in range(1 + near_here, 6):
+                entity = int(every.candidates[row, column])
+                if entity in ANSWERS[query]:
+                    replaced += 1
+                    entity = int(alone.candidates[row, column])
+                assert int(drawn.candidates[row, column]) == entity
+            for of in (every, drawn):
+                part = of.candidates[row, 1 : 1 + near_here]
+                assert torch.equal(part, alone.candidates[row, 1 : 1 + near_here])
+    assert seen == set(range(NUM_ENTITIES))
+    assert replaced > 100
 
 
 def test_a_batch_depends_on_seed_and_update_alone() -> None:

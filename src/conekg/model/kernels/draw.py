@@ -69,14 +69,16 @@ def draw(
     filtered: bool,
     positives: int = 1,
     near: int = 0,
+    shared: bool = False,
     ahead: int = 0,
 ) -> Drawn:
     """A batch: uniform queries of each row's shape, uniform answers, uniform negatives.
 
     `counter` [1] int64 is the number of the update; the batch is the one of `ahead` updates later.
     With `filtered`, negatives are drawn from the entities that are not answers; without, they
-    may be answers, as in the published code. The first `near` negatives are drawn from the
-    query's near misses, if it has any.
+    may be answers, as in the published code. With `shared`, all queries have the same negatives,
+    except that with `filtered` a query has one of its own in the place of each that answers it.
+    The first `near` negatives are drawn from the query's near misses, if it has any.
     """
     batch = len(pool.row_starts)
     device = pool.anchors.device
@@ -108,6 +110,7 @@ def draw(
         NUM_ANCHORS=pool.anchors.shape[1],
         NUM_RELATIONS=pool.relations.shape[1],
         FILTERED=filtered,
+        SHARED=shared,
         HAS_NEAR=near > 0,
         ROUNDS=pool.most_answers.bit_length(),
         BLOCK=triton.next_power_of_2(max(positives, negatives)),
@@ -138,6 +141,20 @@ def _skip_answers(index, answers_ptr, start, count, ROUNDS: tl.constexpr):
 
 
 @triton.jit
+def _is_answer(entity, answers_ptr, start, count, ROUNDS: tl.constexpr):
+    """Whether each entity is among the sorted answers[start : start + count]."""
+    low = entity * 0
+    high = low + count
+    for _ in tl.static_range(ROUNDS):
+        middle = (low + high) // 2
+        searching = low < high
+        answer = tl.load(answers_ptr + start + middle, mask=searching, other=0)
+        low = tl.where(searching & (answer < entity), middle + 1, low)
+        high = tl.where(searching & (answer >= entity), middle, high)
+    return tl.load(answers_ptr + start + low, mask=low < count, other=-1) == entity
+
+
+@triton.jit
 def _draw_kernel(
     anchors_ptr,
     relations_ptr,
@@ -162,6 +179,7 @@ def _draw_kernel(
     NUM_ANCHORS: tl.constexpr,
     NUM_RELATIONS: tl.constexpr,
     FILTERED: tl.constexpr,
+    SHARED: tl.constexpr,
     HAS_NEAR: tl.constexpr,
     ROUNDS: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -194,11 +212,20 @@ def _draw_kernel(
     answer = tl.umulhi(tl.where(lane == 0, pick1, n1), size).to(tl.int64)
     positive = tl.load(answers_ptr + start + answer)
     tl.store(out_candidates_ptr + out + lane, positive, mask=lane < positives)
+    if SHARED:
+        # One draw for all rows, keyed by a row that no batch has.
+        common, _, _, _ = tl.philox(seed, lane32 + 1, zero + 0xFFFFFFFF, zero + low, zero + high)
+        shared = tl.umulhi(common, zero + num_entities.to(tl.uint32)).to(tl.int32)
     if FILTERED:
         answers = (stop - start).to(tl.int32)
         free = zero + (num_entities - answers).to(tl.uint32)
         negative = tl.umulhi(n0, free).to(tl.int32)
         negative = _skip_answers(negative, answers_ptr, start, answers, ROUNDS)
+        if SHARED:
+            own = _is_answer(shared, answers_ptr, start, answers, ROUNDS)
+            negative = tl.where(own, negative, shared)
+    elif SHARED:
+        negative = shared
     else:
         negative = tl.umulhi(n0, zero + num_entities.to(tl.uint32)).to(tl.int32)
     if HAS_NEAR:
