@@ -113,12 +113,11 @@ def step(recipe_name: str, model_name: str, graph_name: str, **changes: Any) -> 
 
 
 def search(geometry: Geometry, dim: int) -> None:
-    """Distances to all entities, whole and within bounds, for one region and for 64."""
+    """Distances to all entities for 1, 8 and 64 regions."""
     columns = EntityColumns(torch.zeros(1000, dim), geometry=int(geometry), inverse_range=1.0)
-    for rows in (1, 64):
+    for rows in (1, 8, 64):
         region = torch.zeros(rows, dim)
         columns.distances(region, region, 0.02)
-        columns.distances_within(region, region, 0.02, torch.zeros(rows))
 
 
 def resources(compiled: Any) -> dict[str, int]:

@@ -1,8 +1,8 @@
 """The interface of a search for the best entities, and the choice of one for a model.
 
-On a CPU a compiled scan, and on a GPU kernels, abandon far entities early; models that these
-do not support are searched by scoring all entities. These three are exact. Very large ConE tables
-are searched approximately, by a shortlist.
+On a CPU a compiled scan abandons far entities early, and on a GPU a kernel scores all of them;
+models that these do not support are searched by their own arithmetic. These three are exact. Very
+large ConE tables are searched approximately, by a shortlist.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def choose_search(
     if weights.device.type == "cpu" and weights.dtype == torch.float32:
         return ScanSearch(model, measure, all_points(model))
     if weights.is_cuda and isinstance(scores := table(), DeviceTable):
-        return DeviceSearch(model, scores)
+        return DeviceSearch(scores)
     return FullSearch(model)
 
 

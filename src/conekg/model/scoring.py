@@ -134,20 +134,10 @@ class DeviceTable(ScoringTable):
             inverse_range=measure.inverse_range,
         )
 
-    def distances(self, region: Region, *, dims: int | None = None) -> Tensor:
-        """[rows, num_entities] from each region to every entity, over all or `dims` dimensions."""
+    def distances(self, region: Region) -> Tensor:
+        """[rows, num_entities] from each region to every entity."""
         first, second = region[0].detach(), region[-1].detach()
-        return self._columns.distances(first, second, self._center_weight, dims=dims)
-
-    def logits_within(self, region: Region, bounds: Tensor) -> Tensor:
-        """[rows, num_entities] logits of entities at most `bounds` [rows] away; −inf elsewhere.
-
-        Less work than `logits` if few entities are that near.
-        """
-        first, second = region[0].detach(), region[-1].detach()
-        distances = self._columns.distances_within(first, second, self._center_weight, bounds)
-        distances.masked_fill_(distances > bounds[:, None], torch.inf)
-        return distances.mul_(-self._scale).add_(self.gamma)
+        return self._columns.distances(first, second, self._center_weight)
 
 
 class DivergenceTable(ScoringTable):

@@ -15,7 +15,7 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @pytest.mark.parametrize("kind", [geometry.CONE, geometry.BOX, geometry.POINT])
-@pytest.mark.parametrize(("rows", "dim"), [(5, 7), (1, 1), (33, 3)])
+@pytest.mark.parametrize(("rows", "dim"), [(5, 7), (1, 1), (8, 2), (9, 2), (33, 3)])
 def test_every_distance(kind: int, rows: int, dim: int) -> None:
     num_entities = 131  # one more than a block, and then some
     table, first, second = random_inputs(kind, num_entities, rows, dim, seed=dim)
@@ -37,17 +37,10 @@ def test_half_apertures_below_zero_and_beyond_the_circle(turns: float) -> None:
     first, second = first.float().to(DEVICE), second.float().to(DEVICE)
     actual = columns.distances(first, second, CENTER_WEIGHT)
     torch.testing.assert_close(actual.cpu().double(), expected, atol=2e-5, rtol=1e-5)
-    bounds = actual.kthvalue(5, dim=1).values
-    within = columns.distances_within(first, second, CENTER_WEIGHT, bounds)
-    near = actual <= bounds[:, None]
-    assert torch.equal(within[near], actual[near])
     assert expected.std() > 1e-3
 
 
-@pytest.mark.parametrize("kernel", ["_distance_kernel", "_bounded_kernel"])
-def test_the_grid_of_ten_million_entities_fits_a_gpu(
-    monkeypatch: pytest.MonkeyPatch, kernel: str
-) -> None:
+def test_the_grid_of_ten_million_entities_fits_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first axis of a CUDA grid holds 2^31 − 1 programs, the others 65,535."""
     grids = list[tuple[int, ...]]()
 
@@ -58,12 +51,9 @@ def test_the_grid_of_ten_million_entities_fits_a_gpu(
 
     columns = EntityColumns(torch.zeros(2, 3, device=DEVICE), geometry=1, inverse_range=1.0)
     columns.num_entities = 10_000_000
-    monkeypatch.setattr(score_all, kernel, Launched())
+    monkeypatch.setattr(score_all, "_distance_kernel", Launched())
     region = torch.zeros(1, 3, device=DEVICE)
-    if kernel == "_distance_kernel":
-        columns.distances(region, region, 0.0)
-    else:
-        columns.distances_within(region, region, 0.0, region[:, 0])
+    columns.distances(region, region, 0.0)
     (grid,) = grids
     assert math.prod(grid) >= 10_000_000 / 128
     assert grid[0] < 2**31
@@ -74,45 +64,3 @@ def test_no_rows_no_scores() -> None:
     columns = EntityColumns(torch.zeros(4, 3, device=DEVICE), geometry=0, inverse_range=1.0)
     empty = torch.zeros(0, 3, device=DEVICE)
     assert columns.distances(empty, empty, 0.0).shape == (0, 4)
-
-
-@pytest.mark.parametrize("kind", [geometry.CONE, geometry.BOX, geometry.POINT])
-@pytest.mark.parametrize("rows", [1, 11])
-def test_bounded_distances_are_equal_within_the_bound_and_above_it_elsewhere(
-    kind: int, rows: int
-) -> None:
-    num_entities, dim = 150, 40  # the last stretch of dimensions is a short one
-    table, first, second = random_inputs(kind, num_entities, rows, dim, seed=rows)
-    first, second = first.float().to(DEVICE), second.float().to(DEVICE)
-    columns = EntityColumns(table.float().to(DEVICE), geometry=kind, inverse_range=1 / RANGE)
-    full = columns.distances(first, second, CENTER_WEIGHT)
-    bounds = full.kthvalue(5, dim=1).values
-    found = columns.distances_within(first, second, CENTER_WEIGHT, bounds)
-    within = full <= bounds[:, None]
-    # Bit by bit, since the order of summation is the same.
-    assert torch.equal(found[within], full[within])
-    assert (found[~within] > bounds[:, None].expand_as(found)[~within]).all()
-
-
-def test_far_tiles_are_abandoned() -> None:
-    """Summing stops after the first stretch of dimensions for entities far from the query."""
-    dim, near, far = 64, 128, 128  # a tile of near and one of far entities
-    angle = torch.cat([torch.zeros(near, dim), torch.full((far, dim), 0.9)])
-    columns = EntityColumns(angle.atanh().to(DEVICE), geometry=0, inverse_range=1.0)
-    axis = torch.zeros(1, dim, device=DEVICE)
-    bounds = torch.full((1,), 1.0, device=DEVICE)
-    found = columns.distances_within(axis, axis, 0.0, bounds)[0].cpu()
-    full = columns.distances(axis, axis, 0.0)[0].cpu()
-    assert torch.equal(found[:near], full[:near])
-    torch.testing.assert_close(found[near:], full[near:] / 2)  # 32 of 64 dimensions
-
-
-def test_the_first_dimensions_alone() -> None:
-    table, first, second = random_inputs(geometry.CONE, 40, 2, 9, seed=4)
-    first, second = first.float().to(DEVICE), second.float().to(DEVICE)
-    columns = EntityColumns(table.float().to(DEVICE), geometry=0, inverse_range=1 / RANGE)
-    few = EntityColumns(table[:, :4].float().to(DEVICE), geometry=0, inverse_range=1 / RANGE)
-    assert torch.equal(
-        columns.distances(first, second, CENTER_WEIGHT, dims=4),
-        few.distances(first[:, :4], second[:, :4], CENTER_WEIGHT),
-    )

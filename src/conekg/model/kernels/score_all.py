@@ -1,8 +1,7 @@
 """Distances from regions to every entity on a GPU.
 
 The tables are transposed, so that one dimension of many entities is one contiguous
-read. Sines and cosines are taken once per table, never in the inner loop. A search that
-knows a bound on its answers' distances stops adding up a tile when every sum exceeds it.
+read. Sines and cosines are taken once per table, never in the inner loop.
 """
 
 from __future__ import annotations
@@ -36,18 +35,15 @@ class EntityColumns:
             enable_fp_fusion=True,
         )
 
-    def distances(
-        self, first: Tensor, second: Tensor, center_weight: float, *, dims: int | None = None
-    ) -> Tensor:
-        """[rows, num_entities] from regions of components [rows, dim] to every entity.
-
-        With `dims`, only the first `dims` dimensions are added up, which gives lower bounds.
-        """
+    def distances(self, first: Tensor, second: Tensor, center_weight: float) -> Tensor:
+        """[rows, num_entities] from regions of components [rows, dim] to every entity."""
         rows = len(first)
         out = torch.empty(rows, self.num_entities, device=first.device)
         if rows == 0:
             return out
-        block_rows, block_entities = 32, 128  # the fastest of seven tried on an H200
+        # The fastest of seven tiles tried on an H200 for many rows. A tile of few real rows takes
+        # as long as a full one, so eight rows or fewer have lower ones.
+        block_rows, block_entities = (8 if rows <= 8 else 32), 128
         tiles = triton.cdiv(rows, block_rows) * triton.cdiv(self.num_entities, block_entities)
         _distance_kernel[(tiles,)](
             self.u,
@@ -57,44 +53,10 @@ class EntityColumns:
             rows,
             self.num_entities,
             self.dim,
-            self.dim if dims is None else min(dims, self.dim),
             center_weight,
             GEOMETRY=self.geometry,
             BLOCK_ROWS=block_rows,
             BLOCK_ENTITIES=block_entities,
-            num_warps=4,
-            enable_fp_fusion=True,
-        )
-        return out
-
-    def distances_within(
-        self, first: Tensor, second: Tensor, center_weight: float, bounds: Tensor
-    ) -> Tensor:
-        """[rows, num_entities] the same distances where they are at most `bounds` [rows].
-
-        Elsewhere the value may be a partial sum, but one above the bound.
-        """
-        rows = len(first)
-        out = torch.empty(rows, self.num_entities, device=first.device)
-        if rows == 0:
-            return out
-        # Few rows per tile: a tile goes on as long as any of its pairs is within its bound.
-        block_rows, block_entities = min(8, triton.next_power_of_2(rows)), 128
-        tiles = triton.cdiv(rows, block_rows) * triton.cdiv(self.num_entities, block_entities)
-        _bounded_kernel[(tiles,)](
-            self.u,
-            self.v,
-            self._prepare(first, second),
-            bounds,
-            out,
-            rows,
-            self.num_entities,
-            self.dim,
-            center_weight,
-            GEOMETRY=self.geometry,
-            BLOCK_ROWS=block_rows,
-            BLOCK_ENTITIES=block_entities,
-            STRIDE=32,
             num_warps=4,
             enable_fp_fusion=True,
         )
@@ -138,47 +100,6 @@ def _prepare_kernel(
 
 
 @triton.jit
-def _tile(num_rows, BLOCK_ROWS: tl.constexpr, BLOCK_ENTITIES: tl.constexpr):
-    """(rows, entities) of a program's tile; tiles of the same entities are consecutive.
-
-    All programs lie along the first axis of the grid. The other axes hold only 65,535, the number
-    of tiles of eight million entities.
-    """
-    row_tiles = tl.cdiv(num_rows, BLOCK_ROWS)
-    program = tl.program_id(0)
-    row = (program % row_tiles) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
-    entity = (program // row_tiles) * BLOCK_ENTITIES + tl.arange(0, BLOCK_ENTITIES)
-    return row, entity
-
-
-@triton.jit
-def _term(
-    u_ptr,
-    v_ptr,
-    region_ptr,
-    plane,
-    row,
-    entity,
-    real_row,
-    real_entity,
-    center_weight,
-    GEOMETRY: tl.constexpr,
-):
-    """One dimension's term of a tile's distances; the pointers point at that dimension."""
-    u = tl.load(u_ptr + entity, mask=real_entity, other=0.0)[None, :]
-    a = tl.load(region_ptr + row, mask=real_row, other=0.0)[:, None]
-    c = tl.load(region_ptr + 2 * plane + row, mask=real_row, other=0.0)[:, None]
-    if GEOMETRY == 0:
-        v = tl.load(v_ptr + entity, mask=real_entity, other=0.0)[None, :]
-        b = tl.load(region_ptr + plane + row, mask=real_row, other=0.0)[:, None]
-        d = tl.load(region_ptr + 3 * plane + row, mask=real_row, other=0.0)[:, None]
-        part = cone_distance(u, v, a, b, c, d, center_weight)
-    else:
-        part, _, _ = term(u, a, c, c, center_weight, GEOMETRY)
-    return part
-
-
-@triton.jit
 def _distance_kernel(
     u_ptr,
     v_ptr,
@@ -187,81 +108,35 @@ def _distance_kernel(
     num_rows,
     num_entities,
     dim,
-    used_dims,
     center_weight,
     GEOMETRY: tl.constexpr,
     BLOCK_ROWS: tl.constexpr,
     BLOCK_ENTITIES: tl.constexpr,
 ):
-    row, entity = _tile(num_rows, BLOCK_ROWS, BLOCK_ENTITIES)
+    # Tiles of the same entities are consecutive. All lie along the first axis of the grid, as the
+    # others hold only 65,535, the number of tiles of eight million entities.
+    row_tiles = tl.cdiv(num_rows, BLOCK_ROWS)
+    program = tl.program_id(0)
+    row = (program % row_tiles) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
+    entity = (program // row_tiles) * BLOCK_ENTITIES + tl.arange(0, BLOCK_ENTITIES)
     real_row = row < num_rows
     real_entity = entity < num_entities
     total = tl.zeros([BLOCK_ROWS, BLOCK_ENTITIES], dtype=tl.float32)
     plane = dim * num_rows  # the four prepared coordinates lie one after the other
-    for _ in range(used_dims):
-        total += _term(
-            u_ptr,
-            v_ptr,
-            region_ptr,
-            plane,
-            row,
-            entity,
-            real_row,
-            real_entity,
-            center_weight,
-            GEOMETRY,
-        )
+    for _ in range(dim):
+        u = tl.load(u_ptr + entity, mask=real_entity, other=0.0)[None, :]
+        a = tl.load(region_ptr + row, mask=real_row, other=0.0)[:, None]
+        c = tl.load(region_ptr + 2 * plane + row, mask=real_row, other=0.0)[:, None]
+        if GEOMETRY == 0:
+            v = tl.load(v_ptr + entity, mask=real_entity, other=0.0)[None, :]
+            b = tl.load(region_ptr + plane + row, mask=real_row, other=0.0)[:, None]
+            d = tl.load(region_ptr + 3 * plane + row, mask=real_row, other=0.0)[:, None]
+            total += cone_distance(u, v, a, b, c, d, center_weight)
+        else:
+            part, _, _ = term(u, a, c, c, center_weight, GEOMETRY)
+            total += part
         u_ptr += num_entities
         v_ptr += num_entities
         region_ptr += num_rows
-    out = row.to(tl.int64)[:, None] * num_entities + entity[None, :]
-    tl.store(out_ptr + out, total, mask=real_row[:, None] & real_entity[None, :])
-
-
-@triton.jit
-def _bounded_kernel(
-    u_ptr,
-    v_ptr,
-    region_ptr,
-    bound_ptr,
-    out_ptr,
-    num_rows,
-    num_entities,
-    dim,
-    center_weight,
-    GEOMETRY: tl.constexpr,
-    BLOCK_ROWS: tl.constexpr,
-    BLOCK_ENTITIES: tl.constexpr,
-    STRIDE: tl.constexpr,
-):
-    row, entity = _tile(num_rows, BLOCK_ROWS, BLOCK_ENTITIES)
-    real_row = row < num_rows
-    real_entity = entity < num_entities
-    bound = tl.load(bound_ptr + row, mask=real_row, other=-1.0)[:, None]  # below any distance
-    total = tl.zeros([BLOCK_ROWS, BLOCK_ENTITIES], dtype=tl.float32)
-    total = tl.where(real_entity[None, :], total, float("inf"))
-    plane = dim * num_rows
-    done = 0
-    open_pairs = 1
-    while (done < dim) & (open_pairs > 0):
-        for _ in range(tl.minimum(STRIDE, dim - done)):
-            total += _term(
-                u_ptr,
-                v_ptr,
-                region_ptr,
-                plane,
-                row,
-                entity,
-                real_row,
-                real_entity,
-                center_weight,
-                GEOMETRY,
-            )
-            u_ptr += num_entities
-            v_ptr += num_entities
-            region_ptr += num_rows
-        done += STRIDE
-        # No term is negative: a sum above the bound stays above it.
-        open_pairs = tl.sum(tl.sum((total <= bound).to(tl.int32), axis=1), axis=0)
     out = row.to(tl.int64)[:, None] * num_entities + entity[None, :]
     tl.store(out_ptr + out, total, mask=real_row[:, None] & real_entity[None, :])
