@@ -1643,6 +1643,79 @@ def test_show_more_by_keyboard_focuses_the_first_new_answer(open_page):
     expect(page.get_by_label("Ask the graph")).to_be_focused()
 
 
+def test_answers_stay_when_more_of_them_cannot_be_had(open_page):
+    page = open_page()
+    names, buttons = page.locator(".answer-name"), page.locator(".answer button")
+    failure, news = page.locator("ck-answers .notice"), page.locator("#news")
+    ask(page, "France.borders")
+    first, summary = names.all_text_contents(), page.locator(".summary").text_content()
+    buttons.first.click()
+    expect(page.locator(".why-card")).to_be_visible()
+    page.route("**/api/ask", lambda route: route.abort())
+    page.get_by_role("button", name="Show more").focus()
+    for _ in range(2):  # the second attempt fails, too
+        page.keyboard.press("Enter")
+        expect(failure).to_contain_text("The server does not answer")
+        expect(page.get_by_role("button", name="Try again")).to_be_focused()
+    assert live(failure) == {"live": "polite", "shown": True}
+    expect(news).to_be_empty()
+    expect(page.get_by_role("alert")).to_be_empty()
+    assert names.all_text_contents() == first
+    expect(page.locator(".summary")).to_have_text(summary)
+    expect(page.locator(".why-card")).to_be_visible()
+    buttons.nth(1).click()
+    expect(page.locator("#explanation-title")).to_have_text(f"Why {first[1]}")
+
+    page.unroute("**/api/ask")
+    hold(page, "api/ask")
+    page.get_by_role("button", name="Try again").focus()
+    page.keyboard.press("Enter")
+    wait_until_held(page)
+    expect(news).to_have_text("Looking for more answers…")
+    expect(failure).to_have_count(0)
+    release(page)
+    expect(names).to_have_count(30)
+    assert names.all_text_contents()[:10] == first
+    assert len(set(names.all_text_contents())) == 30
+    expect(buttons.nth(10)).to_be_focused()
+    expect(page.get_by_role("button", name="Show more")).to_be_visible()
+    expect(news).to_be_empty()
+
+
+def test_another_question_forgets_that_there_were_no_more_answers(open_page):
+    page = open_page()
+    ask(page, "France.borders")
+    page.route("**/api/ask", lambda route: route.abort())
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator("ck-answers .notice")).to_be_visible()
+    page.unroute("**/api/ask")
+    ask(page, "Japan.capital")
+    expect(page.locator("ck-answers .notice")).to_have_count(0)
+    expect(page.locator(".answer")).to_have_count(10)
+    expect(page.get_by_role("button", name="Show more")).to_be_visible()
+
+
+def test_more_answers_of_a_server_that_wants_a_key_by_now_are_shown_with_it(open_page):
+    page = open_page()
+    ask(page, "France.borders")
+
+    def guard(route):
+        if "authorization" in route.request.headers:
+            route.continue_()
+        else:
+            error = {"kind": "missing_key", "message": "its key, please"}
+            route.fulfill(status=401, json={"error": error})
+
+    page.route("**/api/ask", guard)
+    page.get_by_role("button", name="Show more").click()
+    expect(page.get_by_label("its key, please")).to_be_focused()
+    expect(page.locator(".answer")).to_have_count(10)
+    page.keyboard.type("s3same")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_have_count(30)
+    expect(page.get_by_role("alert")).to_be_empty()
+
+
 def test_the_title_of_the_page_has_the_question(open_page):
     page = open_page()
     assert page.title() == "conekg"
