@@ -13,18 +13,14 @@ import shutil
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import expect, sync_playwright
 
-from conekg.answering.engine import Answerer
-from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
-from conekg.graph.vocabulary import NameTable, Vocabulary
-from conekg.model.catalog import build_model
 from conekg.query.iri import name_of_iri
 from conekg.serving.limits import Limits
 from conekg.serving.schemas import Example
+from untrained_answerer import untrained_answerer
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -890,12 +886,8 @@ def test_a_key_with_non_ascii_characters_is_sent_unchanged(open_page, start_serv
 
 def test_names_are_text_and_never_markup(open_page, start_server):
     evil = '<img src=x onerror="document.title=1">'
-    vocabulary = Vocabulary(NameTable("entity", [evil, "b"]), NameTable("relation", [evil]))
-    none = np.empty((0, 3), dtype=np.int32)
-    train = with_inverses(np.array([[0, 0, 1], [1, 0, 0]], dtype=np.int32))
-    graph = KnowledgeGraph("evil", vocabulary, {"train": train, "valid": none, "test": none})
-    model = build_model("cone", 2, 2, {"dim": 4, "hidden": 4})
-    with start_server(Answerer(graph, model)) as own:
+    answerer = untrained_answerer([evil, "b"], [evil], [(0, 0, 1), (1, 0, 0)])
+    with start_server(answerer) as own:
         page = open_page(own.url)
         page.get_by_role("button", name="Start from an entity").click()
         pick(page, "Entity", "<img", "<img")
@@ -912,13 +904,10 @@ def test_names_are_text_and_never_markup(open_page, start_server):
 
 
 def test_answers_of_one_label_are_told_apart(open_page, start_server):
-    names = NameTable("entity", ["q1", "q2", "b"], ["Jane Doe", "Jane Doe", "Bea"])
-    vocabulary = Vocabulary(names, NameTable("relation", ["knows"]))
-    none = np.empty((0, 3), dtype=np.int32)
-    train = with_inverses(np.array([[2, 0, 0], [2, 0, 1]], dtype=np.int32))
-    graph = KnowledgeGraph("people", vocabulary, {"train": train, "valid": none, "test": none})
-    model = build_model("cone", 3, 2, {"dim": 4, "hidden": 4})
-    with start_server(Answerer(graph, model)) as own:
+    labels = ["Jane Doe", "Jane Doe", "Bea"]
+    facts = [(2, 0, 0), (2, 0, 1)]
+    answerer = untrained_answerer(["q1", "q2", "b"], ["knows"], facts, labels=labels)
+    with start_server(answerer) as own:
         page = open_page(own.url)
         ask(page, "Bea.knows")
         shown = page.locator(".answer-name")
@@ -1343,13 +1332,9 @@ NAMES = ["x" * 300, 'He said "<b>no</b>" & left; \\ it\'s', "😀😀", "Bea"]
 
 
 def test_long_and_unusual_names_are_shown_whole_on_a_narrow_screen(open_page, start_server):
-    vocabulary = Vocabulary(NameTable("entity", NAMES), NameTable("relation", ["r" * 90]))
-    none = np.empty((0, 3), dtype=np.int32)
-    facts = [[3, 0, 0], [3, 0, 1], [3, 0, 2], [0, 0, 1]]
-    train = with_inverses(np.array(facts, dtype=np.int32))
-    graph = KnowledgeGraph("g" * 120, vocabulary, {"train": train, "valid": none, "test": none})
-    model = build_model("cone", 4, 2, {"dim": 4, "hidden": 4})
-    with start_server(Answerer(graph, model)) as own:
+    facts = [(3, 0, 0), (3, 0, 1), (3, 0, 2), (0, 0, 1)]
+    answerer = untrained_answerer(NAMES, ["r" * 90], facts, name="g" * 120)
+    with start_server(answerer) as own:
         page = open_page(own.url, viewport={"width": 360, "height": 700}, scheme="dark")
         page.get_by_role("button", name="Start from an entity").click()
         pick(page, "Entity", "he said", "He said")
@@ -1377,16 +1362,11 @@ def test_long_and_unusual_names_are_shown_whole_on_a_narrow_screen(open_page, st
 def test_long_names_in_examples_and_suggestions_fit_any_screen(open_page, start_server, width):
     """As in a graph whose names are web addresses, which have no space to break at."""
     long = f"http://example.org/{'x' * 180}"
-    relations = NameTable("relation", [long])
-    vocabulary = Vocabulary(NameTable("entity", [long, "Bea"]), relations)
-    none = np.empty((0, 3), dtype=np.int32)
-    train = with_inverses(np.array([[0, 0, 1]], dtype=np.int32))
-    graph = KnowledgeGraph("long", vocabulary, {"train": train, "valid": none, "test": none})
     examples = (
         Example(query=f'"{long}"."{long}"', reading=f"what {long} leads to", shape="1p"),
         Example(query=f'Bea.^"{long}"', reading="what leads to Bea", shape="1p"),
     )
-    answerer = Answerer(graph, build_model("cone", 2, 2, {"dim": 4, "hidden": 4}))
+    answerer = untrained_answerer([long, "Bea"], [long], [(0, 0, 1)])
     with start_server(answerer, examples=examples) as own:
         page = open_page(own.url, viewport={"width": width, "height": 700})
         expect(page.locator(".example")).to_have_count(2)
@@ -1448,11 +1428,8 @@ def test_a_drawing_that_is_too_wide_scrolls_to_the_chosen_step(open_page):
 def test_texts_of_drawings_fit_in_every_script_and_font_size(open_page, start_server, type_size):
     """Wide letters, as in many scripts, and a larger font size chosen by the reader."""
     names = ["W" * 12, "M" * 200, "Ill"]
-    vocabulary = Vocabulary(NameTable("entity", names), NameTable("relation", ["W" * 14, "is"]))
-    none = np.empty((0, 3), dtype=np.int32)
-    train = with_inverses(np.array([[0, 0, 1], [2, 0, 1], [0, 1, 2]], dtype=np.int32))
-    graph = KnowledgeGraph("wide", vocabulary, {"train": train, "valid": none, "test": none})
-    with start_server(Answerer(graph, build_model("cone", 3, 4, {"dim": 4, "hidden": 4}))) as own:
+    facts = [(0, 0, 1), (2, 0, 1), (0, 1, 2)]
+    with start_server(untrained_answerer(names, ["W" * 14, "is"], facts)) as own:
         page = open_page(own.url)
         page.evaluate(f"document.documentElement.style.fontSize = '{type_size}px'")
         ask(page, f"({names[0]}.{'W' * 14} & Ill.is) | {names[1]}.is")
@@ -1547,11 +1524,7 @@ def test_a_long_list_of_answers_keeps_its_place_while_one_is_explained(open_page
 def test_right_to_left_names_keep_their_place_beside_signs(open_page, start_server):
     """The closing bracket of such a name is at its left end, wherever the name is shown."""
     name = "القاهرة (مصر)"
-    vocabulary = Vocabulary(NameTable("entity", [name, "Bea"]), NameTable("relation", ["knows"]))
-    none = np.empty((0, 3), dtype=np.int32)
-    train = with_inverses(np.array([[1, 0, 0]], dtype=np.int32))
-    graph = KnowledgeGraph("names", vocabulary, {"train": train, "valid": none, "test": none})
-    with start_server(Answerer(graph, build_model("cone", 2, 2, {"dim": 4, "hidden": 4}))) as own:
+    with start_server(untrained_answerer([name, "Bea"], ["knows"], [(1, 0, 0)])) as own:
         page = open_page(own.url)
         ask(page, "Bea.knows")
         page.locator(".answer button").filter(has_text=name).click()
