@@ -7,7 +7,7 @@ from threading import Event
 import httpx
 
 
-def ask_until_refused(client: httpx.Client, path: str, answered: Event) -> int:
+def ask_until_refused(client: httpx.Client, answered: Event) -> int:
     """Send requests until the server is gone, and return the number of answers.
 
     The first answer sets `answered`. Raises AssertionError if a request got no answer although the
@@ -19,7 +19,7 @@ def ask_until_refused(client: httpx.Client, path: str, answered: Event) -> int:
     is_fresh = True
     while True:
         try:
-            response = client.get(path)
+            response = client.get("/api/relations")
         except httpx.HTTPError as error:
             if is_fresh or isinstance(error, httpx.ConnectError):
                 return answers

@@ -19,6 +19,7 @@ from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
 
 MAX_ENTITIES = 8
 MAX_RELATION_NAMES = 3
+MAX_TRIPLES = 24
 
 
 def names() -> st.SearchStrategy[str]:
@@ -32,10 +33,8 @@ def names() -> st.SearchStrategy[str]:
     return awkward | any_text
 
 
-def vocabularies(
-    num_entities: int = MAX_ENTITIES, num_relation_names: int = MAX_RELATION_NAMES
-) -> st.SearchStrategy[Vocabulary]:
-    """Vocabularies of a given size with distinct, often awkward, names."""
+def vocabularies() -> st.SearchStrategy[Vocabulary]:
+    """Vocabularies as large as the largest graphs, with distinct, often awkward, names."""
     relation_names = names().filter(lambda name: not name.startswith("^"))
 
     def table(kind: str, name: st.SearchStrategy[str], size: int) -> st.SearchStrategy[NameTable]:
@@ -44,8 +43,8 @@ def vocabularies(
 
     return st.builds(
         Vocabulary,
-        table("entity", names(), num_entities),
-        table("relation", relation_names, num_relation_names),
+        table("entity", names(), MAX_ENTITIES),
+        table("relation", relation_names, MAX_RELATION_NAMES),
     )
 
 
@@ -61,22 +60,17 @@ def plain_vocabulary(
 
 
 @st.composite
-def graphs(
-    draw: st.DrawFn,
-    max_entities: int = MAX_ENTITIES,
-    max_relation_names: int = MAX_RELATION_NAMES,
-    max_triples: int = 24,
-) -> KnowledgeGraph:
+def graphs(draw: st.DrawFn) -> KnowledgeGraph:
     """Small graphs: distinct triples, each in one of the three splits, with their inverses.
 
     Hypothesis draws only sizes and a seed for the triples: it takes long for each number, and it
     prefers short lists, so most graphs would have hardly any edge. With the same seed, a smaller
     number of triples gives the first ones of a larger number.
     """
-    num_entities = draw(st.integers(1, max_entities))
-    num_names = draw(st.integers(1, max_relation_names))
+    num_entities = draw(st.integers(1, MAX_ENTITIES))
+    num_names = draw(st.integers(1, MAX_RELATION_NAMES))
     limits = (num_entities, num_names, num_entities)
-    count = draw(st.integers(0, max_triples))
+    count = draw(st.integers(0, MAX_TRIPLES))
     generator = np.random.default_rng(draw(st.integers(0, 2**16)))
     chosen = generator.permutation(math.prod(limits))
     dealt = generator.integers(0, len(SPLITS), len(chosen))[:count]
@@ -116,13 +110,9 @@ def queries(
     return st.recursive(leaves, extend, max_leaves=max_leaves)
 
 
-def shapes(
-    *, max_leaves: int = 6, universe: bool = True, union: bool = True, negation: bool = True
-) -> st.SearchStrategy[Shape]:
+def shapes(*, negation: bool = True) -> st.SearchStrategy[Shape]:
     """Shapes of random queries."""
-    return queries(max_leaves=max_leaves, universe=universe, union=union, negation=negation).map(
-        shape_of
-    )
+    return queries(negation=negation).map(shape_of)
 
 
 @st.composite

@@ -193,8 +193,11 @@ def test_links_lead_to_an_existing_file_and_heading(page: Path, target: str) -> 
 
 
 @pytest.mark.parametrize("picture", sorted((DOCS / "images").iterdir()), ids=page_ids)
-def test_pictures_are_small(picture: Path) -> None:
+def test_pictures_are_small_and_shown(picture: Path) -> None:
     assert picture.stat().st_size < 256_000
+    assert any(
+        f"images/{picture.name})" in page.read_text() for page in (ROOT / "README.md", *PAGES)
+    )
 
 
 def script(name: str) -> ModuleType:

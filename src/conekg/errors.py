@@ -7,7 +7,8 @@ conekg module imported here is `lines`, so that every module can import this one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 from conekg.lines import columns
 
@@ -131,6 +132,21 @@ class ConfigError(ConeKGError):
         super().__init__(message, hint=hint)
         self.key = key
         self.suggestions = suggestions
+
+
+def unknown_choice(
+    kind: str, name: str, choices: Iterable[str], *, key: str | None = None
+) -> ConfigError:
+    """The error for a name that is none of the choices; it suggests those that are spelt alike.
+
+    `kind` says what the name should be, such as "model"; it is also the key, if none is given.
+    """
+    known = list(choices)
+    return ConfigError(
+        f"unknown {kind} {name!r}; there are {', '.join(known)}",
+        key=key or kind,
+        suggestions=tuple(get_close_matches(name, known)),
+    )
 
 
 class CheckpointError(ConeKGError):

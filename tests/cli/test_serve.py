@@ -257,7 +257,7 @@ class TestSeveralProcesses:
     def test_they_answer_what_they_have_accepted_before_they_stop(self, run_folder: Path):
         def ask(url: str, answered: Event) -> int:
             with client_of(url) as client:
-                return ask_until_refused(client, "/api/relations", answered)
+                return ask_until_refused(client, answered)
 
         answered = [Event() for _ in range(8)]
         options = ("--processes", "2", "--limit", "farewell_s=60")  # machines may be slow

@@ -83,10 +83,10 @@ def slow_mrr(model, query):
     return (np.mean(least), np.mean(most)) if hard else None
 
 
-def query_set(shape, anchors, relations, split="test"):
+def query_set(shape, anchors, relations):
     anchors, relations = np.array(anchors, dtype=np.int32), np.array(relations, dtype=np.int32)
-    easy, hard = easy_and_hard(GRAPH, split, shape, anchors, relations, workers=1)
-    return QuerySet(split, (QueryBlock(shape, anchors, relations, easy, hard),))
+    easy, hard = easy_and_hard(GRAPH, "test", shape, anchors, relations, workers=1)
+    return QuerySet("test", (QueryBlock(shape, anchors, relations, easy, hard),))
 
 
 @st.composite
@@ -297,17 +297,17 @@ def seven_unions():
     return shape, And(tuple(Not(And((Not(one), Not(other)))) for one, other in pairs))
 
 
-def one_query(shape, hard):
-    """One query of entities and relations 0, 1, ..., with the given hard answers, true or not."""
+def one_query(shape):
+    """One query of entities and relations 0, 1, ..., with entity 3 as hard answer, true or not."""
     anchors = np.arange(shape.num_anchors, dtype=np.int32)[None]
     relations = np.arange(shape.num_relations, dtype=np.int32)[None] % GRAPH.num_relations
-    return QueryBlock(shape, anchors, relations, Ragged.from_rows([[]]), Ragged.from_rows([hard]))
+    return QueryBlock(shape, anchors, relations, Ragged.from_rows([[]]), Ragged.from_rows([[3]]))
 
 
 def test_too_many_branches_are_reported_and_de_morgan_needs_only_one():
     model = new_model("cone")
     shape, by_law = seven_unions()
-    block = one_query(shape, [3])
+    block = one_query(shape)
     reported = []
     others = tiny_queries()["test"].blocks
     report = evaluate(
@@ -336,7 +336,7 @@ def test_too_many_branches_are_reported_and_de_morgan_needs_only_one():
 def test_batch_sizes_depend_on_the_number_of_embedded_branches(monkeypatch, union, rows):
     """There is memory for two scores per entity; by DNF one query of a union takes both."""
     monkeypatch.setitem(module._SCORES_AT_ONCE, "cpu", 2 * SIZE)
-    block = one_query(STRUCTURES["2u"], [3]).take(np.zeros(4, dtype=np.int64))
+    block = one_query(STRUCTURES["2u"]).take(np.zeros(4, dtype=np.int64))
     seen, scores = [], module.ModelScorer.scores
     monkeypatch.setattr(
         module.ModelScorer, "scores", lambda self, b: seen.append(len(b)) or scores(self, b)
@@ -353,7 +353,7 @@ def test_a_failed_evaluation_leaves_the_model_training():
         evaluate(model, tiny_queries()["valid"], num_entities=SIZE)
     assert model.training
     model = new_model("gqe").train()
-    too_large = one_query(STRUCTURES["1p"], [3])
+    too_large = one_query(STRUCTURES["1p"])
     too_large.anchors[:] = SIZE
     with pytest.raises(IndexError):
         evaluate(model, QuerySet("test", (too_large,)), num_entities=SIZE)

@@ -12,19 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
 import uvicorn
 
 from conekg.answering.engine import Answerer
 from conekg.graph.geography import load_geography
-from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
-from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.model.catalog import build_model, model_config
 from conekg.serving.examples import examples_of
 from conekg.serving.http import create_app
 from conekg.serving.limits import Limits
 from conekg.serving.server import make_server, open_sockets
+from untrained_answerer import untrained_answerer
 
 
 @dataclass
@@ -87,11 +85,8 @@ def answerer() -> Answerer:
 @pytest.fixture(scope="session")
 def namesakes() -> Answerer:
     """A graph with two people of the same label, born in different places."""
-    entities = NameTable("entity", ["Q1", "Q2", "Cork", "Delft"], ["Jane Doe", "Jane Doe", "", ""])
-    vocabulary = Vocabulary(entities, NameTable("relation", ["born_in"]))
-    train = with_inverses(np.array([[0, 0, 2], [1, 0, 3]], dtype=np.int32))
-    graph = KnowledgeGraph("namesakes", vocabulary, {"train": train})
-    return Answerer(graph, build_model("cone", 4, 2, {"dim": 4, "hidden": 4}))
+    entities, labels = ["Q1", "Q2", "Cork", "Delft"], ["Jane Doe", "Jane Doe", "", ""]
+    return untrained_answerer(entities, ["born_in"], [(0, 0, 2), (1, 0, 3)], labels=labels)
 
 
 @pytest.fixture(scope="session")

@@ -42,27 +42,16 @@ def test_asking_gives_what_the_answerer_gives(served, answerer):
 
 
 def test_only_known_answers_are_the_exact_answers(served, answerer):
-    query = parse_query("Germany.borders & Italy.borders", answerer.graph.vocabulary)
+    text = "Germany.borders & Italy.borders"
+    query = parse_query(text, answerer.graph.vocabulary)
     exact = symbolic_answer(answerer.graph.adjacency("test"), query).tolist()
     names = {answerer.graph.vocabulary.entities.name(index) for index in exact}
-    body = served.post(
-        "/api/ask",
-        query="Germany.borders & Italy.borders",
-        top_k=100,
-        only="known",
-        known_graph="test",
-    ).json()
+    known = {"query": text, "top_k": 100, "only": "known", "known_graph": "test"}
+    body = served.post("/api/ask", **known).json()
     assert {item["name"] for item in body["answers"]} == names
     assert all(item["known"] for item in body["answers"])
     one = next(iter(names))
-    body = served.post(
-        "/api/ask",
-        query="Germany.borders & Italy.borders",
-        top_k=100,
-        only="known",
-        known_graph="test",
-        exclude=[one],
-    ).json()
+    body = served.post("/api/ask", **known, exclude=[one]).json()
     assert {item["name"] for item in body["answers"]} == names - {one}
 
 

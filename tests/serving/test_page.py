@@ -1,7 +1,7 @@
 """The page in a real headless Chromium: typing, building, reading, and a server that goes away.
 
-With CONEKG_SCREENSHOTS=1 the same tests write the pictures of the documentation; name a
-trained run by CONEKG_RUN then, so that the answers in them make sense.
+With CONEKG_SCREENSHOTS=1 the same tests write the picture of the documentation; name a
+trained run by CONEKG_RUN then, so that the answers in it make sense.
 """
 
 from __future__ import annotations
@@ -13,18 +13,14 @@ import shutil
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import expect, sync_playwright
 
-from conekg.answering.engine import Answerer
-from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
-from conekg.graph.vocabulary import NameTable, Vocabulary
-from conekg.model.catalog import build_model
 from conekg.query.iri import name_of_iri
 from conekg.serving.limits import Limits
 from conekg.serving.schemas import Example
+from untrained_answerer import untrained_answerer
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -35,7 +31,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-IMAGES = Path(__file__).parents[2] / "docs" / "images"
+PICTURE = Path(__file__).parents[2] / "docs" / "images" / "page-desk-light.png"
 DESK = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
@@ -99,11 +95,11 @@ def open_page(browser, served):
     assert complaints == []
 
 
-def shoot(page, name: str) -> None:
+def take_picture(page) -> None:
+    """Write the picture of the documentation, if it is wanted."""
     if os.environ.get("CONEKG_SCREENSHOTS") == "1":
-        IMAGES.mkdir(parents=True, exist_ok=True)
         page.mouse.move(0, 0)  # what the pointer lies on looks chosen
-        page.screenshot(path=IMAGES / f"{name}.png", full_page=True)
+        page.screenshot(path=PICTURE, full_page=True)
 
 
 def ask(page, text: str) -> None:
@@ -383,7 +379,6 @@ def test_an_unknown_name_shows_the_suggestion_which_corrects_it(open_page):
     expect(error).to_contain_text("unknown entity 'Frnce'")
     expect(error.locator("mark")).to_have_text("Frnce")
     expect(page.get_by_label("Ask the graph")).to_have_attribute("aria-invalid", "true")
-    shoot(page, "page-suggestion")
     error.get_by_role("button", name="France").click()
     expect(page.get_by_label("Ask the graph")).to_have_value("Germany.borders & France.borders")
     expect(error).to_be_hidden()
@@ -856,7 +851,6 @@ def test_the_server_going_away_shows_a_message_and_keeps_the_question(
         expect(page.get_by_label("Ask the graph")).to_have_value("France.borders")
         expect(notice.get_by_role("button", name="Try again")).to_be_visible()
         expect(page.locator("ck-builder .held")).to_be_hidden()  # nothing is wrong with the text
-        shoot(page, "page-server-gone")
 
 
 def test_a_guarded_server_asks_for_its_key(open_page, start_server, answerer):
@@ -890,12 +884,8 @@ def test_a_key_with_non_ascii_characters_is_sent_unchanged(open_page, start_serv
 
 def test_names_are_text_and_never_markup(open_page, start_server):
     evil = '<img src=x onerror="document.title=1">'
-    vocabulary = Vocabulary(NameTable("entity", [evil, "b"]), NameTable("relation", [evil]))
-    none = np.empty((0, 3), dtype=np.int32)
-    train = with_inverses(np.array([[0, 0, 1], [1, 0, 0]], dtype=np.int32))
-    graph = KnowledgeGraph("evil", vocabulary, {"train": train, "valid": none, "test": none})
-    model = build_model("cone", 2, 2, {"dim": 4, "hidden": 4})
-    with start_server(Answerer(graph, model)) as own:
+    answerer = untrained_answerer([evil, "b"], [evil], [(0, 0, 1), (1, 0, 0)])
+    with start_server(answerer) as own:
         page = open_page(own.url)
         page.get_by_role("button", name="Start from an entity").click()
         pick(page, "Entity", "<img", "<img")
@@ -912,13 +902,10 @@ def test_names_are_text_and_never_markup(open_page, start_server):
 
 
 def test_answers_of_one_label_are_told_apart(open_page, start_server):
-    names = NameTable("entity", ["q1", "q2", "b"], ["Jane Doe", "Jane Doe", "Bea"])
-    vocabulary = Vocabulary(names, NameTable("relation", ["knows"]))
-    none = np.empty((0, 3), dtype=np.int32)
-    train = with_inverses(np.array([[2, 0, 0], [2, 0, 1]], dtype=np.int32))
-    graph = KnowledgeGraph("people", vocabulary, {"train": train, "valid": none, "test": none})
-    model = build_model("cone", 3, 2, {"dim": 4, "hidden": 4})
-    with start_server(Answerer(graph, model)) as own:
+    labels = ["Jane Doe", "Jane Doe", "Bea"]
+    facts = [(2, 0, 0), (2, 0, 1)]
+    answerer = untrained_answerer(["q1", "q2", "b"], ["knows"], facts, labels=labels)
+    with start_server(answerer) as own:
         page = open_page(own.url)
         ask(page, "Bea.knows")
         shown = page.locator(".answer-name")
@@ -1035,8 +1022,8 @@ def test_sectors_are_drawn_where_the_angles_say(open_page):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("device", "viewport"), [("desk", DESK), ("phone", PHONE)])
-def test_the_page_fits_screens_and_schemes(open_page, device, viewport, scheme):
+@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+def test_the_page_fits_screens_and_schemes(open_page, viewport, scheme):
     page = open_page(viewport=viewport, scheme=scheme)
     ask(page, "Germany.borders & !German.^speaks")
     page.locator(".answer.is-predicted button").first.click()
@@ -1052,7 +1039,8 @@ def test_the_page_fits_screens_and_schemes(open_page, device, viewport, scheme):
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     red = int(re.findall(r"\d+", paper)[0])
     assert (red < 60) is (scheme == "dark")
-    shoot(page, f"page-{device}-{scheme}")
+    if viewport is DESK and scheme == "light":
+        take_picture(page)
 
 
 def test_a_narrow_screen_has_the_answers_first_and_scrolls_to_them(open_page):
@@ -1343,13 +1331,9 @@ NAMES = ["x" * 300, 'He said "<b>no</b>" & left; \\ it\'s', "😀😀", "Bea"]
 
 
 def test_long_and_unusual_names_are_shown_whole_on_a_narrow_screen(open_page, start_server):
-    vocabulary = Vocabulary(NameTable("entity", NAMES), NameTable("relation", ["r" * 90]))
-    none = np.empty((0, 3), dtype=np.int32)
-    facts = [[3, 0, 0], [3, 0, 1], [3, 0, 2], [0, 0, 1]]
-    train = with_inverses(np.array(facts, dtype=np.int32))
-    graph = KnowledgeGraph("g" * 120, vocabulary, {"train": train, "valid": none, "test": none})
-    model = build_model("cone", 4, 2, {"dim": 4, "hidden": 4})
-    with start_server(Answerer(graph, model)) as own:
+    facts = [(3, 0, 0), (3, 0, 1), (3, 0, 2), (0, 0, 1)]
+    answerer = untrained_answerer(NAMES, ["r" * 90], facts, name="g" * 120)
+    with start_server(answerer) as own:
         page = open_page(own.url, viewport={"width": 360, "height": 700}, scheme="dark")
         page.get_by_role("button", name="Start from an entity").click()
         pick(page, "Entity", "he said", "He said")
@@ -1377,16 +1361,11 @@ def test_long_and_unusual_names_are_shown_whole_on_a_narrow_screen(open_page, st
 def test_long_names_in_examples_and_suggestions_fit_any_screen(open_page, start_server, width):
     """As in a graph whose names are web addresses, which have no space to break at."""
     long = f"http://example.org/{'x' * 180}"
-    relations = NameTable("relation", [long])
-    vocabulary = Vocabulary(NameTable("entity", [long, "Bea"]), relations)
-    none = np.empty((0, 3), dtype=np.int32)
-    train = with_inverses(np.array([[0, 0, 1]], dtype=np.int32))
-    graph = KnowledgeGraph("long", vocabulary, {"train": train, "valid": none, "test": none})
     examples = (
         Example(query=f'"{long}"."{long}"', reading=f"what {long} leads to", shape="1p"),
         Example(query=f'Bea.^"{long}"', reading="what leads to Bea", shape="1p"),
     )
-    answerer = Answerer(graph, build_model("cone", 2, 2, {"dim": 4, "hidden": 4}))
+    answerer = untrained_answerer([long, "Bea"], [long], [(0, 0, 1)])
     with start_server(answerer, examples=examples) as own:
         page = open_page(own.url, viewport={"width": width, "height": 700})
         expect(page.locator(".example")).to_have_count(2)
@@ -1448,11 +1427,8 @@ def test_a_drawing_that_is_too_wide_scrolls_to_the_chosen_step(open_page):
 def test_texts_of_drawings_fit_in_every_script_and_font_size(open_page, start_server, type_size):
     """Wide letters, as in many scripts, and a larger font size chosen by the reader."""
     names = ["W" * 12, "M" * 200, "Ill"]
-    vocabulary = Vocabulary(NameTable("entity", names), NameTable("relation", ["W" * 14, "is"]))
-    none = np.empty((0, 3), dtype=np.int32)
-    train = with_inverses(np.array([[0, 0, 1], [2, 0, 1], [0, 1, 2]], dtype=np.int32))
-    graph = KnowledgeGraph("wide", vocabulary, {"train": train, "valid": none, "test": none})
-    with start_server(Answerer(graph, build_model("cone", 3, 4, {"dim": 4, "hidden": 4}))) as own:
+    facts = [(0, 0, 1), (2, 0, 1), (0, 1, 2)]
+    with start_server(untrained_answerer(names, ["W" * 14, "is"], facts)) as own:
         page = open_page(own.url)
         page.evaluate(f"document.documentElement.style.fontSize = '{type_size}px'")
         ask(page, f"({names[0]}.{'W' * 14} & Ill.is) | {names[1]}.is")
@@ -1547,11 +1523,7 @@ def test_a_long_list_of_answers_keeps_its_place_while_one_is_explained(open_page
 def test_right_to_left_names_keep_their_place_beside_signs(open_page, start_server):
     """The closing bracket of such a name is at its left end, wherever the name is shown."""
     name = "القاهرة (مصر)"
-    vocabulary = Vocabulary(NameTable("entity", [name, "Bea"]), NameTable("relation", ["knows"]))
-    none = np.empty((0, 3), dtype=np.int32)
-    train = with_inverses(np.array([[1, 0, 0]], dtype=np.int32))
-    graph = KnowledgeGraph("names", vocabulary, {"train": train, "valid": none, "test": none})
-    with start_server(Answerer(graph, build_model("cone", 2, 2, {"dim": 4, "hidden": 4}))) as own:
+    with start_server(untrained_answerer([name, "Bea"], ["knows"], [(1, 0, 0)])) as own:
         page = open_page(own.url)
         ask(page, "Bea.knows")
         page.locator(".answer button").filter(has_text=name).click()
@@ -1641,6 +1613,79 @@ def test_show_more_by_keyboard_focuses_the_first_new_answer(open_page):
     page.keyboard.press("Enter")
     expect(page.locator(".answer")).to_have_count(10)
     expect(page.get_by_label("Ask the graph")).to_be_focused()
+
+
+def test_answers_stay_when_more_of_them_cannot_be_had(open_page):
+    page = open_page()
+    names, buttons = page.locator(".answer-name"), page.locator(".answer button")
+    failure, news = page.locator("ck-answers .notice"), page.locator("#news")
+    ask(page, "France.borders")
+    first, summary = names.all_text_contents(), page.locator(".summary").text_content()
+    buttons.first.click()
+    expect(page.locator(".why-card")).to_be_visible()
+    page.route("**/api/ask", lambda route: route.abort())
+    page.get_by_role("button", name="Show more").focus()
+    for _ in range(2):  # the second attempt fails, too
+        page.keyboard.press("Enter")
+        expect(failure).to_contain_text("The server does not answer")
+        expect(page.get_by_role("button", name="Try again")).to_be_focused()
+    assert live(failure) == {"live": "polite", "shown": True}
+    expect(news).to_be_empty()
+    expect(page.get_by_role("alert")).to_be_empty()
+    assert names.all_text_contents() == first
+    expect(page.locator(".summary")).to_have_text(summary)
+    expect(page.locator(".why-card")).to_be_visible()
+    buttons.nth(1).click()
+    expect(page.locator("#explanation-title")).to_have_text(f"Why {first[1]}")
+
+    page.unroute("**/api/ask")
+    hold(page, "api/ask")
+    page.get_by_role("button", name="Try again").focus()
+    page.keyboard.press("Enter")
+    wait_until_held(page)
+    expect(news).to_have_text("Looking for more answers…")
+    expect(failure).to_have_count(0)
+    release(page)
+    expect(names).to_have_count(30)
+    assert names.all_text_contents()[:10] == first
+    assert len(set(names.all_text_contents())) == 30
+    expect(buttons.nth(10)).to_be_focused()
+    expect(page.get_by_role("button", name="Show more")).to_be_visible()
+    expect(news).to_be_empty()
+
+
+def test_another_question_forgets_that_there_were_no_more_answers(open_page):
+    page = open_page()
+    ask(page, "France.borders")
+    page.route("**/api/ask", lambda route: route.abort())
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator("ck-answers .notice")).to_be_visible()
+    page.unroute("**/api/ask")
+    ask(page, "Japan.capital")
+    expect(page.locator("ck-answers .notice")).to_have_count(0)
+    expect(page.locator(".answer")).to_have_count(10)
+    expect(page.get_by_role("button", name="Show more")).to_be_visible()
+
+
+def test_more_answers_of_a_server_that_wants_a_key_by_now_are_shown_with_it(open_page):
+    page = open_page()
+    ask(page, "France.borders")
+
+    def guard(route):
+        if "authorization" in route.request.headers:
+            route.continue_()
+        else:
+            error = {"kind": "missing_key", "message": "its key, please"}
+            route.fulfill(status=401, json={"error": error})
+
+    page.route("**/api/ask", guard)
+    page.get_by_role("button", name="Show more").click()
+    expect(page.get_by_label("its key, please")).to_be_focused()
+    expect(page.locator(".answer")).to_have_count(10)
+    page.keyboard.type("s3same")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_have_count(30)
+    expect(page.get_by_role("alert")).to_be_empty()
 
 
 def test_the_title_of_the_page_has_the_question(open_page):

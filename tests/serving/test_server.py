@@ -346,7 +346,7 @@ def test_a_stopping_server_loses_no_request_of_busy_clients(start_server, answer
 
     def ask(url: str, answered: threading.Event) -> int:
         with httpx.Client(base_url=url, timeout=30, verify=False) as client:
-            return ask_until_refused(client, "/api/relations", answered)
+            return ask_until_refused(client, answered)
 
     answered = [threading.Event() for _ in range(8)]
     limits = Limits(farewell_s=60)  # a slow machine may keep a client from asking for long

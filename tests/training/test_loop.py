@@ -155,6 +155,24 @@ def test_time_before_a_stop_counts(tmp_path):
     assert 1000 < json.loads(manifest.read_text())["seconds"] <= resumed.seconds < 1100
 
 
+class KilledError(Exception):
+    """Stands for the end of the process in the middle of a training."""
+
+
+def train_and_be_killed(run, device, at_step):
+    """Train until a step is reported, and stop there without saving."""
+
+    def kill(progress):
+        if progress.step >= at_step:
+            raise KilledError
+
+    with pytest.MonkeyPatch.context() as patch:
+        ticks = iter(range(0, 10**6, 10))  # ten seconds a tick: every step is reported
+        patch.setattr(loop.time, "monotonic", lambda: float(next(ticks)))
+        with pytest.raises(KilledError):
+            train(run, device=device, report=kill)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("model", ["box", "beta"])  # for ConE's dropout see test_fused.py
 def test_a_gpu_run_resumes_as_if_never_stopped(tmp_path, model):
@@ -164,19 +182,7 @@ def test_a_gpu_run_resumes_as_if_never_stopped(tmp_path, model):
     unbroken = tiny_run(tmp_path / "unbroken", model, **settings)
     train(unbroken, device=device)
     stopped = tiny_run(tmp_path / "stopped", model, **settings)
-
-    class KilledError(Exception):
-        pass
-
-    def stop_late(progress):
-        if progress.step > 14:
-            raise KilledError
-
-    with pytest.MonkeyPatch.context() as patch:
-        ticks = iter(range(0, 10**6, 10))  # ten seconds a tick: every step is reported
-        patch.setattr(loop.time, "monotonic", lambda: float(next(ticks)))
-        with pytest.raises(KilledError):
-            train(stopped, device=device, report=stop_late)
+    train_and_be_killed(stopped, device, at_step=15)
     assert load_checkpoint(stopped.checkpoint_folder("last")).step == 14
     assert train(stopped, device=device).finished
     theirs = parameters(stopped)
@@ -200,19 +206,7 @@ def test_a_run_resumed_at_a_drop_equals_the_unbroken_one(tmp_path):
     train(unbroken, device=CPU)
     # Drops at 4 and 6.
     stopped = tiny_run(tmp_path / "stopped", steps=8, checkpoint_every=4, log_every=1)
-
-    class KilledError(Exception):
-        pass
-
-    def stop_at_five(progress):
-        if progress.step == 5:
-            raise KilledError
-
-    with pytest.MonkeyPatch.context() as patch:
-        ticks = iter(range(0, 10**6, 10))  # ten seconds a tick: every step is reported
-        patch.setattr(loop.time, "monotonic", lambda: float(next(ticks)))
-        with pytest.raises(KilledError):
-            train(stopped, device=CPU, report=stop_at_five)
+    train_and_be_killed(stopped, CPU, at_step=5)
     assert load_checkpoint(stopped.checkpoint_folder("last")).step == 4
     assert [line["step"] for line in read_metrics(stopped.folder)] == [1, 2, 3, 4, 5]
     train(stopped, device=CPU)

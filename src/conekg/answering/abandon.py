@@ -155,7 +155,7 @@ class ScanTable:
                 bounded.append(row)
             else:
                 scanned.append(row)
-        for part in _even_parts(scanned, _ROWS):
+        for part in _even_parts(scanned):
             nearest = scanner.run(self._all_ids, requests.of(part))
             found.update(zip(part, nearest, strict=True))
         if self._cells is not None and bounded:
@@ -260,7 +260,7 @@ def block_of(dim: int) -> int:
     return min(max(even + -even % LINE, _LEAST_BLOCK), _MOST_BLOCK)
 
 
-def _even_parts(items: list[int], most: int) -> list[list[int]]:
-    """The items split into the fewest parts of at most `most` items, of about equal size."""
-    number = -(-len(items) // most)
-    return [items[i * len(items) // number : (i + 1) * len(items) // number] for i in range(number)]
+def _even_parts(rows: list[int]) -> list[list[int]]:
+    """The rows split into the fewest parts of at most `_ROWS` rows, of about equal size."""
+    number = -(-len(rows) // _ROWS)
+    return [rows[i * len(rows) // number : (i + 1) * len(rows) // number] for i in range(number)]

@@ -74,6 +74,7 @@ _USUALLY_PLURALS = frozenset({"deals", "edits", "features", "reports", "results"
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _COPULAS = frozenset({"is", "are", "was"})
+_HAVING = frozenset({"has", "have"})
 _PREDICATES = _ARTICLES | _COPULAS | {"than"}
 """Words that are no relation on their own."""
 _UNREAD = frozenset(
@@ -167,7 +168,7 @@ _LONGEST_WORD = 14
 _LONGEST_ACRONYM = 3
 """The most letters of a name in capitals that is taken for an acronym; longer ones are words."""
 _CAPITALS = re.compile("[A-Z]{2}")
-_EXPECTED = _PREPOSITIONS | _PREDICATES | _UNREAD | {"has", "have", "isa", *_FORMS}
+_EXPECTED = _PREPOSITIONS | _PREDICATES | _UNREAD | _HAVING | {"isa", *_FORMS}
 """Words that the patterns here look for; they are never acronyms."""
 
 
@@ -251,32 +252,42 @@ def _understand(name: str) -> _Relation:
         return in_quotes
     if _CODE.fullmatch(last) and words != ["is", "a"]:
         return _Relation("quoted", last)
-    lead, rest = words[0], words[1:]
-    if words == ["isa"] or (lead == "is" and rest in (["a"], ["an"])):
+    if words in (["isa"], ["is", "a"], ["is", "an"]):
         return _Relation("noun", "instance", reversed=True)
-    if lead in _COPULAS:
+    has_copula = words[0] in _COPULAS
+    if has_copula:
+        words = _without_article(words[1:])
+    if words[0] in _HAVING and len(words) > 1 and _is_past(words[1]):
+        words = words[1:]  # "has won" says what "won" does
+    if state := _state_in(words, has_copula):
+        return state
+    lead, rest = words[0], words[1:]
+    if lead in _HAVING and rest not in ([], ["a"], ["an"]):
         words = _without_article(rest)
-        lead, rest = words[0], words[1:]
-        if lead in _PREPOSITIONS:
-            return _Relation("state", "", *_led_to([lead, *rest]))
-    if lead in ("has", "have") and rest and _is_past(rest[0]):  # "has won" says what "won" does
-        lead, rest = rest[0], rest[1:]
-    if rest and rest[0] == "than":
+    elif lead in _FORMS and not _is_compound(lead, rest):
+        preposition, target = _led_to(rest)
+        lacks_preposition = _FORMS[lead][0] in _INTRANSITIVE_VERBS and not preposition
+        return in_quotes if lacks_preposition else _Relation("verb", lead, preposition, target)
+    if _JOINT.search(last):
+        return _Relation("quoted", last)
+    return _noun_in(words) or in_quotes
+
+
+def _state_in(words: list[str], has_copula: bool) -> _Relation | None:
+    """The state that words name, such as "located in"; the copula before them is left out."""
+    lead, rest = words[0], words[1:]
+    if lead in _PREPOSITIONS and (rest or has_copula):
+        return _Relation("state", "", *_led_to(words))
+    if rest[:1] == ["than"]:
         return _Relation("state", lead, "than", " ".join(rest[1:]))
     is_participle = lead in _PARTICIPLES or lead.endswith("ed")
     if is_participle and rest and rest[0] in _PREPOSITIONS and not _is_active(lead, rest[0]):
         return _Relation("state", lead, *_led_to(rest))
-    if lead in ("has", "have") and rest not in ([], ["a"], ["an"]):
-        words = _without_article(rest)
-    elif lead in _FORMS and not _is_compound(lead, rest):
-        preposition, target = _led_to(rest)
-        if _FORMS[lead][0] in _INTRANSITIVE_VERBS and not preposition:
-            return in_quotes
-        return _Relation("verb", lead, preposition, target)
-    if lead in _PREPOSITIONS and rest:
-        return _Relation("state", "", *_led_to([lead, *rest]))
-    if _JOINT.search(last):
-        return _Relation("quoted", last)
+    return None
+
+
+def _noun_in(words: list[str]) -> _Relation | None:
+    """The noun or the role that words name; None if their end has no plural."""
     if words[:2] == ["member", "of"] and len(words) > 2:
         return _Relation("role", "member", "of", " ".join(_without_article(words[2:])))
     if words[-1] == "of" and len(words) > 1:
@@ -289,7 +300,7 @@ def _understand(name: str) -> _Relation:
         or not _LATIN_END.search(words[-1])
     )
     if words[-1] in _PREPOSITIONS or is_run_together or has_no_plural:
-        return in_quotes
+        return None
     return _Relation("noun", " ".join(words))
 
 
@@ -358,13 +369,7 @@ def _state(relation: _Relation, backwards: bool, operand: str, single: bool, thi
         return Phrase(
             f"{things} {state}", f"that are {state}", f"that are not {state}", things != "things"
         )
-    if single:
-        clause, negated = f"that {operand} is {state}", f"that {operand} is not {state}"
-    elif operand == ANYTHING:
-        clause, negated = (f"that {who} is {state}" for who in (ANYTHING, "nothing"))
-    else:
-        clause, negated = (f"that {some} of {operand} are {state}" for some in ("any", "none"))
-    return _kind_of(relation.target, clause, negated)
+    return _kind_of(relation.target, *_being(operand, single, state, state))
 
 
 def _role(relation: _Relation, backwards: bool, operand: str, single: bool) -> Phrase:
@@ -372,13 +377,16 @@ def _role(relation: _Relation, backwards: bool, operand: str, single: bool) -> P
     if backwards:
         noun = f"{roles} {_target(relation, operand, single)}"
         return Phrase(noun, f"that are {noun}", f"that are not {noun}", named=True)
+    return _kind_of(relation.target, *_being(operand, single, role, roles))
+
+
+def _being(operand: str, single: bool, what: str, plural: str) -> tuple[str, str]:
+    """The clauses that say of an operand that it is something, and that it is not."""
     if single:
-        clause, negated = f"that {operand} is {role}", f"that {operand} is not {role}"
-    elif operand == ANYTHING:
-        clause, negated = (f"that {who} is {role}" for who in (ANYTHING, "nothing"))
-    else:
-        clause, negated = (f"that {some} of {operand} are {roles}" for some in ("any", "none"))
-    return _kind_of(relation.target, clause, negated)
+        return f"that {operand} is {what}", f"that {operand} is not {what}"
+    if operand == ANYTHING:
+        return f"that {ANYTHING} is {what}", f"that nothing is {what}"
+    return f"that any of {operand} are {plural}", f"that none of {operand} are {plural}"
 
 
 def _noun(noun: str, backwards: bool, operand: str, single: bool, things: str) -> Phrase:

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -197,53 +198,62 @@ def sample_queries(
     the protocol lacks are added to it. A `protocol` that is given is used unchanged.
     """
     if protocol is None:
-        preset, not_by_name = preset_of(graph)
-        protocol = preset.for_graph(graph)
-        why = "these are the published counts"
-        if preset is PRESETS["small"]:
-            why = "in proportion to the graph's links"
-        if not_by_name is not None:
-            events.chose(f"the preset {preset.name!r}", not_by_name)
-        if times is not None:
-            protocol = protocol.with_more_training(times)
-            why = f"the recipe wants up to {times} times the training queries"
-        usual = [shape.name for shape in protocol.trained]
-        if more := [name for name in trained if name not in usual]:
-            own = tuple(parse_shape(name) for name in more)
-            protocol = replace(protocol, trained=(*protocol.trained, *own))
-            events.chose(f"to sample training queries of {', '.join(more)} too", "a pool has them")
-        events.chose(
-            f"{protocol.train_count:,} training queries per shape "
-            f"({protocol.train_negation_count:,} with negation) and "
-            f"{protocol.evaluation_count:,} for validation and test",
-            why,
-        )
+        protocol = _choose_protocol(graph, events, times, trained)
     elif times is not None:
         events.chose(
             f"the numbers of training queries of the protocol {protocol.name!r}",
             "it was given; training.query_times is for runs that choose their own",
         )
-    queries: dict[Split, QuerySet] = {}
-    for split in SPLITS:
+    return {split: _sample_split(graph, split, protocol, seed, events) for split in SPLITS}
 
-        def report(shape: Shape, found: int, wanted: int | None, split: Split = split) -> None:
-            events.sampling(split, shape, found, wanted)
 
-        sampled = sample_query_set(graph, split, protocol, seed, progress=report)
-        short = [
-            f"{of_shape.shape.name} ({of_shape.found:,} of {of_shape.wanted:,})"
-            for of_shape in sampled.reports
-            if of_shape.shortfall
-        ]
-        if not len(graph.edges(split)):
-            events.chose(f"no {split} queries", f"the graph has no {split} facts")
-        elif short:
-            events.chose(
-                f"fewer {split} queries than wanted of {', '.join(short)}",
-                "the graph has no more",
-            )
-        queries[split] = sampled.query_set
-    return queries
+def _choose_protocol(
+    graph: KnowledgeGraph, events: FitEvents, times: int | None, trained: Sequence[str]
+) -> SamplingProtocol:
+    """The usual protocol of the graph, with what the recipe wants besides; reports the choices."""
+    preset, not_by_name = preset_of(graph)
+    protocol = preset.for_graph(graph)
+    why = "these are the published counts"
+    if preset is PRESETS["small"]:
+        why = "in proportion to the graph's links"
+    if not_by_name is not None:
+        events.chose(f"the preset {preset.name!r}", not_by_name)
+    if times is not None:
+        protocol = protocol.with_more_training(times)
+        why = f"the recipe wants up to {times} times the training queries"
+    usual = [shape.name for shape in protocol.trained]
+    if more := [name for name in trained if name not in usual]:
+        own = tuple(parse_shape(name) for name in more)
+        protocol = replace(protocol, trained=(*protocol.trained, *own))
+        events.chose(f"to sample training queries of {', '.join(more)} too", "a pool has them")
+    events.chose(
+        f"{protocol.train_count:,} training queries per shape "
+        f"({protocol.train_negation_count:,} with negation) and "
+        f"{protocol.evaluation_count:,} for validation and test",
+        why,
+    )
+    return protocol
+
+
+def _sample_split(
+    graph: KnowledgeGraph, split: Split, protocol: SamplingProtocol, seed: int, events: FitEvents
+) -> QuerySet:
+    """The queries of one split; reports the progress, and if there are fewer than wanted."""
+    sampled = sample_query_set(
+        graph, split, protocol, seed, progress=partial(events.sampling, split)
+    )
+    short = [
+        f"{of_shape.shape.name} ({of_shape.found:,} of {of_shape.wanted:,})"
+        for of_shape in sampled.reports
+        if of_shape.shortfall
+    ]
+    if not len(graph.edges(split)):
+        events.chose(f"no {split} queries", f"the graph has no {split} facts")
+    elif short:
+        events.chose(
+            f"fewer {split} queries than wanted of {', '.join(short)}", "the graph has no more"
+        )
+    return sampled.query_set
 
 
 def start_run(

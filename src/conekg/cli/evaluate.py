@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from conekg.sampling.query_set import QueryBlock
+    from conekg.graph.knowledge_graph import Split
+    from conekg.sampling.query_set import QueryBlock, QuerySet
+    from conekg.training.run import Run
 
 
 def evaluate(
@@ -74,28 +76,12 @@ def evaluate(
     from conekg.evaluation.evaluate import evaluate as rank
     from conekg.evaluation.frequency import FrequencyScorer
     from conekg.experiments.experiment import describe, run_facts
-    from conekg.sampling.source import open_queries
     from conekg.training.loop import pick_device
     from conekg.training.run import open_run
 
     check_files([markdown, ranks], [] if queries is None else [queries])
     opened = open_run(run)
-    if queries is not None:
-        query_set = open_queries(queries, split, opened.graph, recompute=recompute)
-    elif recompute:
-        raise ConfigError(
-            "--recompute needs --queries: the run's own queries already have their answers"
-        )
-    else:
-        query_set = opened.queries(split or "test")
-    if not len(query_set):
-        share = "--valid-share" if query_set.split == "valid" else "--test-share"
-        raise DataError(
-            f"there are no {query_set.split} queries to rank",
-            path=str(queries or run),
-            hint=f"queries need held-out facts; `conekg graph build {share}` holds some out, "
-            "--split chooses other queries",
-        )
+    query_set = _queries(opened, queries, split, recompute)
     model = opened.load_model(which, pick_device())
     num_entities = opened.graph.num_entities
     of_each: list[tuple[QueryBlock, NDArray[np.float64]]] = []
@@ -145,3 +131,29 @@ def evaluate(
         write_file(markdown, report.to_markdown(beside, about))
     if ranks is not None:
         write_file(ranks, rank_csv(of_each, opened.graph.vocabulary))
+
+
+def _queries(run: Run, queries: Path | None, split: Split | None, recompute: bool) -> QuerySet:
+    """The queries to rank: the run's own, or those of a file or folder; an error if there are none.
+
+    `recompute` computes the answers of a benchmark folder from the graph.
+    """
+    from conekg.sampling.source import open_queries
+
+    if queries is not None:
+        query_set = open_queries(queries, split, run.graph, recompute=recompute)
+    elif recompute:
+        raise ConfigError(
+            "--recompute needs --queries: the run's own queries already have their answers"
+        )
+    else:
+        query_set = run.queries(split or "test")
+    if not len(query_set):
+        share = "--valid-share" if query_set.split == "valid" else "--test-share"
+        raise DataError(
+            f"there are no {query_set.split} queries to rank",
+            path=str(queries or run.folder),
+            hint=f"queries need held-out facts; `conekg graph build {share}` holds some out, "
+            "--split chooses other queries",
+        )
+    return query_set

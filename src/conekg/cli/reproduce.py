@@ -98,9 +98,10 @@ def reproduce(
     }
     given = {key: value for key, value in given.items() if value is not None}
     files = {"json": json_file, "markdown": markdown, "picture": picture}
+    file_flags = [_flag(key) for key, file in files.items() if file is not None]
     if show_list:
         beside = [] if name is None else [f"NAME, as {name!r} is one"]
-        beside += [_flag(key) for key in (*given, *(key for key, file in files.items() if file))]
+        beside += [*map(_flag, given), *file_flags]
         if beside:
             raise ConfigError(f"--list shows all experiments and takes no {beside[0]}")
         _print_list()
@@ -115,9 +116,10 @@ def reproduce(
     experiment = None if name == ALL else find_experiment(name)
     if experiment is not None:
         _refuse_without_effect(experiment, given)
-    elif any(files.values()):
-        flag = _flag(next(key for key, file in files.items() if file))
-        raise ConfigError(f"{flag} is for one experiment; {ALL} writes into the folder of --out")
+    elif file_flags:
+        raise ConfigError(
+            f"{file_flags[0]} is for one experiment; {ALL} writes into the folder of --out"
+        )
     check_files(list(files.values()), [] if queries is None else [queries])
     if picture is not None:
         check_picture(picture)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -15,7 +14,7 @@ from conekg.cli.console import print_json, print_table, progress, say, warn
 from conekg.cli.graph_source import open_and_report
 from conekg.cli.options import JsonOption
 from conekg.cli.output_file import refuse_part_of_run
-from conekg.errors import ConfigError
+from conekg.errors import ConfigError, unknown_choice
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.lines import counted
 from conekg.query.parse import parse_shape
@@ -151,11 +150,7 @@ def _protocol(
     elif preset in PRESETS:
         protocol = PRESETS[preset]
     else:
-        raise ConfigError(
-            f"unknown preset {preset!r}; there are {', '.join(PRESETS)}",
-            key="preset",
-            suggestions=tuple(get_close_matches(preset, PRESETS)),
-        )
+        raise unknown_choice("preset", preset, PRESETS)
     if cap is not None:
         protocol = replace(protocol, cap=_number_or_none(cap, "cap"))
     if train_cap is not None:

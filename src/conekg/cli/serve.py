@@ -81,19 +81,7 @@ def serve(
             hint="pip install 'conekg[serve]'",
         ) from None
 
-    if api_key is None:
-        # Typer ignores an empty variable, such as from a secret that was not filled in. Serving
-        # without a key then would be a mistake.
-        api_key = os.environ.get(KEY_VARIABLE)
-    if api_key is not None:
-        # A key from a file may end in a line break; the values of HTTP headers have none.
-        api_key = api_key.strip()
-        if not api_key:
-            raise ConfigError(
-                f"the API key is empty; give one by --api-key or {KEY_VARIABLE}, or unset "
-                f"{KEY_VARIABLE} to serve without a key",
-                key="api_key",
-            )
+    api_key = _checked_key(api_key)
     limits = limits_from_settings(limit or [])
     allowed = host_names(allow_host or [])
 
@@ -122,3 +110,20 @@ def serve(
         )
         with suppress(KeyboardInterrupt):  # by a Ctrl-C just after the server's orderly end
             server.run(sockets=sockets)
+
+
+def _checked_key(given: str | None) -> str | None:
+    """The API key without white space around it; `ConfigError` if it is empty."""
+    # Typer ignores an empty variable, such as from a secret that was not filled in. Serving without
+    # a key then would be a mistake.
+    key = os.environ.get(KEY_VARIABLE) if given is None else given
+    if key is None:
+        return None
+    key = key.strip()  # one from a file may end in a line break; the values of headers have none
+    if not key:
+        raise ConfigError(
+            f"the API key is empty; give one by --api-key or {KEY_VARIABLE}, or unset "
+            f"{KEY_VARIABLE} to serve without a key",
+            key="api_key",
+        )
+    return key

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-
-from conekg.errors import ConfigError
+from conekg.errors import unknown_choice
 from conekg.experiments.cardinality import CARDINALITY
 from conekg.experiments.dimensions import DIMENSIONS
 from conekg.experiments.empty_intersection import EMPTY_INTERSECTION
@@ -44,9 +42,5 @@ def find_experiment(name: str) -> Experiment:
     """The experiment of that name; ConfigError with a suggestion if there is none."""
     experiment = EXPERIMENTS.get(name)
     if experiment is None:
-        raise ConfigError(
-            f"unknown experiment {name!r}; there are {', '.join(EXPERIMENTS)}",
-            key="experiment",
-            suggestions=tuple(difflib.get_close_matches(name, EXPERIMENTS, n=1)),
-        )
+        raise unknown_choice("experiment", name, EXPERIMENTS)
     return experiment

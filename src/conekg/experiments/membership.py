@@ -168,13 +168,7 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
         "has no inside, so that a region of it holds no entities",
         "models whose regions do are cone and box",
     )
-    for run in runs:
-        if not any(run.num_queries(split) for split in _SPLITS):
-            raise DataError(
-                "the run has neither valid nor test queries to measure",
-                path=str(run.folder),
-                hint="`conekg sample` makes some; `conekg train --queries FOLDER` takes them",
-            )
+    _check_queries(runs)
     all_queries = [
         run.queries(split) for run in runs for split in _SPLITS if run.has_queries(split)
     ]
@@ -195,13 +189,7 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
         for half in halves:
             half.add(run, measure(model, run, options, half.structures))
             half.add_notes(run, model, options)
-        if not run.num_queries("valid"):
-            notes.append(f"{title_of(run)} has no valid queries, so no share was fitted.")
-        if not run.num_queries("test"):
-            notes.append(f"{title_of(run)} has no test queries.")
-        if not model.can_negate:
-            notes.append(f"{title_of(run)} has no negation: it is in the first table only.")
-        notes.append(describe(run, options.checkpoint))
+        notes += [*_shortcomings(run, model), describe(run, options.checkpoint)]
         if run.num_queries("test"):
             notes += origin_note(run, run.queries("test"), halves[0].paper, GIVEN_IN_TRAINING)
     for split in _SPLITS:
@@ -216,6 +204,29 @@ def membership(runs: Sequence[Run], options: Options) -> Tables:
         )
         for half in filled
     )
+
+
+def _check_queries(runs: Sequence[Run]) -> None:
+    """Raise `DataError` if a run has no queries of either split."""
+    for run in runs:
+        if not any(run.num_queries(split) for split in _SPLITS):
+            raise DataError(
+                "the run has neither valid nor test queries to measure",
+                path=str(run.folder),
+                hint="`conekg sample` makes some; `conekg train --queries FOLDER` takes them",
+            )
+
+
+def _shortcomings(run: Run, model: QueryModel) -> list[str]:
+    """Notes on what a run lacks, for which rows are missing in the tables."""
+    notes = []
+    if not run.num_queries("valid"):
+        notes.append(f"{title_of(run)} has no valid queries, so no share was fitted.")
+    if not run.num_queries("test"):
+        notes.append(f"{title_of(run)} has no test queries.")
+    if not model.can_negate:
+        notes.append(f"{title_of(run)} has no negation: it is in the first table only.")
+    return notes
 
 
 def measure(

@@ -75,9 +75,21 @@ def read_rdf(path: Path) -> RdfColumns:
 
     Raises `DataError` where the file cannot be read, with the line of a syntax error.
     """
-    oxigraph = _oxigraph()
     ending = bare_suffix(path)
-    notation = getattr(oxigraph.RdfFormat, FORMATS[ending])
+    content = _parsed(path, FORMATS[ending])
+    if content.statements:
+        _drop_statements(content)
+    if ending not in (".nt", ".nq"):  # in these two notations every node has a name
+        content = _with_numbered_nodes(content)
+    _label_relations(content)
+    _label_by_local_parts(content)
+    return content
+
+
+def _parsed(path: Path, format_name: str) -> RdfColumns:
+    """The edges of a file and the labels it states; `DataError` where it cannot be read."""
+    oxigraph = _oxigraph()
+    notation = getattr(oxigraph.RdfFormat, format_name)
     content = RdfColumns()
     label_ranks: dict[str, tuple[int, int]] = {}
     try:
@@ -101,20 +113,24 @@ def read_rdf(path: Path) -> RdfColumns:
         ) from error
     except ValueError as error:
         raise DataError(f"cannot be read as RDF: {error}", path=str(path)) from error
-    if content.statements:
-        _drop_statements(content)
-    if ending not in (".nt", ".nq"):  # in these two notations every node has a name
-        content = _with_numbered_nodes(content)
+    return content
+
+
+def _label_relations(content: RdfColumns) -> None:
+    """Give Wikidata's relations, which have no labels of their own, those of their entities."""
     for relation in set(content.columns[1]):
         if relation.startswith(f"{_WIKIDATA}prop/") and relation not in content.labels:
             label = content.labels.get(f"{_WIKIDATA}entity/{local_part(relation)}")
             if label is not None:
                 content.labels[relation] = label
+
+
+def _label_by_local_parts(content: RdfColumns) -> None:
+    """Give names without a label the last part of their IRI."""
     for names in content.columns:
         for name in names:
             if name not in content.labels and (local := local_part(name)) != name:
                 content.labels[name] = local
-    return content
 
 
 def _drop_statements(content: RdfColumns) -> None:

@@ -5,7 +5,6 @@ A new model needs one file of its own and one line here.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from conekg.errors import ConfigError
+from conekg.errors import ConfigError, unknown_choice
 from conekg.graph.adjacency import IntArray
 from conekg.model.beta import Beta, BetaConfig
 from conekg.model.box import Box, BoxConfig
@@ -52,11 +51,7 @@ def find_model(name: str) -> ModelEntry:
     """The entry called `name`; ConfigError with a suggestion when there is none."""
     entry = MODELS.get(name)
     if entry is None:
-        raise ConfigError(
-            f"unknown model {name!r}; there are {', '.join(MODELS)}",
-            key="model",
-            suggestions=tuple(difflib.get_close_matches(name, MODELS, n=1)),
-        )
+        raise unknown_choice("model", name, MODELS)
     return entry
 
 

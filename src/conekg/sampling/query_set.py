@@ -336,6 +336,14 @@ def _facts(schema: pa.Schema, source: str) -> dict[str, Any]:
             path=source,
             hint="update conekg, or sample the queries again",
         )
+    _check_facts(facts)
+    if not schema.equals(_COLUMNS):
+        raise ValueError(f"its columns are not {', '.join(_COLUMNS.names)}, or of other types")
+    return facts
+
+
+def _check_facts(facts: dict[str, Any]) -> None:
+    """Raise `ValueError` if metadata of this version lack a key or have a value of another kind."""
     for key, kind in _FACTS.items():
         if key not in facts:
             raise ValueError(f"its metadata lacks {key!r}")
@@ -346,9 +354,6 @@ def _facts(schema: pa.Schema, source: str) -> dict[str, Any]:
     for entry in facts["shapes"]:
         if not (isinstance(entry, list) and list(map(type, entry)) == [str, str]):
             raise ValueError(f"{entry!r:.60} is no name and text of a shape")
-    if not schema.equals(_COLUMNS):
-        raise ValueError(f"its columns are not {', '.join(_COLUMNS.names)}, or of other types")
-    return facts
 
 
 def _encode(block: QueryBlock, start: int, stop: int, schema: pa.Schema) -> pa.RecordBatch:

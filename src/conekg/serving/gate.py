@@ -84,43 +84,27 @@ class Gate:
         method = scope["method"]
         if method == "HEAD":  # handled as GET; uvicorn leaves the body out
             scope = {**scope, "method": "GET"}
-        status = 0  # until a response has begun
-        framework_error: Message | None = None
-
-        async def send_guarded(message: Message) -> None:
-            nonlocal status, framework_error
-            if message["type"] == "http.response.start":
-                if _is_framework_error(message):
-                    framework_error = message
-                    return
-                status = message["status"]
-                message["headers"] = [*message["headers"], *_security_headers(scope["path"])]
-                if scope["app"].state.is_stopping:
-                    message["headers"].append((b"connection", b"close"))
-            if framework_error is None:
-                await send(message)
-
+        guarded = _GuardedSend(scope, send)
         body = None
         try:
-            await self._pass(scope, receive, send_guarded)
+            await self._pass(scope, receive, guarded)
         except ConeKGError as error:
             body = describe(error)
         except Exception:
             log.exception("%s %s failed", method, scope["path"])
             body = ErrorBody(status=500, kind="internal", message=INTERNAL_MESSAGE)
         kept_headers: list[tuple[bytes, bytes]] = []
-        if framework_error is not None:
-            body = _describe_framework_error(framework_error, scope)
-            kept_headers = _content_range_of(framework_error)
-            framework_error = None
-        if body is not None and not status:
+        if (withheld := guarded.take_withheld()) is not None:
+            body = _describe_framework_error(withheld, scope)
+            kept_headers = _content_range_of(withheld)
+        if body is not None and not guarded.status:
             response = error_response(body, self._limits.retry_after_s)
             response.raw_headers += kept_headers
-            await response(scope, receive, send_guarded)
+            await response(scope, receive, guarded)
         self._metrics.observe_request(
             method if method in _METHODS else "other",
             self._route_of(scope),
-            status,
+            guarded.status,
             time.perf_counter() - start,
         )
 
@@ -225,6 +209,33 @@ class Gate:
             raise RequestTimeoutError(
                 f"the request body did not arrive within {self._limits.timeout_s:g} s"
             ) from None
+
+
+class _GuardedSend:
+    """The channel of a response: adds headers, and withholds an error made by the framework."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._scope = scope
+        self._send = send
+        self._withheld: Message | None = None
+        self.status = 0  # until a response has begun
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            if _is_framework_error(message):
+                self._withheld = message
+                return
+            self.status = message["status"]
+            message["headers"] = [*message["headers"], *_security_headers(self._scope["path"])]
+            if self._scope["app"].state.is_stopping:
+                message["headers"].append((b"connection", b"close"))
+        if self._withheld is None:
+            await self._send(message)
+
+    def take_withheld(self) -> Message | None:
+        """The start of the withheld response, if any; another one may be sent in its place."""
+        withheld, self._withheld = self._withheld, None
+        return withheld
 
 
 def _refuse_encoded(scope: Scope) -> None:

@@ -6,12 +6,11 @@ Limits are settings that are checked once, when the server starts, and do not ch
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 
-from conekg.errors import ConfigError
+from conekg.errors import ConfigError, unknown_choice
 from conekg.query.parse import DEPTH_LIMIT
 
 
@@ -101,10 +100,7 @@ def limits_from_settings(settings: Iterable[str]) -> Limits:
                 f"limit {setting!r} is not of the form name=value, such as timeout_s=5", key=name
             )
         if name not in types:
-            near = tuple(difflib.get_close_matches(name, types, n=3))
-            raise ConfigError(
-                f"unknown limit {name!r}; there are {', '.join(types)}", key=name, suggestions=near
-            )
+            raise unknown_choice("limit", name, types, key=name)
         number = float if types[name] is float else int
         try:
             changes[name] = number(text)

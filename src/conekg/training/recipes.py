@@ -8,10 +8,9 @@ within about ten minutes.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 
-from conekg.errors import ConfigError
+from conekg.errors import unknown_choice
 from conekg.graph.benchmarks import benchmark_of, misnomer_of, release_of
 from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.model.beta import BetaConfig
@@ -56,11 +55,7 @@ def find_recipe(name: str, model: str, graph_name: str = "") -> Recipe:
     """
     find_model(model)
     if name not in RECIPES:
-        raise ConfigError(
-            f"unknown recipe {name!r}: there are {', '.join(RECIPES)}",
-            key="recipe",
-            suggestions=tuple(difflib.get_close_matches(name, RECIPES)),
-        )
+        raise unknown_choice("recipe", name, RECIPES)
     match name:
         case "paper":
             config, training = _paper(model, data_set_of(graph_name) or "fb15k-237")

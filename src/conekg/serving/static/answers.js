@@ -2,6 +2,7 @@
 // only in colour.
 
 import { announce, html, svg } from "./dom.js";
+import { failureText } from "./notice.js";
 
 const FILTERS = [
   ["", "all"],
@@ -40,36 +41,71 @@ class Answers extends HTMLElement {
     this.summary = html("p", { class: "summary", role: "status" });
     this.key = html("details", { class: "key", hidden: true }, html("summary", {}, "How to read the answers"));
     this.list = html("ol", { class: "answers" });
+    this.failure = html("div", { role: "status" });
     this.more = html("button", {
       type: "button",
       class: "more",
       hidden: true,
       onclick: () => announce(this, "answers-more", {}),
-    }, "Show more");
-    this.replaceChildren(this.filters, this.summary, this.key, this.list, this.more);
+    });
+    this.replaceChildren(this.filters, this.summary, this.key, this.list, this.failure, this.more);
     this.clear();
   }
 
   clear() {
+    this.rest();
     this.list.replaceChildren();
-    this.list.inert = false;
     this.filters.hidden = true;
     this.key.hidden = true;
     this.more.hidden = true;
-    this.classList.remove("is-waiting");
     this.summary.textContent = "Answers appear here, best first.";
   }
 
+  /** Say that answers are being looked for; the list still has those to the previous question. */
   wait() {
-    this.classList.add("is-waiting");
-    this.list.inert = true; // the list still has the answers to the previous question
+    this.rest();
+    this.fade();
+    this.more.inert = true;
     this.summary.textContent = "Looking…";
+  }
+
+  /** Say that more answers to the same question are being looked for. */
+  waitForMore() {
+    this.rest();
+    this.fade();
+    this.more.textContent = "Looking…";
+  }
+
+  /** Keep the answers after more of them could not be had; the button, and its focus, tries again. */
+  keep() {
+    this.rest();
+    this.more.textContent = "Try again";
+  }
+
+  /** Say why more answers could not be had, at the button that tries again. */
+  showFailure(error) {
+    this.keep();
+    this.failure.replaceChildren(html("div", { class: "notice" }, failureText(error)));
+    this.more.scrollIntoView({ block: "nearest" });
+  }
+
+  fade() {
+    this.classList.add("is-waiting");
+    this.list.inert = true;
+  }
+
+  /** End the waiting, and forget an earlier failure. */
+  rest() {
+    this.classList.remove("is-waiting");
+    this.list.inert = false;
+    this.failure.replaceChildren();
+    this.more.inert = false;
+    this.more.textContent = "Show more";
   }
 
   /** Show a response of /api/ask, and a way to get more where there may be more. */
   show(response, { mayHaveMore }) {
-    this.classList.remove("is-waiting");
-    this.list.inert = false;
+    this.rest();
     this.filters.hidden = false;
     this.summary.textContent = summarise(response, this.only);
     this.explainSigns(response);

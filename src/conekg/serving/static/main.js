@@ -177,31 +177,58 @@ function linked() {
   }
 }
 
+/** Get and show the best answers to the current question; false if a later one has taken its place. */
+async function showAnswers(topK) {
+  const body = { query: state.asked, top_k: topK, only: state.only };
+  const response = await latest("ask", (signal) => api.ask(body, signal));
+  if (!response) return false;
+  settle("ask");
+  state.topK = topK;
+  answers.show(response, { mayHaveMore: response.answers.length === topK && topK < state.mostAnswers });
+  return true;
+}
+
 /** Ask a question and show its answers; true if they are shown. A later question may take its place. */
-async function ask(text, { topK = Math.min(PAGE_OF_ANSWERS, state.mostAnswers) } = {}) {
+async function ask(text) {
   if (text === "") {
     remember("");
     forgetAnswers();
     return false;
   }
-  Object.assign(state, { asked: text, refused: null, topK });
+  Object.assign(state, { asked: text, refused: null });
   remember(text);
   entitle(text);
   forget("explain");
   hideDetails();
   answers.wait();
   try {
-    const body = { query: text, top_k: topK, only: state.only };
-    const response = await latest("ask", (signal) => api.ask(body, signal));
-    if (!response) return false;
-    settle("ask");
-    if (question.text === text) question.showError(null); // the error may be of a later text
-    answers.show(response, { mayHaveMore: response.answers.length === topK && topK < state.mostAnswers });
-    return true;
+    const isShown = await showAnswers(Math.min(PAGE_OF_ANSWERS, state.mostAnswers));
+    // The error may be of a later text.
+    if (isShown && question.text === text) question.showError(null);
+    return isShown;
   } catch (error) {
     answers.clear();
-    report("ask", error, () => ask(text, { topK }));
+    report("ask", error, () => ask(text));
     return false;
+  }
+}
+
+/** Show more answers to the same question; if that fails, those that are shown stay. */
+async function askForMore() {
+  answers.waitForMore();
+  tell("Looking for more answers…");
+  try {
+    if (!(await showAnswers(Math.min(state.topK * 3, state.mostAnswers)))) return;
+    forget("explain");
+    hideDetails(); // the rows are new, so none is marked as explained
+  } catch (error) {
+    tell("");
+    if (error instanceof api.ApiError && error.kind !== "missing_key") {
+      answers.showFailure(error);
+    } else {
+      answers.keep();
+      report("ask", error, askForMore);
+    }
   }
 }
 
@@ -274,9 +301,7 @@ function listen() {
     askAndLook(detail.text);
   });
   document.addEventListener("answer-chosen", ({ detail }) => explain(detail.answer));
-  document.addEventListener("answers-more", () =>
-    ask(state.asked, { topK: Math.min(state.topK * 3, state.mostAnswers) }),
-  );
+  document.addEventListener("answers-more", askForMore);
   document.addEventListener("answers-filtered", ({ detail }) => {
     state.only = detail.only;
     if (state.asked) ask(state.asked);

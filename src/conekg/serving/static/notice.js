@@ -3,6 +3,11 @@
 import { useKey } from "./api.js";
 import { announce, html } from "./dom.js";
 
+/** What went wrong, and what to do about it, as a paragraph. */
+export function failureText(error) {
+  return html("p", {}, html("strong", {}, error.message), error.hint ? ` ${error.hint}` : "");
+}
+
 class Notice extends HTMLElement {
   connectedCallback() {
     this.setAttribute("role", "alert");
@@ -21,7 +26,7 @@ class Notice extends HTMLElement {
       return;
     }
     this.replaceChildren(
-      html("p", {}, html("strong", {}, error.message), error.hint ? ` ${error.hint}` : ""),
+      failureText(error),
       html("button", { type: "button", onclick: () => announce(this, "retry", {}) }, "Try again"),
     );
   }
