@@ -68,13 +68,50 @@ def test_a_set_survives_export_and_import(
     back = tmp_path / "back.arrow"
     result = run("import", tmp_path, "--graph", "geography", "--out", back, *recompute)
     assert result.exit_code == 0, result.output
-    assert "in the form of the BetaE release" in " ".join(run("info", back).stdout.split())
+    assert json.loads(run("info", back, "--json").stdout) | {"shapes": []} == {
+        **json.loads(run("info", path, "--json").stdout),
+        "shapes": [],
+    }
+    shown = " ".join(run("info", back).stdout.split())
+    assert "sampled by the protocol 'small' with seed 0" in shown
+    assert "release" not in shown
     for before, after in zip(load_query_set(path), load_query_set(back), strict=True):
         rows = np.lexsort(np.hstack([before.anchors, before.relations]).T[::-1])
         places = np.lexsort(np.hstack([after.anchors, after.relations]).T[::-1])
         assert np.array_equal(before.anchors[rows], after.anchors[places])
         assert np.array_equal(before.take(rows).hard.values, after.take(places).hard.values)
         assert np.array_equal(before.take(rows).easy.values, after.take(places).easy.values)
+
+
+def test_a_folder_without_an_origin_is_that_of_the_release(path: Path, tmp_path: Path) -> None:
+    assert run("export", path, "--out", tmp_path).exit_code == 0
+    (tmp_path / "test-queries-origin.json").unlink()
+    back = tmp_path / "back.arrow"
+    told = run("import", tmp_path, "--graph", "geography", "--out", back, "--json")
+    assert json.loads(told.stdout)["release"] == "BetaE"
+    assert "in the form of the BetaE release" in " ".join(run("info", back).stdout.split())
+
+
+def test_export_and_import_tell_a_script_what_they_wrote(path: Path, tmp_path: Path) -> None:
+    about = json.loads(run("info", path, "--json").stdout)
+    assert about["queries"] == 12
+    folder, back = tmp_path / "out", tmp_path / "back.arrow"
+    exported = run("export", path, "--out", folder, "--json")
+    told = json.loads(exported.stdout)
+    assert sorted(told.pop("files")) == sorted(file.name for file in folder.iterdir())
+    assert told == {"path": str(path), "folder": str(folder), "form": "betae", **about}
+    assert f"wrote 12 test queries to {folder}" in exported.stderr.replace("\n", "")
+    for recompute in (False, True):
+        words = ("--graph", "geography", "--out", back, *(["--recompute"] if recompute else []))
+        told = json.loads(run("import", folder, *words, "--json").stdout)
+        places = {"path": str(back), "folder": str(folder), "recompute": recompute}
+        assert told == places | json.loads(run("info", back, "--json").stdout)
+        assert [(fact["shape"], fact["queries"]) for fact in told["shapes"]] == [
+            ("2i", 6),
+            ("2in", 6),
+        ]
+    refused = run("import", tmp_path, *words, "--json")
+    assert (refused.exit_code, refused.stdout) == (2, "")
 
 
 @pytest.mark.parametrize(
