@@ -13,6 +13,10 @@ import shutil
 import time
 from pathlib import Path
 
+from extras import need
+
+need("fastapi", "uvicorn", "playwright")
+
 import numpy as np
 import pytest
 from playwright.sync_api import Error as PlaywrightError
