@@ -14,6 +14,7 @@ from conekg.query.shape import STRUCTURES
 from conekg.sampling.protocol import PRESETS
 from conekg.sampling.query_set import load_query_set, save_query_set
 from conekg.sampling.sample import sample_query_set
+from toy_release import write_folder
 
 
 def run(*arguments: object):
@@ -81,6 +82,43 @@ def test_a_set_survives_export_and_import(
         assert np.array_equal(before.anchors[rows], after.anchors[places])
         assert np.array_equal(before.take(rows).hard.values, after.take(places).hard.values)
         assert np.array_equal(before.take(rows).easy.values, after.take(places).easy.values)
+
+
+def test_import_names_the_option_for_a_folder_without_a_graph(path: Path, tmp_path: Path) -> None:
+    run("export", path, "--out", tmp_path)
+    refused = run("import", tmp_path, "--out", tmp_path / "back.arrow")
+    assert refused.exit_code == 2
+    assert "the folder holds no graph" in refused.stderr
+    assert "give the graph that its queries are about by --graph" in refused.stderr
+    write_folder(tmp_path)
+    (tmp_path / "train.txt").write_text("0\t0\n")
+    damaged = run("import", tmp_path, "--out", tmp_path / "back.arrow")
+    assert damaged.exit_code == 2
+    assert "--graph" not in damaged.stderr
+
+
+@pytest.mark.parametrize("form", ["betae", "query2box"])
+def test_an_export_replaces_an_earlier_export_and_no_release(
+    path: Path, tmp_path: Path, form: str
+) -> None:
+    links = tmp_path / "links.arrow"
+    words = ("--split", "test", "--shapes", "1p,2i", "--count", 3, "--out", links)
+    sampled = CliRunner().invoke(app, ["sample", "geography", *map(str, words)])
+    assert sampled.exit_code == 0
+    folder = tmp_path / "pickles"
+    for _ in range(2):
+        assert run("export", links, "--out", folder, "--form", form).exit_code == 0
+    (origin,) = folder.glob("*origin.json")
+    origin.unlink()
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    refused = run("export", links, "--out", folder, "--form", form, "--json")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    told = " ".join(refused.stderr.split())
+    assert "holds test queries that may be a release's, so they are left alone" in told
+    assert "choose another folder, or remove test" in told
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    origin.write_text("damaged")
+    assert run("export", links, "--out", folder, "--form", form).exit_code == 2
 
 
 def test_a_folder_without_an_origin_is_that_of_the_release(path: Path, tmp_path: Path) -> None:
@@ -152,6 +190,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(
         (("import", "nowhere", "--out", tmp_path), "a query set is a file"),
         (("import", "nowhere", "--out", tmp_path / "run/queries/test.arrow"), "is part of the run"),
         (("export", "nowhere", "--out", mine), "mine.txt is a file"),
+        (("export", "nowhere", "--out", tmp_path / "run/queries"), "is part of the run"),
     ):
         result = run(*arguments)
         assert result.exit_code == 2

@@ -112,7 +112,8 @@ def test_a_limited_training_says_how_far_it_is_and_is_continued(graph, tmp_path,
     assert told["checkpoints"]["last"]["validation"] is None
     assert told["continue_with"] in " ".join(limited.stderr.split())
     if command == "fit":
-        assert (told["test"], told["baseline"], told["calibration"]) == (None, None, None)
+        for key in ("test", "baseline", "below_baseline", "calibration"):
+            assert told[key] is None
     continued = conekg(*shlex.split(told["continue_with"])[1:])
     assert continued.exit_code == 0, continued.output
     after = json.loads(continued.stdout)
@@ -151,6 +152,8 @@ def test_a_fit_interrupted_outside_training_gives_the_document(graph, tmp_path, 
     told = json.loads(stopped.stdout)
     assert (told["finished"], told["reason"]) == (False, "interrupted")
     assert told["folder"] == str(tmp_path / "run")
+    for key in ("test", "baseline", "below_baseline", "calibration"):
+        assert told[key] is None
     if stage == "sample_queries":
         assert (told["run"], told["step"], told["seconds"]) == (None, 0, 0)
         assert told["checkpoints"] == {"best": None, "last": None}
@@ -160,6 +163,20 @@ def test_a_fit_interrupted_outside_training_gives_the_document(graph, tmp_path, 
         assert told["seconds"] == told["checkpoints"]["last"]["seconds"] > 0
         assert told["run"]["model"] == "cone"
         assert told["continue_with"] in " ".join(stopped.stderr.split())
+
+
+@pytest.mark.usefixtures("usual_ctrl_c")
+def test_a_fit_interrupted_while_it_reads_the_graph_again_can_be_continued(
+    graph, fitted, monkeypatch
+):
+    folder, _ = fitted
+    with monkeypatch.context() as patch:
+        patch.setattr("conekg.cli.fit.check_same_graph", interrupt)
+        stopped = conekg("fit", graph, "--resume", "--out", folder, "--json")
+    assert stopped.exit_code == 130
+    told = json.loads(stopped.stdout)
+    assert (told["finished"], told["step"]) == (False, STEPS)
+    assert told["continue_with"] == f"conekg fit {graph} --resume --out {folder} --json"
 
 
 def test_a_training_gives_the_papers_tables_when_asked(graph, tmp_path):
@@ -189,6 +206,7 @@ def test_a_training_interrupted_while_it_ranks_for_tables_can_be_continued(
     assert stopped.exit_code == 130
     told = json.loads(stopped.stdout)
     assert (told["finished"], told["reason"], told["step"]) == (False, "interrupted", STEPS)
+    assert told["tables"] is None
     continued = conekg(*shlex.split(told["continue_with"])[1:])
     assert continued.exit_code == 0, continued.output
     assert json.loads(continued.stdout)["tables"]

@@ -27,6 +27,7 @@ from conekg.cli.training_report import (
 )
 from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
+from conekg.lines import counted
 
 if TYPE_CHECKING:
     from conekg.answering.fit import FitResult
@@ -70,14 +71,15 @@ def fit(
     from conekg.answering.fit import fit as fit_run
     from conekg.training.recipe_file import read_config
 
-    if resume:
-        check_same_graph(out, triples)
     continue_with = f"conekg fit {in_shell(triples)} --resume --out {in_shell(out)}"
     continue_with += " --json" if as_json else ""
+    unmeasured = dict.fromkeys(("test", "baseline", "below_baseline", "calibration"))
     with (
-        interruption_reported(out, continue_with, as_json=as_json),
+        interruption_reported(out, continue_with, unmeasured if as_json else None),
         printed_events() as events,
     ):
+        if resume:
+            check_same_graph(out, triples)
         result = fit_run(
             triples,
             out,
@@ -112,7 +114,7 @@ def _measured(result: FitResult) -> dict[str, Any]:
     return {
         "test": None if report is None else report.to_json(),
         "baseline": None if baseline is None else baseline.to_json(),
-        "below_baseline": result.below_baseline,
+        "below_baseline": None if report is None else result.below_baseline,
         "calibration": None if calibration is None else calibration_facts(calibration),
     }
 
@@ -122,8 +124,9 @@ def report_split(graph: KnowledgeGraph) -> None:
     learnt, valid, test = (len(graph.edges(split)) // 2 for split in SPLITS)
     if valid or test:
         say(
-            f"learnt from {learnt:,} facts; {valid:,} validation and {test:,} test facts were held "
-            "out; `conekg ask --known test` counts these as known too"
+            f"learnt from {counted(learnt, 'fact')}; {valid:,} validation and "
+            f"{counted(test, 'test fact')} were held out; `conekg ask --known test` counts these "
+            "as known too"
         )
     if any(0 < held_out < _FEW_FACTS for held_out in (valid, test)):
         say("with so few held-out facts, neither the metrics nor the probabilities are reliable")

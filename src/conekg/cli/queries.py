@@ -11,7 +11,9 @@ from conekg.cli.console import print_json, print_table, say
 from conekg.cli.graph_source import open_and_report
 from conekg.cli.options import JsonOption
 from conekg.cli.output_file import refuse_part_of_run
-from conekg.graph.knowledge_graph import Split
+from conekg.errors import DataError
+from conekg.graph.benchmark_folder import is_benchmark_folder
+from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.place import check_place
 from conekg.lines import counted
 from conekg.sampling.query_set import (
@@ -97,7 +99,7 @@ def import_queries(
 
     refuse_part_of_run(out)
     check_replaceable(out)
-    opened = open_and_report(str(folder) if graph is None else graph)
+    opened = _graph_of(folder) if graph is None else open_and_report(graph)
     query_set = read_queries(folder, split, opened, recompute=recompute)
     save_query_set(out, query_set)
     say(f"wrote {out}: {counted(len(query_set), 'query')}")
@@ -106,6 +108,16 @@ def import_queries(
             {"path": str(out), "folder": str(folder), "recompute": recompute}
             | _facts_about(query_set)
         )
+
+
+def _graph_of(folder: Path) -> KnowledgeGraph:
+    """The graph in a folder of queries; if there is none, the error names the option to give it."""
+    try:
+        return open_and_report(str(folder))
+    except DataError as error:
+        if folder.is_dir() and not is_benchmark_folder(folder):
+            error.hint = "give the graph that its queries are about by --graph"
+        raise
 
 
 @app.command("export")
@@ -122,10 +134,12 @@ def export_queries(
     A small file beside them says where the queries come from, so that they are not taken for those
     of the release when they are read again.
     """
-    from conekg.sampling.benchmark_files import write_betae, write_query2box
+    from conekg.sampling.benchmark_files import check_exportable, write_betae, write_query2box
 
+    refuse_part_of_run(out / "queries.pkl")
     check_place(out / "queries.pkl")
     query_set = load_query_set(path)
+    check_exportable(out, query_set.split, form)
     write = write_betae if form == "betae" else write_query2box
     files = write(out, query_set)
     say(f"wrote {counted(len(query_set), f'{query_set.split} query')} to {out}")

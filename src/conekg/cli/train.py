@@ -99,7 +99,9 @@ def train(
 
     continue_with = f"conekg train --resume --out {in_shell(out)}"
     continue_with += f"{' --tables' if tables else ''}{' --json' if as_json else ''}"
-    stops = partial(interruption_reported, out, continue_with, as_json=as_json)
+    stops = partial(
+        interruption_reported, out, continue_with, {"tables": None} if as_json else None
+    )
     with stops(), printed_events() as events:
         if resume:
             given = (graph, settings, config, queries, recipe, model, show_recipe)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,11 +82,12 @@ def printed_events() -> Iterator[FitEvents]:
 
 @contextmanager
 def interruption_reported(
-    out: Path, continue_with: str, *, as_json: bool = False
+    out: Path, continue_with: str, unmeasured: Mapping[str, None] | None = None
 ) -> Iterator[None]:
     """On Ctrl-C within the block, say whether there is a run to continue, and exit with 130.
 
-    With `as_json`, how the training stands is also printed, for scripts.
+    With `unmeasured`, how the training stands is also printed, for scripts: `unmeasured` are the
+    keys of what the command would have measured.
     SIGTERM and a closed terminal have the same effect as Ctrl-C, in the main thread, where Python
     handles signals. During training steps, the training loop saves and stops by itself instead.
     """
@@ -107,8 +108,8 @@ def interruption_reported(
             )
         else:
             say("stopped before there was a run; nothing was written")
-        if as_json:
-            print_json(training_facts(out, None, continue_with))
+        if unmeasured is not None:
+            print_json(training_facts(out, None, continue_with) | dict(unmeasured))
         raise typer.Exit(INTERRUPTED) from None
     finally:
         for number, handler in before.items():
@@ -158,6 +159,6 @@ def why_no_probabilities(run: Path, checkpoint: str = "best") -> str:
 def report_calibration(calibration: Calibration) -> None:
     """Say on how many queries a run was calibrated, and how far off its probabilities are."""
     say(
-        f"calibrated on {calibration.num_queries:,} validation queries: the "
+        f"calibrated on {counted(calibration.num_queries, 'validation query')}: the "
         f"probabilities are off by {100 * calibration.error:.1f} points on average"
     )

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from conekg.graph.safe_pickle import load_pickle
 from conekg.query.shape import STRUCTURES, UNION_OF_FORM, Shape
 from conekg.query.tuples import Nested, shape_from_structure, structure_of
 from conekg.sampling.answers import easy_and_hard, subtract_answers
-from conekg.sampling.exported_origin import with_origin, write_origin
+from conekg.sampling.exported_origin import states_origin, with_origin, write_origin
 from conekg.sampling.query_set import QueryBlock, QuerySet, concatenate_blocks
 from conekg.sampling.tuple_form import TupleForm
 from conekg.symbolic.engine import check_queries
@@ -83,6 +83,25 @@ def read_queries(
 def holds_queries(folder: Path, split: Split) -> bool:
     """Whether a folder has files of queries of a split, as either release names them."""
     return _is_betae(folder, split) or _is_query2box(folder, split)
+
+
+def check_exportable(folder: Path, split: Split, form: Literal["betae", "query2box"]) -> None:
+    """Raise `DataError` if an export would replace queries that are no earlier export's.
+
+    These may be a release's, which the exported ones would pass for.
+    """
+    if form == "betae":
+        path, origin = _betae_file(folder, split), _betae_origin(folder, split)
+        files = [path] if path.is_file() else []
+    else:
+        files = [*_query2box_files(folder, split).values()]
+        origin = _query2box_origin(folder, split)
+    if files and not states_origin(origin, files):
+        raise DataError(
+            f"holds {split} queries that may be a release's, so they are left alone",
+            path=str(folder),
+            hint=f"choose another folder, or remove {files[0].name} there first",
+        )
 
 
 # --- BetaE -----------------------------------------------------------------------------------

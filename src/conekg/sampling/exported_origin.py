@@ -40,37 +40,52 @@ def write_origin(path: Path, query_set: QuerySet, files: Sequence[Path]) -> None
 def with_origin(query_set: QuerySet, path: Path, files: Sequence[Path]) -> QuerySet:
     """The set that was read from `files`, with the origin that `path` states for all of them.
 
-    It is returned as it is if there is no such file, or if it is about other files.
+    It is returned as it is if there is no such file, or if it is about other files. Raises
+    `DataError` if the file is damaged.
     """
+    content = _read(path)
+    if content is None or not _is_about(content, files):
+        return query_set
+    return replace(query_set, **{key: content[key] for key in _FACTS})
+
+
+def states_origin(path: Path, files: Sequence[Path]) -> bool:
+    """Whether `path` states the origin of all of these files: whether they were exported by us."""
+    try:
+        content = _read(path)
+    except DataError:
+        return False
+    return content is not None and _is_about(content, files)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The checked content of a file of origin; None if there is no such file."""
     try:
         content = read_object(path)
         version = value_of(content, "format", int)
-        stated = value_of(content, "files", dict) if version == FORMAT_VERSION else {}
-        facts = {key: _fact(content, key) for key in _FACTS} if version == FORMAT_VERSION else {}
+        if version == FORMAT_VERSION:
+            value_of(content, "files", dict)
+            for key, kind in _FACTS.items():
+                if content.get(key, "missing") is not None:
+                    value_of(content, key, kind)
+            return content
     except FileNotFoundError:
-        return query_set
+        return None
     except (OSError, ValueError) as error:
         raise _unusable(path, f"cannot be used: {error}") from error
-    if version != FORMAT_VERSION:
-        raise _unusable(path, f"has format {version}; this version reads {FORMAT_VERSION}")
-    if any(stated.get(file.name) != _checksum(file) for file in files):
-        return query_set
-    return replace(query_set, **facts)
+    raise _unusable(path, f"has format {version}; this version reads {FORMAT_VERSION}")
 
 
-def _fact(content: dict[str, Any], key: str) -> Any:
-    """The value of a key that may be null; `ValueError` if it is missing or of another type."""
-    if content.get(key, "missing") is None:
-        return None
-    return value_of(content, key, _FACTS[key])
+def _is_about(content: dict[str, Any], files: Sequence[Path]) -> bool:
+    return all(content["files"].get(file.name) == _checksum(file) for file in files)
 
 
 def _unusable(path: Path, why: str) -> DataError:
     return DataError(
         why,
         path=str(path),
-        hint="it says where the exported queries beside it come from: export them again, or remove "
-        "the file if they are those of the release",
+        hint="it says where the exported queries beside it come from: export them into another "
+        "folder, or remove the file if they are those of the release",
     )
 
 
