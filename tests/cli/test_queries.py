@@ -14,6 +14,7 @@ from conekg.query.shape import STRUCTURES
 from conekg.sampling.protocol import PRESETS
 from conekg.sampling.query_set import load_query_set, save_query_set
 from conekg.sampling.sample import sample_query_set
+from toy_release import write_folder
 
 
 def run(*arguments: object):
@@ -68,13 +69,87 @@ def test_a_set_survives_export_and_import(
     back = tmp_path / "back.arrow"
     result = run("import", tmp_path, "--graph", "geography", "--out", back, *recompute)
     assert result.exit_code == 0, result.output
-    assert "in the form of the BetaE release" in " ".join(run("info", back).stdout.split())
+    assert json.loads(run("info", back, "--json").stdout) | {"shapes": []} == {
+        **json.loads(run("info", path, "--json").stdout),
+        "shapes": [],
+    }
+    shown = " ".join(run("info", back).stdout.split())
+    assert "sampled by the protocol 'small' with seed 0" in shown
+    assert "release" not in shown
     for before, after in zip(load_query_set(path), load_query_set(back), strict=True):
         rows = np.lexsort(np.hstack([before.anchors, before.relations]).T[::-1])
         places = np.lexsort(np.hstack([after.anchors, after.relations]).T[::-1])
         assert np.array_equal(before.anchors[rows], after.anchors[places])
         assert np.array_equal(before.take(rows).hard.values, after.take(places).hard.values)
         assert np.array_equal(before.take(rows).easy.values, after.take(places).easy.values)
+
+
+def test_import_names_the_option_for_a_folder_without_a_graph(path: Path, tmp_path: Path) -> None:
+    run("export", path, "--out", tmp_path)
+    refused = run("import", tmp_path, "--out", tmp_path / "back.arrow")
+    assert refused.exit_code == 2
+    assert "the folder holds no graph" in refused.stderr
+    assert "give the graph that its queries are about by --graph" in refused.stderr
+    write_folder(tmp_path)
+    (tmp_path / "train.txt").write_text("0\t0\n")
+    damaged = run("import", tmp_path, "--out", tmp_path / "back.arrow")
+    assert damaged.exit_code == 2
+    assert "--graph" not in damaged.stderr
+
+
+@pytest.mark.parametrize("form", ["betae", "query2box"])
+def test_an_export_replaces_an_earlier_export_and_no_release(
+    path: Path, tmp_path: Path, form: str
+) -> None:
+    links = tmp_path / "links.arrow"
+    words = ("--split", "test", "--shapes", "1p,2i", "--count", 3, "--out", links)
+    sampled = CliRunner().invoke(app, ["sample", "geography", *map(str, words)])
+    assert sampled.exit_code == 0
+    folder = tmp_path / "pickles"
+    for _ in range(2):
+        assert run("export", links, "--out", folder, "--form", form).exit_code == 0
+    (origin,) = folder.glob("*origin.json")
+    origin.unlink()
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    refused = run("export", links, "--out", folder, "--form", form, "--json")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    told = " ".join(refused.stderr.split())
+    assert "holds test queries that may be a release's, so they are left alone" in told
+    assert "choose another folder, or remove test" in told
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    origin.write_text("damaged")
+    assert run("export", links, "--out", folder, "--form", form).exit_code == 2
+
+
+def test_a_folder_without_an_origin_is_that_of_the_release(path: Path, tmp_path: Path) -> None:
+    assert run("export", path, "--out", tmp_path).exit_code == 0
+    (tmp_path / "test-queries-origin.json").unlink()
+    back = tmp_path / "back.arrow"
+    told = run("import", tmp_path, "--graph", "geography", "--out", back, "--json")
+    assert json.loads(told.stdout)["release"] == "BetaE"
+    assert "in the form of the BetaE release" in " ".join(run("info", back).stdout.split())
+
+
+def test_export_and_import_tell_a_script_what_they_wrote(path: Path, tmp_path: Path) -> None:
+    about = json.loads(run("info", path, "--json").stdout)
+    assert about["queries"] == 12
+    folder, back = tmp_path / "out", tmp_path / "back.arrow"
+    exported = run("export", path, "--out", folder, "--json")
+    told = json.loads(exported.stdout)
+    assert sorted(told.pop("files")) == sorted(file.name for file in folder.iterdir())
+    assert told == {"path": str(path), "folder": str(folder), "form": "betae", **about}
+    assert f"wrote 12 test queries to {folder}" in exported.stderr.replace("\n", "")
+    for recompute in (False, True):
+        words = ("--graph", "geography", "--out", back, *(["--recompute"] if recompute else []))
+        told = json.loads(run("import", folder, *words, "--json").stdout)
+        places = {"path": str(back), "folder": str(folder), "recompute": recompute}
+        assert told == places | json.loads(run("info", back, "--json").stdout)
+        assert [(fact["shape"], fact["queries"]) for fact in told["shapes"]] == [
+            ("2i", 6),
+            ("2in", 6),
+        ]
+    refused = run("import", tmp_path, *words, "--json")
+    assert (refused.exit_code, refused.stdout) == (2, "")
 
 
 @pytest.mark.parametrize(
@@ -115,6 +190,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(
         (("import", "nowhere", "--out", tmp_path), "a query set is a file"),
         (("import", "nowhere", "--out", tmp_path / "run/queries/test.arrow"), "is part of the run"),
         (("export", "nowhere", "--out", mine), "mine.txt is a file"),
+        (("export", "nowhere", "--out", tmp_path / "run/queries"), "is part of the run"),
     ):
         result = run(*arguments)
         assert result.exit_code == 2

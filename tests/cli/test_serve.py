@@ -17,6 +17,10 @@ from importlib import import_module
 from pathlib import Path
 from threading import Event
 
+from extras import need
+
+need("fastapi", "uvicorn", "httpx")
+
 import httpx
 import pytest
 import torch

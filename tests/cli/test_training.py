@@ -18,7 +18,7 @@ from conekg.answering.curves import Curve
 from conekg.cli.fit import report_split
 from conekg.cli.main import app
 from conekg.cli.output_file import _RUN_FILES, _RUN_FOLDERS
-from conekg.cli.training_report import printed_events
+from conekg.cli.training_report import printed_events, report_calibration
 from conekg.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from conekg.graph.store import save_graph
 from conekg.graph.vocabulary import NameTable, Vocabulary
@@ -81,6 +81,19 @@ def test_few_held_out_facts_give_a_warning_about_metrics(held_out, warned, capsy
     told = capsys.readouterr().err
     assert f"learnt from 40 facts; 40 validation and {held_out} test facts" in told
     assert ("so few held-out facts" in told) == warned
+
+
+def test_single_facts_and_queries_are_in_the_singular(capsys):
+    vocabulary = Vocabulary(NameTable("entity", ["a", "b"]), NameTable("relation", ["r"]))
+    edges = with_inverses(np.array([[0, 0, 1]], dtype=np.int32))
+    report_split(KnowledgeGraph("one", vocabulary, {"train": edges, "valid": edges, "test": edges}))
+    told = capsys.readouterr().err
+    assert "learnt from 1 fact; 1 validation and 1 test fact were held out" in told
+    curve = ScoreCurve(Curve((0.0,), (0.5,)), relative=False, error=0.25)
+    report_calibration(
+        Calibration(predicted=curve, count=None, error=0.1, known_kept=1.0, num_queries=1)
+    )
+    assert "calibrated on 1 validation query: " in capsys.readouterr().err
 
 
 def test_sampling_is_reported_before_training_begins(graph, tmp_path, monkeypatch):

@@ -25,8 +25,8 @@ def test_the_papers_rows_do_not_stand_beside_another_release(
     run = named(trained["cone"], "NELL")
     positive = [b for b in tiny_queries()["test"] if b.shape.name in POSITIVE_STRUCTURES]
     queries = QuerySet("test", tuple(positive))
-    write_betae(tmp_path / "betae", queries)
-    write_query2box(tmp_path / "query2box", queries)
+    write_betae(tmp_path / "betae", replace(queries, release="BetaE"))
+    write_query2box(tmp_path / "query2box", replace(queries, release="Query2Box"))
     experiment = find_experiment(name)
     table = experiment.measure([run], replace(options, queries=tmp_path / "betae"))[0]
     assert any(row.kind == "paper" for row in table.rows)
@@ -50,7 +50,7 @@ def test_a_run_remembers_the_release_it_was_trained_on(name, trained, named, opt
         folder = tmp_path / release
         shutil.copytree(trained["cone"].folder, folder)
         run = open_run(folder)
-        write(tmp_path / "files" / release, QuerySet("test", tuple(positive)))
+        write(tmp_path / "files" / release, QuerySet("test", tuple(positive), release=release))
         read = open_queries(tmp_path / "files" / release, "test", run.graph)
         (folder / "queries" / "valid.arrow").unlink()
         save_query_set(folder / "queries" / "test.arrow", read)
@@ -85,6 +85,17 @@ def test_the_origin_of_queries_is_noted_only_beside_the_papers_numbers(trained, 
         (table,) = main_epfo([run], options)
         assert any(row.kind == "paper" for row in table.rows) is stands
         assert any("were sampled here" in note for note in table.notes) is stands
+
+
+def test_exported_queries_do_not_pass_for_the_releases_when_they_are_read_again(
+    trained, named, options, tmp_path
+):
+    run = named(trained["cone"], "NELL")
+    write_betae(tmp_path, run.queries("test"))
+    (own,) = main_epfo([run], options)
+    (given,) = main_epfo([run], replace(options, queries=tmp_path))
+    notes = [[n for n in table.notes if "were sampled here" in n] for table in (own, given)]
+    assert notes[0] == notes[1] != []
 
 
 def test_other_splits_than_the_papers_are_noted(trained, named, options):
@@ -123,7 +134,7 @@ def test_another_graph_of_the_same_name_is_noted(
     few = replace(options, max_queries=2, pairs=20, steps=1)
     if name == "emql":  # the paper's row is for the Query2Box release
         positive = [b for b in tiny_queries()["test"] if b.shape.name in POSITIVE_STRUCTURES]
-        write_query2box(tmp_path, QuerySet("test", tuple(positive)))
+        write_query2box(tmp_path, QuerySet("test", tuple(positive), release="Query2Box"))
         few = replace(few, queries=tmp_path)
 
     def told():

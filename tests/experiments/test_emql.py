@@ -37,7 +37,7 @@ def test_a_note_says_how_unions_of_emql_are_ranked(trained, reproduce):
 
 def test_a_query2box_folder_brings_the_papers_row(trained, options, tmp_path):
     positive = [b for b in tiny_queries()["valid"] if b.shape.name in POSITIVE_STRUCTURES]
-    write_query2box(tmp_path, QuerySet("test", tuple(positive)))
+    write_query2box(tmp_path, QuerySet("test", tuple(positive), release="Query2Box"))
     run = open_run(trained["cone"].folder)
     run.graph.name = "FB15k"
     (table,) = emql([run], replace(options, queries=tmp_path))
@@ -58,7 +58,7 @@ def test_a_query2box_folder_brings_the_papers_row(trained, options, tmp_path):
 
 def test_a_run_trained_on_the_release_has_the_papers_row(trained, options, tmp_path):
     positive = [b for b in tiny_queries()["valid"] if b.shape.name in POSITIVE_STRUCTURES]
-    write_query2box(tmp_path / "files", QuerySet("test", tuple(positive)))
+    write_query2box(tmp_path / "files", QuerySet("test", tuple(positive), release="Query2Box"))
     shutil.copytree(trained["cone"].folder, tmp_path / "cone")
     run = open_run(tmp_path / "cone")
     read = open_queries(tmp_path / "files", "test", run.graph)
@@ -78,7 +78,7 @@ def test_a_run_trained_on_the_release_has_the_papers_row(trained, options, tmp_p
 def test_the_papers_row_does_not_stand_beside_another_release(trained, options, tmp_path):
     run = open_run(trained["cone"].folder)
     run.graph.name = "FB15k"
-    own = run.queries("test")
+    own = replace(run.queries("test"), release="BetaE", protocol=None, seed=None)
     write_betae(tmp_path / "release", own)
     (table,) = emql([run], replace(options, queries=tmp_path / "release"))
     assert [row.label for row in table.rows] == ["ConE (cone)"]

@@ -1,6 +1,10 @@
 import sys
 from dataclasses import replace
 
+from extras import need
+
+need("matplotlib")
+
 import pytest
 from matplotlib.colors import to_hex
 

@@ -4,6 +4,10 @@ import subprocess
 import sys
 import time
 
+from extras import need
+
+need("countryinfo")
+
 import numpy as np
 import pytest
 from countryinfo import CountryInfo

@@ -1,5 +1,9 @@
 from pathlib import Path
 
+from extras import need
+
+need("rdflib", "pyoxigraph")
+
 import pyoxigraph
 import pytest
 from hypothesis import given

@@ -6,6 +6,10 @@ import subprocess
 import sys
 from collections import Counter
 
+from extras import need
+
+need("rdflib", "pyoxigraph")
+
 import pyoxigraph
 import pytest
 from hypothesis import given

@@ -50,9 +50,10 @@ def content(query_set: QuerySet) -> dict[str, dict[tuple, tuple[list[int], list[
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_betae_files_read_back(random_graph: KnowledgeGraph, tmp_path: Path, split: Split) -> None:
-    query_set = sampled(random_graph, split, tuple(STRUCTURES))
-    write_betae(tmp_path, query_set)
-    names = {file.name for file in tmp_path.iterdir()}
+    query_set = replace(sampled(random_graph, split, tuple(STRUCTURES)), release="BetaE")
+    written = write_betae(tmp_path, query_set)
+    assert sorted(written) == sorted(tmp_path.iterdir())
+    names = {file.name for file in written}
     if split == "train":
         assert names == {"train-queries.pkl", "train-answers.pkl"}
     else:
@@ -72,8 +73,10 @@ def test_betae_files_read_back(random_graph: KnowledgeGraph, tmp_path: Path, spl
 def test_query2box_files_read_back(
     random_graph: KnowledgeGraph, tmp_path: Path, split: Split
 ) -> None:
-    query_set = sampled(random_graph, split, QUERY2BOX)
-    write_query2box(tmp_path, query_set)
+    query_set = replace(sampled(random_graph, split, QUERY2BOX), release="Query2Box")
+    written = write_query2box(tmp_path, query_set)
+    assert sorted(written) == sorted(tmp_path.iterdir())
+    assert len(written) == (2 if split == "train" else 3) * len(QUERY2BOX)
     loaded = read_queries(tmp_path, split, random_graph)
     assert content(loaded) == content(query_set)
     assert loaded.release == "Query2Box"
@@ -132,14 +135,14 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one(
     random_graph: KnowledgeGraph,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    write: Callable[[Path, QuerySet], None],
+    write: Callable[[Path, QuerySet], list[Path]],
     error: type[BaseException],
     told: str | None,
 ) -> None:
     query_set = sampled(random_graph, "test", ("2p",))
     write(tmp_path, query_set)
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    assert len(before) == 3
+    assert len(before) == 4
 
     def stop(_content: object, file: BinaryIO, **_: object) -> None:
         file.write(b"half")

@@ -85,7 +85,7 @@ def test_arrow_files_come_before_the_files_of_a_release(
     random_graph: KnowledgeGraph, tmp_path: Path
 ) -> None:
     save_query_set(tmp_path / "test.arrow", sampled(random_graph, "test"))
-    write_betae(tmp_path, sampled(random_graph, "valid"))
+    write_betae(tmp_path, replace(sampled(random_graph, "valid"), release="BetaE"))
     assert open_queries(tmp_path, "test", random_graph).release is None
     assert open_queries(tmp_path, "valid", random_graph).release == "BetaE"
     assert list(open_all_queries(tmp_path, random_graph)) == ["valid", "test"]

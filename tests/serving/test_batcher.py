@@ -6,6 +6,10 @@ import asyncio
 import threading
 import time
 
+from extras import need
+
+need("fastapi")
+
 import pytest
 
 from conekg.serving.batcher import Batcher

@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
+from extras import need
+
+need("fastapi", "httpx")
+
 import httpx
 import pytest
 from fastapi import APIRouter, FastAPI, Response

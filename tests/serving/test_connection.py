@@ -10,6 +10,10 @@ from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from unittest.mock import Mock
 
+from extras import need
+
+need("fastapi", "uvicorn")
+
 import pytest
 
 from conekg.serving.connection import Connection

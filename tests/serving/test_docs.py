@@ -7,6 +7,10 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+from extras import need
+
+need("fastapi")
+
 import pytest
 
 from conekg.query.parse import DEPTH_LIMIT

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 
+from extras import need
+
+need("fastapi")
+
 import pytest
 
 from conekg.errors import (

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from extras import need
+
+need("fastapi", "countryinfo")
+
 import numpy as np
 
 from conekg.graph.geography import load_geography

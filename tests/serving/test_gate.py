@@ -8,6 +8,10 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from extras import need
+
+need("fastapi")
+
 import pytest
 
 from conekg.errors import QuerySyntaxError

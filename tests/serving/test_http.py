@@ -8,6 +8,10 @@ import socket
 from dataclasses import asdict
 from pathlib import Path
 
+from extras import need
+
+need("fastapi", "uvicorn", "httpx")
+
 import httpx
 import pytest
 

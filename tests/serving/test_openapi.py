@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import random
 
+from extras import need
+
+need("fastapi", "uvicorn", "schemathesis")
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings

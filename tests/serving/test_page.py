@@ -13,6 +13,10 @@ import shutil
 import time
 from pathlib import Path
 
+from extras import need
+
+need("fastapi", "uvicorn", "playwright")
+
 import pytest
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import expect, sync_playwright

@@ -12,6 +12,10 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
+from extras import need
+
+need("fastapi", "uvicorn")
+
 import pytest
 
 from conekg.serving.limits import Limits

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 
+from extras import need
+
+need("fastapi")
+
 import pytest
 from hypothesis import given
 

@@ -6,6 +6,10 @@ import os
 import subprocess
 import sys
 
+from extras import need
+
+need("fastapi", "uvicorn", "httpx")
+
 import pytest
 
 # In a process of its own: in this one, other tests have compiled the loops already.

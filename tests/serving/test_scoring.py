@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from extras import need
+
+need("fastapi")
+
 import pytest
 
 from conekg.serving.limits import Limits

@@ -12,6 +12,10 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from extras import need
+
+need("fastapi", "uvicorn", "httpx")
+
 import httpx
 import pytest
 

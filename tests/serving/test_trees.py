@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from extras import need
+
+need("fastapi")
+
 import pytest
 from hypothesis import given
 

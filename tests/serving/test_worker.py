@@ -7,6 +7,10 @@ from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
+from extras import need
+
+need("fastapi", "uvicorn", "httpx")
+
 import httpx
 import pytest
 from fastapi import FastAPI

@@ -63,12 +63,17 @@ class FitResult:
         )
 
     @property
+    def below_baseline(self) -> list[str]:
+        """The structures on which the model's MRR is below the baseline's."""
+        if self.report is None or self.baseline is None:
+            return []
+        return below_baseline(self.report, self.baseline)
+
+    @property
     def warning(self) -> str | None:
         """On which structures the model is below the baseline, and a remedy; None if on none."""
-        if self.report is None or self.baseline is None:
-            return None
-        below = below_baseline(self.report, self.baseline)
-        if not below:
+        below = self.below_baseline
+        if self.report is None or self.baseline is None or not below:
             return None
         model, frequency = self.report.row(), self.baseline.row()
         numbers = [f"{name} ({model[name]:.1f} against {frequency[name]:.1f})" for name in below]

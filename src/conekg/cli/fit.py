@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from conekg.cli.console import print_whole, say, warn
-from conekg.cli.options import ConfigOption, MaxMinutesOption, ModelOption, OutOption, SetOption
+from conekg.cli.console import print_json, print_whole, say, warn
+from conekg.cli.options import (
+    ConfigOption,
+    JsonOption,
+    MaxMinutesOption,
+    ModelOption,
+    OutOption,
+    SetOption,
+)
+from conekg.cli.run_json import calibration_facts, training_facts
 from conekg.cli.training_report import (
+    exit_if_interrupted,
     in_shell,
     interruption_reported,
     printed_events,
@@ -18,6 +27,10 @@ from conekg.cli.training_report import (
 )
 from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
+from conekg.lines import counted
+
+if TYPE_CHECKING:
+    from conekg.answering.fit import FitResult
 
 _FEW_FACTS = 20
 """With fewer held-out facts than this, metrics and probabilities may well be 10 points off."""
@@ -48,6 +61,7 @@ def fit(
         ),
     ] = False,
     max_minutes: MaxMinutesOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a run from triples: read, split, sample, train, evaluate and calibrate.
 
@@ -57,10 +71,15 @@ def fit(
     from conekg.answering.fit import fit as fit_run
     from conekg.training.recipe_file import read_config
 
-    if resume:
-        check_same_graph(out, triples)
     continue_with = f"conekg fit {in_shell(triples)} --resume --out {in_shell(out)}"
-    with interruption_reported(out, continue_with), printed_events() as events:
+    continue_with += " --json" if as_json else ""
+    unmeasured = dict.fromkeys(("test", "baseline", "below_baseline", "calibration"))
+    with (
+        interruption_reported(out, continue_with, unmeasured if as_json else None),
+        printed_events() as events,
+    ):
+        if resume:
+            check_same_graph(out, triples)
         result = fit_run(
             triples,
             out,
@@ -75,7 +94,7 @@ def fit(
     report_outcome(result.outcome, continue_with)
     if result.report is not None and not result.report.measured:
         say("not evaluated: there are no test queries, which need held-out test facts")
-    elif result.report is not None and result.baseline is not None:
+    elif result.report is not None and result.baseline is not None and not as_json:
         print_whole(result.report.to_table({"frequency": result.baseline.row()}))
     if result.warning is not None:
         warn(result.warning)
@@ -84,6 +103,20 @@ def fit(
     if result.outcome.finished:
         report_split(result.run.graph)
         say(f'the run is in {out}; ask it: `conekg ask {in_shell(out)} "..."`')
+    if as_json:
+        print_json(training_facts(out, result.outcome, continue_with) | _measured(result))
+    exit_if_interrupted(result.outcome)
+
+
+def _measured(result: FitResult) -> dict[str, Any]:
+    """The reports and the calibration of a fit as plain data; None for what was not measured."""
+    report, baseline, calibration = result.report, result.baseline, result.calibration
+    return {
+        "test": None if report is None else report.to_json(),
+        "baseline": None if baseline is None else baseline.to_json(),
+        "below_baseline": None if report is None else result.below_baseline,
+        "calibration": None if calibration is None else calibration_facts(calibration),
+    }
 
 
 def report_split(graph: KnowledgeGraph) -> None:
@@ -91,8 +124,9 @@ def report_split(graph: KnowledgeGraph) -> None:
     learnt, valid, test = (len(graph.edges(split)) // 2 for split in SPLITS)
     if valid or test:
         say(
-            f"learnt from {learnt:,} facts; {valid:,} validation and {test:,} test facts were held "
-            "out; `conekg ask --known test` counts these as known too"
+            f"learnt from {counted(learnt, 'fact')}; {valid:,} validation and "
+            f"{counted(test, 'test fact')} were held out; `conekg ask --known test` counts these "
+            "as known too"
         )
     if any(0 < held_out < _FEW_FACTS for held_out in (valid, test)):
         say("with so few held-out facts, neither the metrics nor the probabilities are reliable")

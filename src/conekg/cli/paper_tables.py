@@ -1,4 +1,4 @@
-"""Prints tables with our numbers beside the paper's, for `reproduce` and `train --tables`."""
+"""Tables with our numbers beside the paper's: measured for `train --tables`, printed."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING
 from conekg.cli.console import print_text, print_whole, progress
 
 if TYPE_CHECKING:
+    from conekg.experiments.experiment import Tables
     from conekg.experiments.table import Table
     from conekg.training.run import Run
 
 
-def print_main_tables(run: Run) -> None:
-    """Rank a run's test queries and print the paper's Table 1, and Table 2 if it can negate."""
+def measure_main_tables(run: Run) -> list[Tables]:
+    """The paper's Table 1 for a run's test queries, and Table 2 if the run's model can negate."""
     from conekg.experiments.main_results import MAIN_EPFO, MAIN_NEGATION
     from conekg.experiments.options import Options
     from conekg.model.catalog import find_model
 
     can_negate = find_model(run.recipe.model).model.can_negate
+    measured = []
     experiments = (MAIN_EPFO, MAIN_NEGATION) if can_negate else (MAIN_EPFO,)
     for experiment in experiments:
         with progress(experiment.name, unit=experiment.counted) as bar:
-            tables = experiment.measure([run], Options(progress=bar.update))
-        print_tables(tables)
+            measured.append(experiment.measure([run], Options(progress=bar.update)))
+    return measured
 
 
 def print_tables(tables: Sequence[Table]) -> None:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from conekg.cli.console import say
-from conekg.cli.options import ConfigOption, MaxMinutesOption, ModelOption, OutOption, SetOption
-from conekg.cli.paper_tables import print_main_tables
+from conekg.cli.console import print_json, say
+from conekg.cli.options import (
+    ConfigOption,
+    JsonOption,
+    MaxMinutesOption,
+    ModelOption,
+    OutOption,
+    SetOption,
+)
+from conekg.cli.paper_tables import measure_main_tables, print_tables
+from conekg.cli.run_json import training_facts
 from conekg.cli.training_report import (
+    exit_if_interrupted,
     in_shell,
     interruption_reported,
     printed_events,
@@ -20,9 +30,11 @@ from conekg.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from conekg.answering.stages import FitEvents
+    from conekg.experiments.experiment import Tables
     from conekg.graph.knowledge_graph import KnowledgeGraph, Split
     from conekg.sampling.query_set import QuerySet
     from conekg.training.recipe import TrainingRecipe
+    from conekg.training.run import Run
 
 
 def train(
@@ -66,8 +78,13 @@ def train(
         ),
     ] = False,
     show_recipe: Annotated[
-        bool, typer.Option("--show-recipe", help="Print the resolved recipe as TOML and exit.")
+        bool,
+        typer.Option(
+            "--show-recipe",
+            help="Print the resolved recipe as TOML, or with --json as JSON, and exit.",
+        ),
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Train a model and keep everything about it in one run folder.
 
@@ -77,11 +94,15 @@ def train(
     """
     from conekg.answering.stages import choose_recipe, read_graph, start_run, train_run
     from conekg.training.loop import pick_device
-    from conekg.training.recipe_file import dump_recipe, read_config
+    from conekg.training.recipe_file import dump_recipe, read_config, recipe_to_table
     from conekg.training.run import check_vacant, open_run
 
-    continue_with = f"conekg train --resume --out {in_shell(out)}{' --tables' if tables else ''}"
-    with interruption_reported(out, continue_with), printed_events() as events:
+    continue_with = f"conekg train --resume --out {in_shell(out)}"
+    continue_with += f"{' --tables' if tables else ''}{' --json' if as_json else ''}"
+    stops = partial(
+        interruption_reported, out, continue_with, {"tables": None} if as_json else None
+    )
+    with stops(), printed_events() as events:
         if resume:
             given = (graph, settings, config, queries, recipe, model, show_recipe)
             if given != (None, None, None, None, None, None, False):
@@ -105,7 +126,10 @@ def train(
                 facts, model, recipe, changes, settings or [], pick_device(), events
             )
             if show_recipe:
-                typer.echo(dump_recipe(chosen), nl=False)
+                if as_json:
+                    print_json(recipe_to_table(chosen))
+                else:
+                    typer.echo(dump_recipe(chosen), nl=False)
                 return
             sets = _query_sets(queries, facts, chosen.training, events)
             if tables and "test" not in sets:
@@ -116,19 +140,34 @@ def train(
                 )
             run = start_run(out, facts, chosen, sets, events)
     # A second block, as the progress bars of the first one have to be closed before training.
-    with interruption_reported(out, continue_with), printed_events() as events:
+    with stops(), printed_events() as events:
         say(f"training {run.recipe.model} on {run.graph.name} ({run.recipe.name}), {pick_device()}")
         outcome = train_run(run, max_minutes=max_minutes, events=events)
     report_outcome(outcome, continue_with)
+    measured: list[Tables] = []
     if outcome.finished:
-        next_steps = []
-        if run.num_queries("test"):
-            next_steps.append(f"`conekg evaluate {in_shell(out)}` ranks held-out answers")
-        if run.num_queries("valid"):
-            next_steps.append(f"`conekg calibrate {in_shell(out)}` gives answers probabilities")
-        say(f"the run is in {out}" + (f"; {', '.join(next_steps)}" if next_steps else ""))
+        _say_next_steps(run)
         if tables:
-            print_main_tables(open_run(out))
+            with stops():
+                measured = measure_main_tables(open_run(out))
+    if as_json:
+        each = [table.to_json() for of_one in measured for table in of_one]
+        told = training_facts(out, outcome, continue_with)
+        print_json(told | {"tables": each if measured else None})
+    else:
+        for of_one in measured:
+            print_tables(of_one)
+    exit_if_interrupted(outcome)
+
+
+def _say_next_steps(run: Run) -> None:
+    """Say where a finished run is, and which commands its queries allow."""
+    place, next_steps = in_shell(run.folder), []
+    if run.num_queries("test"):
+        next_steps.append(f"`conekg evaluate {place}` ranks held-out answers")
+    if run.num_queries("valid"):
+        next_steps.append(f"`conekg calibrate {place}` gives answers probabilities")
+    say(f"the run is in {run.folder}" + (f"; {', '.join(next_steps)}" if next_steps else ""))
 
 
 def _query_sets(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import shlex
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from conekg.cli.console import ProgressReport, progress, say
+from conekg.cli.console import ProgressReport, print_json, progress, say
+from conekg.cli.run_json import training_facts
 from conekg.lines import counted
 
 if TYPE_CHECKING:
@@ -80,9 +81,13 @@ def printed_events() -> Iterator[FitEvents]:
 
 
 @contextmanager
-def interruption_reported(out: Path, continue_with: str) -> Iterator[None]:
+def interruption_reported(
+    out: Path, continue_with: str, unmeasured: Mapping[str, None] | None = None
+) -> Iterator[None]:
     """On Ctrl-C within the block, say whether there is a run to continue, and exit with 130.
 
+    With `unmeasured`, how the training stands is also printed, for scripts: `unmeasured` are the
+    keys of what the command would have measured.
     SIGTERM and a closed terminal have the same effect as Ctrl-C, in the main thread, where Python
     handles signals. During training steps, the training loop saves and stops by itself instead.
     """
@@ -103,6 +108,8 @@ def interruption_reported(out: Path, continue_with: str) -> Iterator[None]:
             )
         else:
             say("stopped before there was a run; nothing was written")
+        if unmeasured is not None:
+            print_json(training_facts(out, None, continue_with) | dict(unmeasured))
         raise typer.Exit(INTERRUPTED) from None
     finally:
         for number, handler in before.items():
@@ -115,10 +122,7 @@ def in_shell(path: str | Path) -> str:
 
 
 def report_outcome(outcome: Outcome, continue_with: str) -> None:
-    """Say how training ended, and if it is not finished, by which command to continue.
-
-    Exits with code 130 if the user interrupted it: a script must not go on with half a model.
-    """
+    """Say how training ended, and if it is not finished, by which command to continue."""
     minutes = outcome.seconds / 60
     if outcome.finished:
         score = outcome.best_score  # 0 without validation queries
@@ -130,8 +134,15 @@ def report_outcome(outcome: Outcome, continue_with: str) -> None:
             f"({outcome.reason}); "
             f"saved, continue with `{continue_with}`"
         )
-        if outcome.reason == "interrupted":
-            raise typer.Exit(INTERRUPTED)
+
+
+def exit_if_interrupted(outcome: Outcome) -> None:
+    """Exit with code 130 if the user interrupted the training.
+
+    A script must not go on with half a model.
+    """
+    if outcome.reason == "interrupted":
+        raise typer.Exit(INTERRUPTED)
 
 
 def why_no_probabilities(run: Path, checkpoint: str = "best") -> str:
@@ -148,6 +159,6 @@ def why_no_probabilities(run: Path, checkpoint: str = "best") -> str:
 def report_calibration(calibration: Calibration) -> None:
     """Say on how many queries a run was calibrated, and how far off its probabilities are."""
     say(
-        f"calibrated on {calibration.num_queries:,} validation queries: the "
+        f"calibrated on {counted(calibration.num_queries, 'validation query')}: the "
         f"probabilities are off by {100 * calibration.error:.1f} points on average"
     )

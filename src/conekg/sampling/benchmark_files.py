@@ -2,7 +2,8 @@
 
 Both releases store pickles of plain containers, which only the restricted unpickler reads.
 They differ in file names and in the form of queries and answers; here both become a
-`QuerySet`.
+`QuerySet`. Exported queries that are not a release's own have a file beside them that says so,
+which `exported_origin` writes and reads.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,12 +26,16 @@ from conekg.graph.safe_pickle import load_pickle
 from conekg.query.shape import STRUCTURES, UNION_OF_FORM, Shape
 from conekg.query.tuples import Nested, shape_from_structure, structure_of
 from conekg.sampling.answers import easy_and_hard, subtract_answers
+from conekg.sampling.exported_origin import states_origin, with_origin, write_origin
 from conekg.sampling.query_set import QueryBlock, QuerySet, concatenate_blocks
 from conekg.sampling.tuple_form import TupleForm
 from conekg.symbolic.engine import check_queries
 
 PICKLE_PROTOCOL = 3
 """The protocol of the BetaE release; files written with it have the published sizes."""
+
+BETAE, QUERY2BOX = "BetaE", "Query2Box"
+"""The releases, as the field `release` of a query set names them."""
 
 _QUERY2BOX: dict[str, tuple[str, str, Nested]] = {
     "1p": ("1c", "1-chain", (("e", ("r",)),)),
@@ -80,15 +85,42 @@ def holds_queries(folder: Path, split: Split) -> bool:
     return _is_betae(folder, split) or _is_query2box(folder, split)
 
 
+def check_exportable(folder: Path, split: Split, form: Literal["betae", "query2box"]) -> None:
+    """Raise `DataError` if an export would replace queries that are no earlier export's.
+
+    These may be a release's, which the exported ones would pass for.
+    """
+    if form == "betae":
+        path, origin = _betae_file(folder, split), _betae_origin(folder, split)
+        files = [path] if path.is_file() else []
+    else:
+        files = [*_query2box_files(folder, split).values()]
+        origin = _query2box_origin(folder, split)
+    if files and not states_origin(origin, files):
+        raise DataError(
+            f"holds {split} queries that may be a release's, so they are left alone",
+            path=str(folder),
+            hint=f"choose another folder, or remove {files[0].name} there first",
+        )
+
+
 # --- BetaE -----------------------------------------------------------------------------------
 
 
 def _is_betae(folder: Path, split: Split) -> bool:
-    return (folder / f"{split}-queries.pkl").is_file()
+    return _betae_file(folder, split).is_file()
+
+
+def _betae_file(folder: Path, split: Split) -> Path:
+    return folder / f"{split}-queries.pkl"
+
+
+def _betae_origin(folder: Path, split: Split) -> Path:
+    return folder / f"{split}-queries-origin.json"
 
 
 def _read_betae(folder: Path, split: Split, graph: KnowledgeGraph, recompute: bool) -> QuerySet:
-    path = folder / f"{split}-queries.pkl"
+    path = _betae_file(folder, split)
     content = _mapping(load_pickle(path), path)
     easy_answers: Mapping[Nested, Any] | None = None
     hard_answers: Mapping[Nested, Any] | None = None
@@ -119,12 +151,14 @@ def _read_betae(folder: Path, split: Split, graph: KnowledgeGraph, recompute: bo
     # Two structures can have the same shape: `(("e", ("r",)), ("r",))` is also a path of two
     # relations.
     joined = tuple(concatenate_blocks(shape, parts) for shape, parts in blocks.items())
-    return QuerySet(split, joined, graph.fingerprint, release="BetaE")
+    query_set = QuerySet(split, joined, graph.fingerprint, release=BETAE)
+    return with_origin(query_set, _betae_origin(folder, split), [path])
 
 
-def write_betae(folder: str | Path, query_set: QuerySet) -> None:
-    """Write a set as the BetaE release does: one file of queries and one or two of answers.
+def write_betae(folder: str | Path, query_set: QuerySet) -> list[Path]:
+    """The files, after writing a set as the BetaE release does: its queries, and their answers.
 
+    If the set is not that release's, one more file says where its queries come from.
     Raises `QueryError` for a shape that such files cannot hold, and `StoreError` if a file cannot
     be written.
     """
@@ -148,12 +182,17 @@ def write_betae(folder: str | Path, query_set: QuerySet) -> None:
             easy[nested] = set(block.easy[row].tolist()) if twin is None else easy[twin]
             hard[nested] = set(block.hard[row].tolist()) if twin is None else hard[twin]
     split = query_set.split
-    _dump(place / f"{split}-queries.pkl", queries)
+    files = [_dump(_betae_file(place, split), queries)]
     if split == "train":
-        _dump(place / "train-answers.pkl", hard)
+        files.append(_dump(place / "train-answers.pkl", hard))
     else:
-        _dump(place / f"{split}-easy-answers.pkl", easy)
-        _dump(place / f"{split}-hard-answers.pkl", hard)
+        files.append(_dump(place / f"{split}-easy-answers.pkl", easy))
+        files.append(_dump(place / f"{split}-hard-answers.pkl", hard))
+    if query_set.release != BETAE:
+        origin = _betae_origin(place, split)
+        write_origin(origin, query_set, files[:1])
+        files.append(origin)
+    return files
 
 
 def _structure_to_write(shape: Shape) -> Nested:
@@ -170,16 +209,27 @@ def _structure_to_write(shape: Shape) -> Nested:
 
 
 def _is_query2box(folder: Path, split: Split) -> bool:
-    names = (names[0] for names in _QUERY2BOX.values())
-    return any((folder / f"{split}_triples_{name}.pkl").is_file() for name in names)
+    return bool(_query2box_files(folder, split))
+
+
+def _query2box_files(folder: Path, split: Split) -> dict[str, Path]:
+    """By structure, the files of queries that a folder has."""
+    paths = {
+        name: folder / f"{split}_triples_{file_name}.pkl"
+        for name, (file_name, _, _) in _QUERY2BOX.items()
+    }
+    return {name: path for name, path in paths.items() if path.is_file()}
+
+
+def _query2box_origin(folder: Path, split: Split) -> Path:
+    return folder / f"{split}_triples_origin.json"
 
 
 def _read_query2box(folder: Path, split: Split, graph: KnowledgeGraph, recompute: bool) -> QuerySet:
     blocks = []
-    for name, (file_name, kind, structure) in _QUERY2BOX.items():
-        path = folder / f"{split}_triples_{file_name}.pkl"
-        if not path.is_file():
-            continue
+    files = _query2box_files(folder, split)
+    for name, path in files.items():
+        file_name, kind, structure = _QUERY2BOX[name]
         shape = STRUCTURES[name]
         try:
             keys = [_query2box_key(entry, kind) for entry in load_pickle(path)]
@@ -192,7 +242,8 @@ def _read_query2box(folder: Path, split: Split, graph: KnowledgeGraph, recompute
         else:
             easy, hard = _query2box_answers(folder, split, file_name, keys, graph)
         blocks.append(QueryBlock(shape, anchors, relations, easy, hard))
-    return QuerySet(split, tuple(blocks), graph.fingerprint, release="Query2Box")
+    query_set = QuerySet(split, tuple(blocks), graph.fingerprint, release=QUERY2BOX)
+    return with_origin(query_set, _query2box_origin(folder, split), [*files.values()])
 
 
 def _query2box_key(entry: Any, kind: str) -> Nested:
@@ -219,10 +270,11 @@ def _query2box_answers(
     return subtract_answers(everything, hard), hard
 
 
-def write_query2box(folder: str | Path, query_set: QuerySet) -> None:
-    """Write a set as the Query2Box release does: two or three files per structure.
+def write_query2box(folder: str | Path, query_set: QuerySet) -> list[Path]:
+    """The files, after writing a set as the Query2Box release does: two or three per structure.
 
-    Raises the errors of `write_betae`; these files can hold fewer shapes.
+    If the set is not that release's, one more file says where its queries come from. Raises the
+    errors of `write_betae`; these files can hold fewer shapes.
     """
     place, split = Path(folder), query_set.split
     for block in query_set.blocks:
@@ -231,6 +283,7 @@ def write_query2box(folder: str | Path, query_set: QuerySet) -> None:
                 f"the Query2Box files have no place for queries of shape {block.shape.name}",
                 hint=f"they hold {', '.join(_QUERY2BOX)}; write a BetaE folder instead",
             )
+    queries, answers = list[Path](), list[Path]()
     for block in query_set.blocks:
         file_name, kind, structure = _QUERY2BOX[block.shape.name]
         keys = TupleForm(structure).write(block.anchors, block.relations)
@@ -240,10 +293,16 @@ def write_query2box(folder: str | Path, query_set: QuerySet) -> None:
         everything = {
             key: hard[key] | set(block.easy[row].tolist()) for row, key in enumerate(keys)
         }
-        _dump(place / f"{split}_triples_{file_name}.pkl", entries)
-        _dump(place / f"{split}_ans_{file_name}.pkl", everything)
+        queries.append(_dump(place / f"{split}_triples_{file_name}.pkl", entries))
+        answers.append(_dump(place / f"{split}_ans_{file_name}.pkl", everything))
         if split != "train":
-            _dump(place / f"{split}_ans_{file_name}_hard.pkl", hard)
+            answers.append(_dump(place / f"{split}_ans_{file_name}_hard.pkl", hard))
+    files = [*queries, *answers]
+    if query_set.release != QUERY2BOX:
+        origin = _query2box_origin(place, split)
+        write_origin(origin, query_set, queries)
+        files.append(origin)
+    return files
 
 
 # --- files -----------------------------------------------------------------------------------
@@ -303,9 +362,10 @@ def _rows(
     return ragged
 
 
-def _dump(path: Path, content: object) -> None:
+def _dump(path: Path, content: object) -> Path:
     try:
         with written_whole(path) as file:
             pickle.dump(content, file, protocol=PICKLE_PROTOCOL)
     except OSError as error:
         raise StoreError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
+    return path

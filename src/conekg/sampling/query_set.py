@@ -94,7 +94,8 @@ class QuerySet:
     seed: int | None = None
     """The seed of the sampling; None if the set was not sampled."""
     release: str | None = None
-    """`BetaE` or `Query2Box` if the set was read from a folder in that release's form."""
+    """`BetaE` or `Query2Box` if the set was read from a folder in that release's form, unless the
+    folder was exported from a set of another origin."""
     paths_from: str | None = None
     """The end from which the paths of a sampled training set were walked: `answer` or `anchor`.
     None for other sets, and for sets of earlier versions, which had only one way."""

@@ -117,6 +117,11 @@ def checkpoint_step(folder: Path) -> int:
     return _read_manifest(folder).step
 
 
+def checkpoint_seconds(folder: Path) -> float:
+    """How many seconds a checkpoint's parameters were trained for, earlier processes included."""
+    return _read_manifest(folder).seconds
+
+
 def has_checkpoint(folder: Path) -> bool:
     """Whether `folder` holds a checkpoint; `CheckpointError` if it may not be looked into."""
     path = folder / _MANIFEST
