@@ -42,9 +42,10 @@ from conekg.model.catalog import build_model
 from conekg.model.cone import ConeConfig
 from conekg.model.interface import Region
 from conekg.model.kernels.few_rows import lay_out_for_few_rows
+from conekg.query.branches import union_free_branches
 from conekg.query.open_world import certainty_of, contradiction_of
 from conekg.query.render import render_query
-from conekg.query.rewrite import settle, union_free_branches
+from conekg.query.rewrite import settle
 from conekg.query.tree import Anchor, And, Or, Project, Query, Universe, subtrees
 from conekg.training.checkpoint import Checkpoint, save_checkpoint
 from conekg.training.run import open_run

@@ -29,8 +29,9 @@ from conekg.model.catalog import build_model
 from conekg.model.cone import ConeConfig
 from conekg.model.gqe import GqeConfig
 from conekg.model.interface import MAJORITY
+from conekg.query.branches import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.parse import parse_query
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm, push_negation, simplify
+from conekg.query.rewrite import push_negation, simplify
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
 from oracle import Oracle
 from untrained_run import untrained_run

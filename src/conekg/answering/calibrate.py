@@ -42,7 +42,7 @@ from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.model.interface import QueryModel
 from conekg.model.support import is_supported
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP
+from conekg.query.branches import DEFAULT_BRANCH_CAP
 from conekg.query.shape import grounded
 from conekg.query.tree import has_negation
 from conekg.sampling.answers import smaller_split

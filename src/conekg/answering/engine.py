@@ -31,7 +31,7 @@ from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.model.interface import MAJORITY, QueryModel, Region
 from conekg.model.kernels.few_rows import lay_out_for_few_rows
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
+from conekg.query.branches import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.tree import Query
 from conekg.training.loop import pick_device
 from conekg.training.run import Run, Which, open_run

@@ -46,8 +46,9 @@ from conekg.errors import ConfigError
 from conekg.graph.vocabulary import Vocabulary
 from conekg.model.cone import Cone
 from conekg.model.interface import QueryModel
+from conekg.query.branches import UnionForm
 from conekg.query.render import render_parts
-from conekg.query.rewrite import UnionForm, push_negation, settle, simplify
+from conekg.query.rewrite import push_negation, settle, simplify
 from conekg.query.shape import grounded
 from conekg.query.tree import Anchor, Not, Project, Query, Universe, fold, fold_each, subtrees
 from conekg.training.run import Run

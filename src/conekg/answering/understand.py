@@ -22,9 +22,10 @@ from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.graph.namesakes import told_apart
 from conekg.model.interface import QueryModel
 from conekg.model.support import check_supported, missing_operators
+from conekg.query.branches import UnionForm, capped
 from conekg.query.parse import parse_query
 from conekg.query.render import render_query
-from conekg.query.rewrite import UnionForm, capped, settle
+from conekg.query.rewrite import settle
 from conekg.query.shape import Grounded, Shape, grounded
 from conekg.query.tree import Query, Universe, subtrees
 

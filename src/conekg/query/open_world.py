@@ -11,13 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, assert_never
 
-from conekg.query.rewrite import (
-    EVERYTHING,
-    NOTHING,
-    complement_of,
-    intersection_of,
-    union_of,
-)
+from conekg.query.rewrite import EVERYTHING, NOTHING, complement_of, intersection_of, union_of
 from conekg.query.tree import (
     Anchor,
     And,
