@@ -29,6 +29,7 @@ from conekg.answering.calibration import (
     save_calibration,
 )
 from conekg.answering.curves import Curve
+from conekg.answering.empty_parts import without_empty_parts
 from conekg.answering.engine import Answerer, ask
 from conekg.answering.explain import explain
 from conekg.errors import (
@@ -46,6 +47,7 @@ from conekg.query.branches import union_free_branches
 from conekg.query.open_world import certainty_of, contradiction_of
 from conekg.query.render import render_query
 from conekg.query.rewrite import settle
+from conekg.query.shape import grounded
 from conekg.query.tree import Anchor, And, Or, Project, Query, Universe, subtrees
 from conekg.training.checkpoint import Checkpoint, save_checkpoint
 from conekg.training.run import open_run
@@ -100,7 +102,9 @@ def test_answers_are_ranked_and_marked(
         keep_contradicted=keep,
     )
     known = known_by_oracle(graph, split, query)
-    meant = settle(query)  # `a & !a` has no answers, whatever the facts
+    # Neither `a & !a` has answers, whatever the facts, nor what its tests say of other parts.
+    (left,) = without_empty_parts(graph, [(grounded(settle(query)), split)])
+    meant = left.shape.ground(left.entity_ids, left.relation_ids)
     contradiction = contradiction_of(meant)
     ruled_out = known_by_oracle(graph, split, contradiction) if contradiction else set()
     certainty = certainty_of(meant)
@@ -403,10 +407,31 @@ def test_redundant_parts_change_nothing(film_graph: KnowledgeGraph) -> None:
         "a1.won_by & (a1.won_by | !a1.won_by)",
         "a1.won_by | (c1 & c2).produced",
         "((a1 | c1) & !c1).won_by",
+        # That the first film has won is known.
+        "a1.won_by | (f1 & !a1.won_by)",
+        "a1.won_by | (f1 & !a1.won_by).directed_by",
+        "a1.won_by & !(f1 & !a1.won_by).directed_by",
     ):
         answer = answerer.ask(text)
         assert answer.answers == plain.answers
         assert answer.estimated_count == plain.estimated_count
+
+
+@pytest.mark.parametrize("name", ["cone", "beta"])
+def test_nothing_follows_from_what_facts_leave_empty(film_graph: KnowledgeGraph, name: str) -> None:
+    answerer = make(film_graph, name)
+    for text in ("(f1 & !a1.won_by).directed_by", "(f1 & f2).directed_by", "f1 & !a1.won_by"):
+        answer = answerer.ask(text)
+        assert answer.answers == ()
+        assert answer.num_contradicted == film_graph.num_entities
+        assert answer.estimated_count in (0, None)
+        assert all(judged.contradicted for judged in answerer.judge(Question(text), range(8)))
+    # The second film is known to have won only if the validation facts count.
+    unsure = "(f2 & !a1.won_by).directed_by"
+    assert answerer.ask(unsure).num_contradicted == 0
+    assert answerer.ask(unsure, known_graph="valid").num_contradicted == film_graph.num_entities
+    kept = answerer.ask(unsure, known_graph="valid", keep_contradicted=True).answers
+    assert {ranked.standing for ranked in kept} == {"contradicted"}
 
 
 @given(given_graph=strategies.graphs_with_queries(), data=st.data())

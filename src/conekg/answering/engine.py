@@ -21,11 +21,18 @@ from numpy.typing import NDArray
 from conekg.answering.answer import Answer, Only, Question, RankedAnswer
 from conekg.answering.batch import EmbeddedQueries, embed_grounded
 from conekg.answering.calibration import Calibration, calibration_of, outlines, region_sizes
-from conekg.answering.facts import Facts, contains, facts_of
+from conekg.answering.empty_parts import without_empty_parts
+from conekg.answering.facts import Asked, Facts, contains, facts_of
 from conekg.answering.index import EntityIndex
 from conekg.answering.named import Limit
 from conekg.answering.ranking import Ranking, merge_rankings
-from conekg.answering.understand import Understood, check_count, check_entity_id, understand
+from conekg.answering.understand import (
+    Understood,
+    check_count,
+    check_entity_id,
+    shortened,
+    understand,
+)
 from conekg.errors import ConfigError
 from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
@@ -142,9 +149,9 @@ class Answerer:
         """
         check_count("most", most)
         started = time.perf_counter()
-        understood = [
-            item if isinstance(item, Understood) else self.understand(item) for item in questions
-        ]
+        understood = self.without_empty_parts(
+            [item if isinstance(item, Understood) else self.understand(item) for item in questions]
+        )
         facts = self._facts(understood)
         embedded = self._embed(understood)
         for start in range(0, len(understood), most):
@@ -169,6 +176,7 @@ class Answerer:
         item = question if isinstance(question, Understood) else self.understand(question)
         for entity_id in entity_ids:
             check_entity_id(entity_id, self.graph)
+        (item,) = self.without_empty_parts([item])
         ids = np.array(entity_ids, dtype=np.int64)
         form = item.ranked_by
         embedded = embed_grounded(
@@ -198,11 +206,20 @@ class Answerer:
         judged = self._ranked_answers(item, draft, self._facts([item])[0])
         return tuple(replace(answer, rank=rank) for answer, rank in zip(judged, ranks, strict=True))
 
+    def without_empty_parts(self, questions: Sequence[Understood]) -> list[Understood]:
+        """The questions without the parts that are empty whatever facts their known graphs lack.
+
+        They are answered in this form.
+        """
+        left = without_empty_parts(self.graph, _asked(questions))
+        return [
+            shortened(item, query, self.model, self.max_branches)
+            for item, query in zip(questions, left, strict=True)
+        ]
+
     def _facts(self, questions: Sequence[Understood]) -> list[Facts]:
         """What each question's known graph says about its answers."""
-        return facts_of(
-            self.graph, [(item.grounded, item.question.known_graph) for item in questions]
-        )
+        return facts_of(self.graph, _asked(questions))
 
     def _embed(self, questions: Sequence[Understood]) -> EmbeddedQueries:
         """The regions of the questions, embedded together per form of union."""
@@ -433,6 +450,11 @@ def ask(
         union=union,
         keep_contradicted=keep_contradicted,
     )
+
+
+def _asked(questions: Sequence[Understood]) -> list[Asked]:
+    """The settled queries with their known graphs."""
+    return [(item.grounded, item.question.known_graph) for item in questions]
 
 
 def _check_fits(model: QueryModel, graph: KnowledgeGraph) -> None:

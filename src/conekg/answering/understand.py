@@ -7,7 +7,7 @@ with the batch it would be answered in.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, TypeGuard, get_args
 
@@ -103,6 +103,19 @@ def understand_part(
         reading=words.reading,
         exclude=np.empty(0, dtype=np.int32),
     )
+
+
+def shortened(item: Understood, query: Grounded, model: QueryModel, cap: int) -> Understood:
+    """The question, answered by another settled query that is known to have the same answers.
+
+    It is ranked as before if the model cannot embed that query, which may be `!*`.
+    """
+    if query is item.grounded:
+        return item
+    union = item.question.union
+    if missing_operators(model, query.shape, union, cap):
+        return replace(item, grounded=query)
+    return replace(item, grounded=query, ranked_by=_ranked_by(query, union, cap))
 
 
 def _checked_form(
