@@ -1,7 +1,7 @@
 """Parts of questions that known facts leave empty, however the graph is completed.
 
-`Austria & !Germany.borders` has no answers if Austria is known to border Germany, so
-`(Austria & !Germany.borders).capital` has none either, and in a union that branch adds nothing. A
+`Poland & !Germany.borders` has no answers if Poland is known to border Germany, so
+`(Poland & !Germany.borders).capital` has none either, and in a union that branch adds nothing. A
 model knows no empty set and would guess answers. So such parts are dropped before it ranks.
 """
 

@@ -5,7 +5,7 @@ A known fact rules out an answer under a negation: an entity that is known to sp
 an answer to "does not speak German". Each part of a query gets two bounds: its answers in every
 completion of the graph, and its possible answers in some completion. Both bounds are queries
 themselves, to be answered exactly on the known facts. A part without possible answers is empty
-however the graph is completed: no country both is Austria and does not border Germany.
+however the graph is completed: `Poland & !Germany.borders`, if Poland is known to border Germany.
 """
 
 from __future__ import annotations

@@ -221,6 +221,7 @@ class ConesRequest(Request):
     query: Text
     answer: Text
     dimensions: int = Field(default=8, ge=1)
+    known_graph: Split = "train"
     union: UnionForm = "dnf"
 
 
