@@ -55,7 +55,7 @@ def fit(
     `conekg evaluate RUN` prints the table of metrics again, `conekg serve RUN` starts the page.
     """
     from conekg.answering.fit import fit as fit_run
-    from conekg.training.recipe_file import read_config
+    from conekg.training.recipe_change import read_config
 
     if resume:
         check_same_graph(out, triples)
