@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -162,8 +163,6 @@ class _Session:
                 self._print(number, text, item, next(answers))
 
     def _understand(self, text: str) -> Understood | ConeKGError:
-        from dataclasses import replace
-
         try:
             return self._answerer.understand(replace(self._settings, query=text))
         except ConeKGError as error:
@@ -197,7 +196,10 @@ class _Session:
             vocabulary = self._answerer.graph.vocabulary
             asked = render_query(item.query, vocabulary, labels=True)
             _print_answer(answer, asked, vocabulary.entities.title, self._why_none(answer))
-            print_text(_summary(answer, self._no_probabilities))
+            shown = (
+                replace(answer, estimated_count=None) if self._leaves_nothing(answer) else answer
+            )
+            print_text(_summary(shown, self._no_probabilities))
             for note in wrong_way_notes(item.query, self._answerer.graph, answer.known_graph):
                 say(note)
             if explanation is not None:
@@ -216,9 +218,13 @@ class _Session:
 
     def _why_none(self, answer: Answer) -> str:
         """What to say instead of answers."""
-        if answer.num_contradicted == self._answerer.graph.num_entities:
+        if self._leaves_nothing(answer):
             return "nothing can be an answer, whatever facts are missing"
         return "no entity is left to answer with"
+
+    def _leaves_nothing(self, answer: Answer) -> bool:
+        """Whether facts rule out every entity, so that there is nothing to estimate."""
+        return answer.num_contradicted == self._answerer.graph.num_entities
 
     def _explanation(self, item: Understood, answer: Answer) -> Explanation:
         from conekg.answering.explain import explain
