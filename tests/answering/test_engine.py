@@ -323,6 +323,24 @@ def test_estimates_of_branches_are_added(random_graph: KnowledgeGraph) -> None:
     assert answer.estimated_count_factor is None
 
 
+def test_a_branch_that_names_a_known_answer_lacks_none(film_graph: KnowledgeGraph) -> None:
+    """Argo is known to have won, so whether it has adds nothing to the estimate; Alien may have."""
+    answerer = make(film_graph)
+    always = CountCurve(Curve((0.0,), (math.log(2),)), 1.5)
+    answerer.calibration = replace(CALIBRATION, count=always)
+    plain, known, unsure = (
+        answerer.ask(text).estimated_count
+        for text in (
+            "f1.directed_by",
+            "f1.directed_by | (a1.won_by & f1)",
+            "f1.directed_by | (a1.won_by & f2)",
+        )
+    )
+    assert plain == pytest.approx(1 + 1)
+    assert known == pytest.approx(2 + 1)
+    assert unsure == pytest.approx(1 + 2)
+
+
 def test_without_a_count_curve_for_a_branch_there_is_no_estimate(
     random_graph: KnowledgeGraph,
 ) -> None:

@@ -88,18 +88,21 @@ def test_without_a_calibration_there_are_scores_alone(film_graph: KnowledgeGraph
     assert {ranked.probability for ranked in answer.answers} == {None}
     assert {ranked.member for ranked in answer.answers} == {None}
     assert answer.estimated_count is answer.calibration_error is None
-    assert writer.missing(asked(film_graph, "a1.won_by"), np.array([1.0])) is None
+    assert writer.missing(asked(film_graph, "a1.won_by"), np.array([1.0]), FACTS) is None
 
 
 def test_missing_answers_are_added_over_branches(film_graph: KnowledgeGraph) -> None:
     writer = AnswerWriter(film_graph, CALIBRATION, 64)
+    unknown = Facts(ids(), ids(), ids())
     one = asked(film_graph, "a1.won_by")
     assert writer.outlines(one) == ("e.r",)
-    assert writer.missing(one, np.array([1.0])) == Estimate(pytest.approx(2), 1.5)
+    assert writer.missing(one, np.array([1.0]), unknown) == Estimate(pytest.approx(2), 1.5)
     two = asked(film_graph, "a1.won_by | f1.directed_by")
-    assert writer.missing(two, np.array([1.0, 1.0])) == Estimate(pytest.approx(4), None)
+    assert writer.missing(two, np.array([1.0, 1.0]), unknown) == Estimate(pytest.approx(4), None)
     named = asked(film_graph, "(a1.won_by & f1) | f1.directed_by")
-    assert writer.missing(named, np.array([1.0, 1.0])) == Estimate(pytest.approx(3), None)
-    assert writer.missing(one, np.empty(0)) is None, "the model has no sizes"
+    assert writer.missing(named, np.array([1.0, 1.0]), unknown) == Estimate(pytest.approx(3), None)
+    # Of the branch that names the first film, nothing is missing if that film is known.
+    assert writer.missing(named, np.array([1.0, 1.0]), FACTS) == Estimate(pytest.approx(2), None)
+    assert writer.missing(one, np.empty(0), unknown) is None, "the model has no sizes"
     rare = replace(CALIBRATION, count=None)
-    assert AnswerWriter(film_graph, rare, 64).missing(one, np.array([1.0])) is None
+    assert AnswerWriter(film_graph, rare, 64).missing(one, np.array([1.0]), unknown) is None

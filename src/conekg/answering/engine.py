@@ -268,7 +268,7 @@ class Answerer:
         backgrounds = self._backgrounds(questions, embedded)
         writer = self._writer
         drafts = []
-        for item, rows in zip(questions, embedded.rows, strict=True):
+        for item, own_facts, rows in zip(questions, facts, embedded.rows, strict=True):
             ranking, origin = merge_rankings([rankings[row] for row in rows], item.question.top_k)
             inside = None
             if members is not None:
@@ -276,7 +276,8 @@ class Answerer:
                     members[rows[branch]][int(entity_id)]
                     for branch, entity_id in zip(origin, ranking.entity_ids, strict=True)
                 ]
-            missing = writer.missing(item, sizes[list(rows)] if len(sizes) else sizes)
+            own_sizes = sizes[list(rows)] if len(sizes) else sizes
+            missing = writer.missing(item, own_sizes, own_facts)
             drafts.append(Draft(ranking, inside, backgrounds[np.array(rows)[origin]], missing))
         return drafts
 

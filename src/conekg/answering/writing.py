@@ -54,11 +54,14 @@ class AnswerWriter:
         """The outlines of the regions that a question is ranked by."""
         return outlines(item.ranked_by.grounded.shape, item.question.union, self.max_branches)
 
-    def missing(self, item: Understood, sizes: NDArray[np.float64]) -> Estimate | None:
+    def missing(
+        self, item: Understood, sizes: NDArray[np.float64], facts: Facts
+    ) -> Estimate | None:
         """How many answers the facts lack, estimated from the sizes of the branches' regions.
 
-        The sum over the branches, an upper estimate, since branches may overlap. None without a
-        calibration, for models without sizes, and if a branch has no curve.
+        The sum over the branches, an upper estimate, since branches may overlap; one that names its
+        answers lacks no more than those of them that are not known. None without a calibration, for
+        models without sizes, and if a branch has no curve.
         """
         if self.calibration is None or len(sizes) == 0:
             return None
@@ -70,7 +73,7 @@ class AnswerWriter:
         counts = [
             curve.missing(size)
             if limit.among is None
-            else min(curve.missing(size), len(limit.among))
+            else min(curve.missing(size), _num_unknown(limit.among, facts))
             for curve, size, limit in zip(known, sizes, limits, strict=True)
         ]
         # The factor of a sum of estimates was not measured.
@@ -157,3 +160,9 @@ class AnswerWriter:
                 )
             )
         return tuple(answers)
+
+
+def _num_unknown(entity_ids: frozenset[int], facts: Facts) -> int:
+    """How many of the entities are not known to be answers."""
+    ids = np.array(list(entity_ids), dtype=np.int64)
+    return int((~contains(facts.known, ids)).sum())
