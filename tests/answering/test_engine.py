@@ -450,6 +450,10 @@ def test_nothing_follows_from_what_facts_leave_empty(film_graph: KnowledgeGraph,
     assert answerer.ask(unsure, known_graph="valid").num_contradicted == film_graph.num_entities
     kept = answerer.ask(unsure, known_graph="valid", keep_contradicted=True).answers
     assert {ranked.standing for ranked in kept} == {"contradicted"}
+    # They are ranked as if that fact were not known.
+    assert [(ranked.name, ranked.score) for ranked in kept] == [
+        (ranked.name, ranked.score) for ranked in answerer.ask(unsure).answers
+    ]
 
 
 @given(given_graph=strategies.graphs_with_queries(), data=st.data())

@@ -25,7 +25,7 @@ from conekg.model.support import check_supported, missing_operators
 from conekg.query.branches import UnionForm, capped
 from conekg.query.parse import parse_query
 from conekg.query.render import render_query
-from conekg.query.rewrite import settle
+from conekg.query.rewrite import NOTHING, settle
 from conekg.query.shape import Grounded, Shape, grounded
 from conekg.query.tree import Query, Universe, subtrees
 
@@ -108,12 +108,13 @@ def understand_part(
 def shortened(item: Understood, query: Grounded, model: QueryModel, cap: int) -> Understood:
     """The question, answered by another settled query that is known to have the same answers.
 
-    It is ranked as before if the model cannot embed that query, which may be `!*`.
+    It is ranked as before if that query is `!*`, which says nothing of what was asked, or if the
+    model cannot embed it.
     """
     if query is item.grounded:
         return item
     union = item.question.union
-    if missing_operators(model, query.shape, union, cap):
+    if query.shape.template == NOTHING or missing_operators(model, query.shape, union, cap):
         return replace(item, grounded=query)
     return replace(item, grounded=query, ranked_by=_ranked_by(query, union, cap))
 
