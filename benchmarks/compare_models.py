@@ -30,7 +30,8 @@ from conekg.evaluation.report import Report, comparison_markdown
 from conekg.graph.geography import load_geography
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.sampling.query_set import QuerySet
-from conekg.training.recipe_file import change_recipe, dump_recipe
+from conekg.training.recipe_change import change_recipe
+from conekg.training.recipe_file import dump_recipe
 from conekg.training.recipes import find_recipe
 from conekg.training.run import Run, is_run, open_run
 

@@ -34,7 +34,7 @@ from conekg.training.loop import pick_device
 from conekg.training.loss import UNINFORMED_LOSS
 from conekg.training.loss_watch import LossWatch
 from conekg.training.recipe import Recipe
-from conekg.training.recipe_file import change_recipe, read_config
+from conekg.training.recipe_change import change_recipe, read_config
 from conekg.training.recipes import recipe_of
 from conekg.training.schedule import forgets_moments_at, learning_rate_at
 from conekg.training.updater import make_updater

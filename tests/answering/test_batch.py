@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import small_models
 import strategies
 from conekg.answering.batch import embed_queries, group_by_shape
-from conekg.query.rewrite import UnionForm
+from conekg.query.branches import UnionForm
 from conekg.query.shape import grounded
 from conekg.query.tree import Anchor, Or, Query
 

@@ -187,6 +187,19 @@ def test_known_answers_of_negations_can_be_lost() -> None:
     assert both.kept(("(!e.r)",)) == both.known_kept, "what has not been seen, by all that was"
 
 
+def test_answers_that_no_fact_can_undo_say_nothing_about_those_that_can() -> None:
+    """A union by De Morgan's law has negations, but keeps every answer."""
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
+    negated, union = queries.block("2in"), queries.block("2u")
+    by_law = replace(union, shape=STRUCTURES["2u-DM"])
+    alone = fit_calibration(model.eval(), graph, QuerySet("valid", (negated,)))
+    assert alone.known_kept < 1.0
+    both = fit_calibration(model, graph, QuerySet("valid", (negated, by_law)))
+    assert both.known_kept == alone.known_kept
+    assert both.kept_of == alone.kept_of
+
+
 def test_calibrating_without_supported_queries_is_refused() -> None:
     graph = tiny.tiny_graph()
     model = build_model("gqe", graph.num_entities, graph.num_relations, tiny.CONFIGS["gqe"], 0)

@@ -29,6 +29,7 @@ from conekg.answering.calibration import (
     save_calibration,
 )
 from conekg.answering.curves import Curve
+from conekg.answering.empty_parts import without_empty_parts
 from conekg.answering.engine import Answerer, ask
 from conekg.answering.explain import explain
 from conekg.errors import (
@@ -42,9 +43,11 @@ from conekg.model.catalog import build_model
 from conekg.model.cone import ConeConfig
 from conekg.model.interface import Region
 from conekg.model.kernels.few_rows import lay_out_for_few_rows
+from conekg.query.branches import union_free_branches
 from conekg.query.open_world import certainty_of, contradiction_of
 from conekg.query.render import render_query
-from conekg.query.rewrite import settle, union_free_branches
+from conekg.query.rewrite import settle
+from conekg.query.shape import grounded
 from conekg.query.tree import Anchor, And, Or, Project, Query, Universe, subtrees
 from conekg.training.checkpoint import Checkpoint, save_checkpoint
 from conekg.training.run import open_run
@@ -99,7 +102,9 @@ def test_answers_are_ranked_and_marked(
         keep_contradicted=keep,
     )
     known = known_by_oracle(graph, split, query)
-    meant = settle(query)  # `a & !a` has no answers, whatever the facts
+    # Neither `a & !a` has answers, whatever the facts, nor what its tests say of other parts.
+    (left,) = without_empty_parts(graph, [(grounded(settle(query)), split)])
+    meant = left.shape.ground(left.entity_ids, left.relation_ids)
     contradiction = contradiction_of(meant)
     ruled_out = known_by_oracle(graph, split, contradiction) if contradiction else set()
     certainty = certainty_of(meant)
@@ -318,6 +323,24 @@ def test_estimates_of_branches_are_added(random_graph: KnowledgeGraph) -> None:
     assert answer.estimated_count_factor is None
 
 
+def test_a_branch_that_names_a_known_answer_lacks_none(film_graph: KnowledgeGraph) -> None:
+    """Argo is known to have won, so whether it has adds nothing to the estimate; Alien may have."""
+    answerer = make(film_graph)
+    always = CountCurve(Curve((0.0,), (math.log(2),)), 1.5)
+    answerer.calibration = replace(CALIBRATION, count=always)
+    plain, known, unsure = (
+        answerer.ask(text).estimated_count
+        for text in (
+            "f1.directed_by",
+            "f1.directed_by | (a1.won_by & f1)",
+            "f1.directed_by | (a1.won_by & f2)",
+        )
+    )
+    assert plain == pytest.approx(1 + 1)
+    assert known == pytest.approx(2 + 1)
+    assert unsure == pytest.approx(1 + 2)
+
+
 def test_without_a_count_curve_for_a_branch_there_is_no_estimate(
     random_graph: KnowledgeGraph,
 ) -> None:
@@ -402,10 +425,35 @@ def test_redundant_parts_change_nothing(film_graph: KnowledgeGraph) -> None:
         "a1.won_by & (a1.won_by | !a1.won_by)",
         "a1.won_by | (c1 & c2).produced",
         "((a1 | c1) & !c1).won_by",
+        # That the first film has won is known.
+        "a1.won_by | (f1 & !a1.won_by)",
+        "a1.won_by | (f1 & !a1.won_by).directed_by",
+        "a1.won_by & !(f1 & !a1.won_by).directed_by",
     ):
         answer = answerer.ask(text)
         assert answer.answers == plain.answers
         assert answer.estimated_count == plain.estimated_count
+
+
+@pytest.mark.parametrize("name", ["cone", "beta"])
+def test_nothing_follows_from_what_facts_leave_empty(film_graph: KnowledgeGraph, name: str) -> None:
+    answerer = make(film_graph, name)
+    for text in ("(f1 & !a1.won_by).directed_by", "(f1 & f2).directed_by", "f1 & !a1.won_by"):
+        answer = answerer.ask(text)
+        assert answer.answers == ()
+        assert answer.num_contradicted == film_graph.num_entities
+        assert answer.estimated_count in (0, None)
+        assert all(judged.contradicted for judged in answerer.judge(Question(text), range(8)))
+    # The second film is known to have won only if the validation facts count.
+    unsure = "(f2 & !a1.won_by).directed_by"
+    assert answerer.ask(unsure).num_contradicted == 0
+    assert answerer.ask(unsure, known_graph="valid").num_contradicted == film_graph.num_entities
+    kept = answerer.ask(unsure, known_graph="valid", keep_contradicted=True).answers
+    assert {ranked.standing for ranked in kept} == {"contradicted"}
+    # They are ranked as if that fact were not known.
+    assert [(ranked.name, ranked.score) for ranked in kept] == [
+        (ranked.name, ranked.score) for ranked in answerer.ask(unsure).answers
+    ]
 
 
 @given(given_graph=strategies.graphs_with_queries(), data=st.data())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from functools import partial
 from html import escape
 from itertools import chain
 from pathlib import Path
@@ -29,8 +30,9 @@ from conekg.model.catalog import build_model
 from conekg.model.cone import ConeConfig
 from conekg.model.gqe import GqeConfig
 from conekg.model.interface import MAJORITY
+from conekg.query.branches import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.parse import parse_query
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm, push_negation, simplify
+from conekg.query.rewrite import push_negation, simplify
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
 from oracle import Oracle
 from untrained_run import untrained_run
@@ -391,6 +393,26 @@ def test_cones_of_a_branch_that_names_its_answer_are_shown_for_it_alone(
     assert axes(named, chosen) == by_first
     for entity_id in near_first[1:]:
         assert axes(named, entity_id) == by_second
+
+
+def test_cones_are_not_those_of_a_branch_that_facts_leave_empty(
+    film_graph: KnowledgeGraph,
+) -> None:
+    """That the second film has won is a validation fact."""
+    answerer = make(film_graph)
+    produced = Anchor(6).project(4)
+    query = produced | (Anchor(2) & ~Anchor(0).project(0)).project(2)
+    shown = partial(sector_cones, answerer, dimensions=range(6))
+    plain = [shown(produced, entity_id) for entity_id in range(8)]
+    assert [shown(query, entity_id) for entity_id in range(8)] != plain
+    known = [shown(query, entity_id, known_graph="valid") for entity_id in range(8)]
+    assert known == plain
+
+
+def test_variables_that_facts_leave_empty_have_no_candidates(film_graph: KnowledgeGraph) -> None:
+    explanation = explain(make(film_graph), "(f1 & !a1.won_by).directed_by.^directed_by")
+    assert [variable.candidates for variable in explanation.variables] == [(), ()]
+    assert explanation.witnesses == ()
 
 
 def test_unknown_dimensions_and_ids_are_refused(film_graph: KnowledgeGraph) -> None:

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 import small_models
 import strategies
 from conekg.answering.answer import Question
-from conekg.answering.understand import Understood, Words, grounded, understand, understand_part
+from conekg.answering.understand import (
+    Understood,
+    Words,
+    grounded,
+    shortened,
+    understand,
+    understand_part,
+)
 from conekg.errors import (
     ConeKGError,
     ConfigError,
@@ -26,7 +33,7 @@ from conekg.model.catalog import build_model
 from conekg.query.parse import parse_query
 from conekg.query.render import render_query
 from conekg.query.rewrite import push_negation, settle, simplify
-from conekg.query.tree import Anchor, Query, Universe, subtrees
+from conekg.query.tree import Anchor, Not, Query, Universe, subtrees
 
 
 def understood(
@@ -222,3 +229,26 @@ def test_parts_are_understood_like_whole_queries(
         assert found.ranked_by == alone.ranked_by
         assert (found.query, found.text, found.reading) == (part, *words)
         assert found.exclude.tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("model", "shorter", "is_ranked_by_it"),
+    [
+        ("cone", Anchor(0).project(0), True),
+        ("cone", Universe(), True),
+        ("cone", Not(Universe()), False),
+        ("beta", Universe(), False),
+    ],
+)
+def test_a_shortened_question_is_ranked_by_what_is_left_if_that_can_be(
+    film_graph: KnowledgeGraph, model: str, shorter: Query, is_ranked_by_it: bool
+) -> None:
+    whole = understood(film_graph, Question("a1.won_by | (f1 & !a1.won_by).directed_by"), model)
+    options = small_models.SMALL_OPTIONS[model]
+    built = build_model(model, film_graph.num_entities, film_graph.num_relations, options, 0)
+    assert shortened(whole, whole.grounded, built, 3) is whole
+    found = shortened(whole, grounded(shorter), built, 3)
+    assert found.grounded == grounded(shorter)
+    form = grounded(shorter) if is_ranked_by_it else whole.ranked_by.grounded
+    assert found.ranked_by.grounded == form
+    assert (found.query, found.text, found.question) == (whole.query, whole.text, whole.question)

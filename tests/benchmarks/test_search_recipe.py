@@ -15,7 +15,8 @@ import search_recipe
 from conekg.errors import ConfigError
 from conekg.graph.store import save_graph
 from conekg.sampling.query_set import save_query_set
-from conekg.training.recipe_file import change_recipe, dump_recipe
+from conekg.training.recipe_change import change_recipe
+from conekg.training.recipe_file import dump_recipe
 from conekg.training.recipes import find_recipe
 from tiny import CONFIGS, tiny_graph, tiny_queries
 

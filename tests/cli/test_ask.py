@@ -221,6 +221,8 @@ def test_csv_of_several_questions_has_their_lines(run: Path, tmp_path: Path) -> 
     assert {row["question"] for row in rows} == {"a1.won_by"}
     assert f"{file}:3: unknown relation" in result.stderr
     assert f"{file}:5: no entity is left to answer with" in result.stderr
+    nothing = ask(run, "(f1 & f2).won_by", "--csv")
+    assert "nothing can be an answer, whatever facts are missing" in nothing.stderr
     many = ask(run, "--file", "-", "--csv", "-k", "1", stdin="a1.won_by\nf1\n" * 40)
     assert [row["line"] for row in rows_of(many)] == [str(line) for line in range(1, 81)]
 
@@ -407,6 +409,18 @@ def test_a_question_whose_entities_are_all_excluded(run: Path) -> None:
     result = ask(run, "f1.won_by", "--only", "known")
     assert result.exit_code == 0
     assert "no entity is left" in result.stdout
+
+
+def test_a_question_that_facts_leave_empty(run: Path) -> None:
+    """The first film is known to have won."""
+    result = ask(run, "(f1 & !a1.won_by).directed_by", "--explain")
+    assert result.exit_code == 0
+    assert "nothing can be an answer, whatever facts are missing" in result.stdout
+    assert "0 known from the training facts; 8 ruled out by them" in result.stdout
+    assert "if any is missing" not in result.stdout, "no missing fact could add an answer"
+    assert result.stdout.count("\n  none\n") == 1, "its variable has no candidates either"
+    unsure = ask(run, "(f2 & !a1.won_by).directed_by")
+    assert "nothing can be" not in unsure.stdout
 
 
 def test_a_swapped_run_and_question_are_pointed_out(run: Path) -> None:

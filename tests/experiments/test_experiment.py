@@ -10,7 +10,7 @@ from conekg.experiments.experiment import common_data_set, describe, notes_of_ea
 from conekg.experiments.main_results import MAIN_EPFO, main_epfo
 from conekg.sampling.query_set import QuerySet
 from conekg.training.loop import train
-from conekg.training.recipe_file import change_recipe
+from conekg.training.recipe_change import change_recipe
 from conekg.training.recipes import find_recipe
 from conekg.training.run import Run, create_run, open_run
 from plain_mrr import mrr

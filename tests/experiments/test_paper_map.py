@@ -13,7 +13,7 @@ from conekg.errors import ConfigError
 from conekg.experiments.catalog import EXPERIMENTS
 from conekg.experiments.published import ANY, FIGURE_PLACES, labels, place_of, published
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES
-from conekg.training.recipe_file import change_recipe
+from conekg.training.recipe_change import change_recipe
 from conekg.training.recipes import find_recipe
 
 ROOT = Path(__file__).parents[2]

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 import strategies
 from conekg.errors import QuerySyntaxError, QueryTooLargeError, UnknownNameError
 from conekg.graph.vocabulary import NameTable, Vocabulary
+from conekg.query.branches import count_branches
 from conekg.query.parse import parse_query
 from conekg.query.render import render_formula, render_query
-from conekg.query.rewrite import count_branches
 from conekg.query.tree import Anchor, And, Or
 from oracle import Oracle
 

@@ -12,7 +12,8 @@ from conekg.errors import (
 )
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.parse import DEPTH_LIMIT, parse_query, parse_shape
-from conekg.query.tokens import TokenStream, quote
+from conekg.query.token_stream import TokenStream
+from conekg.query.tokens import quote
 from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, depth, subtrees
 from strategies import shapes
 

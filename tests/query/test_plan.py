@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import strategies
 from conekg.errors import QueryTooLargeError
+from conekg.query.branches import union_free_branches
 from conekg.query.plan import (
     AnchorStep,
     IntersectStep,
@@ -19,7 +20,6 @@ from conekg.query.plan import (
     join_rows,
     plan_shapes,
 )
-from conekg.query.rewrite import union_free_branches
 from conekg.query.shape import STRUCTURES, Shape, shape_of
 from conekg.query.tree import Anchor, And, Not, Or, Project, Universe, fold, subtrees
 

@@ -6,7 +6,6 @@ import strategies
 from conekg.errors import QuerySyntaxError, QueryTooLargeError
 from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.tokens import (
-    TokenStream,
     as_written,
     check_text,
     is_bare_character,
@@ -119,22 +118,6 @@ def test_length_is_limited():
     with pytest.raises(QueryTooLargeError, match="11 characters; at most 10"):
         check_text("a" * 11, 10)
     check_text("a" * 10, 10)
-
-
-def test_the_stream_stays_at_its_end():
-    stream = TokenStream("a", NAMES, max_depth=3)
-    assert stream.after_next.kind == "end"
-    assert [stream.take().kind for _ in range(3)] == ["name", "end", "end"]
-
-
-def test_the_stream_counts_nesting():
-    stream = TokenStream("a", NAMES, max_depth=2)
-    stream.enter()
-    stream.enter()
-    stream.leave()
-    stream.enter()
-    with pytest.raises(QueryTooLargeError, match="more than 2 levels"):
-        stream.enter()
 
 
 @given(st.text(alphabet="aZ0_-/:#@$%+~éß٣́ .'\"", max_size=6))

@@ -59,6 +59,21 @@ def test_only_known_answers_are_the_exact_answers(served, answerer):
     assert {item["name"] for item in body["answers"]} == names - {one}
 
 
+def test_nothing_follows_from_what_facts_leave_empty(served, answerer):
+    """Poland is known to border Germany, and Spain is not: it could, if a fact were missing."""
+    for query in ("(Poland & !Germany.borders).capital", "(France & Spain).borders"):
+        body = served.post("/api/ask", query=query).json()
+        assert body["answers"] == []
+        assert body["num_contradicted"] == answerer.graph.num_entities
+        for variable in served.post("/api/explain", query=query, answer="Bern").json()["variables"]:
+            assert variable["candidates"] == []
+    body = served.post("/api/ask", query="(Spain & !Germany.borders).capital").json()
+    assert (len(body["answers"]), body["num_contradicted"]) == (10, 0)
+    plain = served.post("/api/ask", query="Spain.borders").json()
+    both = served.post("/api/ask", query="Spain.borders | (Poland & !Germany.borders)").json()
+    assert both["answers"] == plain["answers"]
+
+
 def test_an_explanation_has_a_path_of_facts_for_a_known_answer(served):
     body = served.post("/api/explain", query="France.borders.capital", answer="Bern").json()
     (witness,) = body["witnesses"]
@@ -552,6 +567,20 @@ def test_cones_are_those_of_the_union_form_asked_for(served, answerer):
             assert cone["half_aperture"] == pytest.approx(own[cone["dimension"]].half_aperture)
             assert cone["axis"] == pytest.approx(own[cone["dimension"]].axis)
     assert by_branch["cones"] != by_law["cones"]
+
+
+def test_cones_are_those_of_the_facts_asked_for(served):
+    """That Austria borders Germany is a validation fact, which leaves the second part empty."""
+    query = "Spain.borders | (Austria & !Germany.borders).capital"
+
+    def axes(query, known):
+        asked = {"answer": "Bern", "dimensions": 16, "known_graph": known, "union": "demorgan"}
+        cones = served.post("/api/cones", query=query, **asked).json()["cones"]
+        return {cone["dimension"]: cone["axis"] for cone in cones}
+
+    plain = pytest.approx(axes("Spain.borders", "train"), abs=1e-4)
+    assert axes(query, "train") != plain
+    assert axes(query, "valid") == plain
 
 
 def test_a_compressed_body_is_refused_and_the_description_says_so(served):

@@ -1489,7 +1489,7 @@ def test_an_empty_result_says_which_filter_is_on(open_page):
     field, summary = page.get_by_label("Ask the graph"), page.locator("ck-answers .summary")
     field.fill("France.borders & !France.borders")
     field.press("Enter")
-    expect(summary).to_have_text("Nothing answers this question.")
+    expect(summary).to_have_text("Nothing can answer this question, whatever facts are missing.")
     page.get_by_text("known", exact=True).first.click()
     expect(summary).to_have_text("No known answer.")
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from conekg.answering.answer_table import html_table, text_table
 from conekg.graph.knowledge_graph import Split
-from conekg.query.rewrite import UnionForm
+from conekg.query.branches import UnionForm
 from conekg.query.tree import Query
 
 Only = Literal["known", "predicted"]

@@ -14,8 +14,8 @@ import torch
 
 from conekg.model.embed import embed
 from conekg.model.interface import QueryModel, Region
+from conekg.query.branches import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.plan import plan_shapes
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.shape import Grounded, Shape, grounded
 from conekg.query.tree import Query
 

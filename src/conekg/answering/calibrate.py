@@ -34,15 +34,14 @@ from conekg.answering.curves import (
     mean_error,
     surprise,
 )
-from conekg.answering.facts import facts_of
+from conekg.answering.facts import Facts, facts_of
 from conekg.answering.index import EntityIndex
 from conekg.answering.ranking import merge_rankings
 from conekg.errors import ConfigError, QueryError
-from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.model.interface import QueryModel
 from conekg.model.support import is_supported
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP
+from conekg.query.branches import DEFAULT_BRANCH_CAP
 from conekg.query.shape import grounded
 from conekg.query.tree import has_negation
 from conekg.sampling.answers import smaller_split
@@ -128,7 +127,7 @@ class _Sample:
     owners: NDArray[np.int64]
     """[entities] the place of the query that each score belongs to."""
     known: int
-    """Answers on the smaller graph that a negation can make false; 0 without a negation."""
+    """Answers on the smaller graph that further facts can make false; 0 without a negation."""
     kept: int
     """How many of those are still answers on the split's graph."""
     sizes: FloatArray
@@ -147,7 +146,10 @@ def _examine(
 ) -> _Sample:
     """The sample of one block of queries: its best entities, and the counts of its answers."""
     truth = answer_batch(graph.adjacency(split), block.shape, block.anchors, block.relations)
-    not_predicted = _not_predicted(graph, split, block)
+    smaller = _facts(graph, split, block)
+    not_predicted = [
+        np.union1d(facts.known, facts.contradicted).astype(np.int32) for facts in smaller
+    ]
     scores: list[FloatArray] = []
     backgrounds: list[FloatArray] = []
     hits: list[FloatArray] = []
@@ -168,9 +170,11 @@ def _examine(
             hits.append(np.isin(ranking.entity_ids, truth[place]).astype(float))
         if all(len(rows) == 1 for rows in embedded.rows):
             sizes.append(region_sizes(model, embedded.region))
-    kept = block.easy.lengths
-    if can_lose := has_negation(block.shape.template):
-        kept = np.array([np.isin(block.easy[i], truth[i]).sum() for i in range(len(block))])
+    kept = np.array(
+        [np.isin(facts.known, truth[place]).sum() for place, facts in enumerate(smaller)]
+    )
+    certain = sum(len(facts.certain) for facts in smaller)
+    known = sum(len(facts.known) for facts in smaller)
     found = np.concatenate(sizes) if sizes else np.empty(0)
     return _Sample(
         regions=outlines(block.shape, "dnf", DEFAULT_BRANCH_CAP),
@@ -179,25 +183,22 @@ def _examine(
         backgrounds=np.concatenate(backgrounds),
         hits=np.concatenate(hits),
         owners=np.repeat(np.arange(len(block)), [len(part) for part in scores]),
-        known=len(block.easy.values) if can_lose else 0,
-        kept=int(kept.sum()) if can_lose else 0,
+        known=known - certain,
+        kept=int(kept.sum()) - certain,
         sizes=found,
         missing=(truth.lengths - kept).astype(float) if len(found) else np.empty(0),
     )
 
 
-def _not_predicted(graph: KnowledgeGraph, split: Split, block: QueryBlock) -> list[IntArray]:
-    """For each query the sorted entities that the smaller graph gives or rules out."""
+def _facts(graph: KnowledgeGraph, split: Split, block: QueryBlock) -> list[Facts]:
+    """What the smaller graph says about the answers of each query."""
     easy = [block.easy[place] for place in range(len(block))]
-    if not has_negation(block.shape.template):
-        return easy
+    if not has_negation(block.shape.template):  # nothing is ruled out, and nothing can be lost
+        nothing = np.empty(0, dtype=np.int32)
+        return [Facts(known, nothing, known) for known in easy]
     smaller = smaller_split(split)
     assert smaller is not None, "fit_calibration refuses training queries"
-    asked = [(grounded(block.query(place)), smaller) for place in range(len(block))]
-    return [
-        np.union1d(given, facts.contradicted).astype(np.int32)
-        for given, facts in zip(easy, facts_of(graph, asked), strict=True)
-    ]
+    return facts_of(graph, [(grounded(block.query(place)), smaller) for place in range(len(block))])
 
 
 def _some(block: QueryBlock, most: int, generator: np.random.Generator) -> QueryBlock:

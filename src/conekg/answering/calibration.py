@@ -22,8 +22,8 @@ from conekg.answering.curves import Curve, FloatArray
 from conekg.errors import StoreError, UnsupportedOperatorError
 from conekg.graph.json_file import read_object, value_of, write_object
 from conekg.model.interface import QueryModel, Region
+from conekg.query.branches import UnionForm
 from conekg.query.plan import branches_of
-from conekg.query.rewrite import UnionForm
 from conekg.query.shape import Shape, outline, shape_of
 from conekg.training.run import Run, Which
 

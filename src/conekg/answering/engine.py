@@ -2,7 +2,7 @@
 
 `Answerer` combines exact search, which finds what the known facts say about the answers, with
 the model, which ranks all entities. Questions are answered in batches of mixed shapes; a single
-question is a batch of one.
+question is a batch of one. What the ranks and scores mean is left to `writing`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -20,18 +20,25 @@ from numpy.typing import NDArray
 
 from conekg.answering.answer import Answer, Only, Question, RankedAnswer
 from conekg.answering.batch import EmbeddedQueries, embed_grounded
-from conekg.answering.calibration import Calibration, calibration_of, outlines, region_sizes
-from conekg.answering.facts import Facts, contains, facts_of
+from conekg.answering.calibration import Calibration, calibration_of, region_sizes
+from conekg.answering.empty_parts import without_empty_parts
+from conekg.answering.facts import Asked, Facts, facts_of
 from conekg.answering.index import EntityIndex
-from conekg.answering.named import Limit
 from conekg.answering.ranking import Ranking, merge_rankings
-from conekg.answering.understand import Understood, check_count, check_entity_id, understand
+from conekg.answering.understand import (
+    Understood,
+    check_count,
+    check_entity_id,
+    shortened,
+    understand,
+)
+from conekg.answering.writing import AnswerWriter, Draft
 from conekg.errors import ConfigError
 from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.model.interface import MAJORITY, QueryModel, Region
 from conekg.model.kernels.few_rows import lay_out_for_few_rows
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
+from conekg.query.branches import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.tree import Query
 from conekg.training.loop import pick_device
 from conekg.training.run import Run, Which, open_run
@@ -142,9 +149,9 @@ class Answerer:
         """
         check_count("most", most)
         started = time.perf_counter()
-        understood = [
-            item if isinstance(item, Understood) else self.understand(item) for item in questions
-        ]
+        understood = self.without_empty_parts(
+            [item if isinstance(item, Understood) else self.understand(item) for item in questions]
+        )
         facts = self._facts(understood)
         embedded = self._embed(understood)
         for start in range(0, len(understood), most):
@@ -152,7 +159,14 @@ class Answerer:
             drafts = self._rank(understood[part], facts[part], embedded.some(start, start + most))
             seconds = time.perf_counter() - started
             yield [
-                self._write(item, draft, own_facts, seconds)
+                self._writer.answer(
+                    item,
+                    draft,
+                    own_facts,
+                    model=self.model.name,
+                    recall=self.index.recall,
+                    seconds=seconds,
+                )
                 for item, draft, own_facts in zip(
                     understood[part], drafts, facts[part], strict=True
                 )
@@ -169,6 +183,7 @@ class Answerer:
         item = question if isinstance(question, Understood) else self.understand(question)
         for entity_id in entity_ids:
             check_entity_id(entity_id, self.graph)
+        (item,) = self.without_empty_parts([item])
         ids = np.array(entity_ids, dtype=np.int64)
         form = item.ranked_by
         embedded = embed_grounded(
@@ -189,20 +204,34 @@ class Answerer:
             pairs = zip(branches.tolist(), ids.tolist(), strict=True)
             inside = [members[branch][entity_id] for branch, entity_id in pairs]
         backgrounds = self._backgrounds([item], embedded)[branches]
-        draft = _Draft(Ranking(ids, scores[ids]), inside, backgrounds, None)
+        draft = Draft(Ranking(ids, scores[ids]), inside, backgrounds, None)
         all_ids = np.arange(len(scores))
         ranks = [
             1 + int(((scores > scores[i]) | ((scores == scores[i]) & (all_ids < i))).sum())
             for i in ids
         ]
-        judged = self._ranked_answers(item, draft, self._facts([item])[0])
+        judged = self._writer.ranked(item, draft, self._facts([item])[0])
         return tuple(replace(answer, rank=rank) for answer, rank in zip(judged, ranks, strict=True))
+
+    def without_empty_parts(self, questions: Sequence[Understood]) -> list[Understood]:
+        """The questions without the parts that are empty whatever facts their known graphs lack.
+
+        They are answered in this form.
+        """
+        left = without_empty_parts(self.graph, _asked(questions))
+        return [
+            shortened(item, query, self.model, self.max_branches)
+            for item, query in zip(questions, left, strict=True)
+        ]
+
+    @property
+    def _writer(self) -> AnswerWriter:
+        """The writer of answers by the present calibration, which may be replaced."""
+        return AnswerWriter(self.graph, self.calibration, self.max_branches)
 
     def _facts(self, questions: Sequence[Understood]) -> list[Facts]:
         """What each question's known graph says about its answers."""
-        return facts_of(
-            self.graph, [(item.grounded, item.question.known_graph) for item in questions]
-        )
+        return facts_of(self.graph, _asked(questions))
 
     def _embed(self, questions: Sequence[Understood]) -> EmbeddedQueries:
         """The regions of the questions, embedded together per form of union."""
@@ -223,7 +252,7 @@ class Answerer:
 
     def _rank(
         self, questions: Sequence[Understood], facts: Sequence[Facts], embedded: EmbeddedQueries
-    ) -> list[_Draft]:
+    ) -> list[Draft]:
         """The best entities of each question, with what its regions say about them."""
         counts = [0] * len(embedded.region[0])
         skip: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(counts)
@@ -237,8 +266,9 @@ class Answerer:
         members = self._members(embedded, rankings)
         sizes = region_sizes(self.model, embedded.region)
         backgrounds = self._backgrounds(questions, embedded)
+        writer = self._writer
         drafts = []
-        for item, rows in zip(questions, embedded.rows, strict=True):
+        for item, own_facts, rows in zip(questions, facts, embedded.rows, strict=True):
             ranking, origin = merge_rankings([rankings[row] for row in rows], item.question.top_k)
             inside = None
             if members is not None:
@@ -246,8 +276,9 @@ class Answerer:
                     members[rows[branch]][int(entity_id)]
                     for branch, entity_id in zip(origin, ranking.entity_ids, strict=True)
                 ]
-            missing = self._missing(item, sizes[list(rows)] if len(sizes) else sizes)
-            drafts.append(_Draft(ranking, inside, backgrounds[np.array(rows)[origin]], missing))
+            own_sizes = sizes[list(rows)] if len(sizes) else sizes
+            missing = writer.missing(item, own_sizes, own_facts)
+            drafts.append(Draft(ranking, inside, backgrounds[np.array(rows)[origin]], missing))
         return drafts
 
     def _barred(self, item: Understood) -> list[IntArray]:
@@ -262,36 +293,10 @@ class Answerer:
         """[rows] the mean score of arbitrary entities; zeros if no probability depends on it."""
         calibration = self.calibration
         if calibration is None or not any(
-            calibration.scores(self._outlines(item)).relative for item in questions
+            calibration.scores(self._writer.outlines(item)).relative for item in questions
         ):
             return np.zeros(len(embedded.region[0]))
         return self.index.background(embedded.region)
-
-    def _outlines(self, item: Understood) -> tuple[str, ...]:
-        """The outlines of the regions that a question is ranked by."""
-        return outlines(item.ranked_by.grounded.shape, item.question.union, self.max_branches)
-
-    def _missing(self, item: Understood, sizes: NDArray[np.float64]) -> _Estimate | None:
-        """How many answers the facts lack, estimated from the sizes of the branches' regions.
-
-        The sum over the branches, an upper estimate, since branches may overlap. None without a
-        calibration, for models without sizes, and if a branch has no curve.
-        """
-        if self.calibration is None or len(sizes) == 0:
-            return None
-        curves = [self.calibration.sizes(one) for one in self._outlines(item)]
-        known = [curve for curve in curves if curve is not None]
-        if len(known) < len(curves):
-            return None
-        limits = item.ranked_by.limits or (Limit(),) * len(known)
-        counts = [
-            curve.missing(size)
-            if limit.among is None
-            else min(curve.missing(size), len(limit.among))
-            for curve, size, limit in zip(known, sizes, limits, strict=True)
-        ]
-        # The factor of a sum of estimates was not measured.
-        return _Estimate(sum(counts), known[0].factor if len(known) == 1 else None)
 
     def _unwanted(self, item: Understood, facts: Facts) -> IntArray:
         """The sorted ids that no branch of the question may return."""
@@ -332,81 +337,6 @@ class Answerer:
             for row, ranking in enumerate(rankings)
         ]
 
-    def _write(self, item: Understood, draft: _Draft, facts: Facts, seconds: float) -> Answer:
-        """The answer of a question as it is returned."""
-        calibration, expected = self.calibration, self._expected(item, draft, facts)
-        return Answer(
-            query=item.text,
-            reading=item.reading,
-            answers=self._ranked_answers(item, draft, facts),
-            num_known=len(facts.known),
-            num_contradicted=len(facts.contradicted),
-            estimated_count=None if expected is None else expected.count,
-            estimated_count_factor=None if expected is None else expected.factor,
-            calibration_error=None
-            if calibration is None
-            else calibration.scores(self._outlines(item)).error,
-            known_graph=item.question.known_graph,
-            recall=self.index.recall,
-            model=self.model.name,
-            seconds=seconds,
-        )
-
-    def _expected(self, item: Understood, draft: _Draft, facts: Facts) -> _Estimate | None:
-        """How many answers there are in all: the known ones that stay true, and the missing ones.
-
-        At most the number of entities that no fact rules out.
-        """
-        if self.calibration is None or draft.missing is None:
-            return None
-        missing, certain = draft.missing, len(facts.certain)
-        kept = self.calibration.kept(self._outlines(item))
-        known = certain + (len(facts.known) - certain) * kept
-        possible = self.graph.num_entities - len(facts.contradicted)
-        count = float(min(known + missing.count, possible))
-        if missing.factor is None or certain < len(facts.known):
-            return _Estimate(count, None)
-        # The factor is that of one plus the missing answers; known ones are not in doubt.
-        upper = min(known + (1 + missing.count) * missing.factor - 1, possible)
-        return _Estimate(count, upper / count if count else missing.factor)
-
-    def _ranked_answers(
-        self, item: Understood, draft: _Draft, facts: Facts
-    ) -> tuple[RankedAnswer, ...]:
-        """The entities of a draft with their names, what the facts say, and probabilities."""
-        entities = self.graph.vocabulary.entities
-        answers = []
-        is_known = contains(facts.known, draft.ranking.entity_ids).tolist()
-        is_certain = contains(facts.certain, draft.ranking.entity_ids).tolist()
-        is_contradicted = contains(facts.contradicted, draft.ranking.entity_ids).tolist()
-        ids, scores = draft.ranking.entity_ids.tolist(), draft.ranking.scores.tolist()
-        calibration = self.calibration
-        regions = self._outlines(item)
-        curve = None if calibration is None else calibration.scores(regions)
-        for place, (entity_id, score) in enumerate(zip(ids, scores, strict=True)):
-            probability = None
-            if calibration is not None and curve is not None:
-                if is_contradicted[place]:
-                    probability = 0.0
-                elif is_known[place]:
-                    probability = 1.0 if is_certain[place] else calibration.kept(regions)
-                else:
-                    probability = curve.probability(score, draft.backgrounds[place])
-            answers.append(
-                RankedAnswer(
-                    rank=place + 1,
-                    entity_id=entity_id,
-                    name=entities.name(entity_id),
-                    label=entities.label(entity_id),
-                    score=score,
-                    probability=probability,
-                    known=is_known[place],
-                    contradicted=is_contradicted[place],
-                    member=None if draft.inside is None else draft.inside[place],
-                )
-            )
-        return tuple(answers)
-
 
 def ask(
     run: str | Path | Run | Answerer,
@@ -435,6 +365,11 @@ def ask(
     )
 
 
+def _asked(questions: Sequence[Understood]) -> list[Asked]:
+    """The settled queries with their known graphs."""
+    return [(item.grounded, item.question.known_graph) for item in questions]
+
+
 def _check_fits(model: QueryModel, graph: KnowledgeGraph) -> None:
     """Raise `ConfigError` unless a model has as many entities and relations as a graph."""
     have = (model.num_entities, model.num_relations)
@@ -445,25 +380,3 @@ def _check_fits(model: QueryModel, graph: KnowledgeGraph) -> None:
             f"{graph.num_relations:,}; give the graph that the model was trained on",
             key="graph",
         )
-
-
-@dataclass(frozen=True)
-class _Draft:
-    """The best entities of a question by their ids, with what its regions say about them."""
-
-    ranking: Ranking
-    inside: list[bool] | None
-    """Whether each entity is inside its region; None for models whose regions have no inside."""
-    backgrounds: NDArray[np.float64]
-    """[k] the mean score of arbitrary entities in the region that each score is from."""
-    missing: _Estimate | None
-    """How many answers the facts lack; None if that cannot be estimated."""
-
-
-@dataclass(frozen=True)
-class _Estimate:
-    """An estimated number of answers."""
-
-    count: float
-    factor: float | None
-    """Half of such estimates are within this factor of the truth; None if it was not measured."""

@@ -28,7 +28,6 @@ from conekg.answering.explanation import (
     Variable,
     Witness,
 )
-from conekg.answering.named import ranked_by
 from conekg.answering.reading import read_parts
 from conekg.answering.understand import (
     Understood,
@@ -43,11 +42,13 @@ from conekg.answering.understand import (
 )
 from conekg.answering.witness import Cell, Step, WitnessSearch, walk
 from conekg.errors import ConfigError
+from conekg.graph.knowledge_graph import Split
 from conekg.graph.vocabulary import Vocabulary
 from conekg.model.cone import Cone
 from conekg.model.interface import QueryModel
+from conekg.query.branches import UnionForm
 from conekg.query.render import render_parts
-from conekg.query.rewrite import UnionForm, push_negation, settle, simplify
+from conekg.query.rewrite import push_negation, settle, simplify
 from conekg.query.shape import grounded
 from conekg.query.tree import Anchor, Not, Project, Query, Universe, fold, fold_each, subtrees
 from conekg.training.run import Run
@@ -116,11 +117,12 @@ def sector_cones(
     entity_id: int,
     *,
     dimensions: Sequence[int],
+    known_graph: Split = "train",
     union: UnionForm = "dnf",
 ) -> tuple[SectorCone, ...]:
     """The query's cones with the entity's angles in the given dimensions; empty unless ConE.
 
-    They are the cones that the query's answers are ranked by with that form of `union`; of several
+    They are the cones that the answers of a question with these options are ranked by; of several
     branches, those of the branch in which the entity scores best.
     """
     check_ids(grounded(query), answerer.graph)
@@ -135,7 +137,8 @@ def sector_cones(
                 f"it has 0 to {model.dim - 1}",
                 key="dimensions",
             )
-    form = ranked_by(settle(query), union, answerer.max_branches)
+    asked = answerer.understand(Question(query, known_graph=known_graph, union=union))
+    form = answerer.without_empty_parts([asked])[0].ranked_by
     embedded = embed_grounded(model, [form.grounded], union, answerer.max_branches)
     allowed = form.allowed(np.array([entity_id]))
     with torch.inference_mode():

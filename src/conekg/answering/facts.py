@@ -51,25 +51,16 @@ def facts_of(graph: KnowledgeGraph, asked: Sequence[Asked]) -> list[Facts]:
             continue
         contradiction, certainty = of_shape
         if contradiction is not None:
-            bounds.append((_filled(contradiction, query), split))
+            bounds.append((filled(contradiction, query), split))
             places.append((ruled_out, place))
         if certainty is None:
             certain[place] = np.empty(0, dtype=np.int32)
         elif certainty.shape != query.shape:
-            bounds.append((_filled(certainty, query), split))
+            bounds.append((filled(certainty, query), split))
             places.append((certain, place))
     for (found, place), ids in zip(places, exact_answers(graph, bounds), strict=True):
         found[place] = ids
     return [Facts(*each) for each in zip(known, ruled_out, certain, strict=True)]
-
-
-def _filled(bound: Grounded, query: Grounded) -> Grounded:
-    """A bound with the ids of the query in place of its slots; see `_bounds_of_shape`."""
-    return Grounded(
-        bound.shape,
-        [query.entity_ids[slot] for slot in bound.entity_ids],
-        [query.relation_ids[slot] for slot in bound.relation_ids],
-    )
 
 
 def exact_answers(graph: KnowledgeGraph, asked: Sequence[Asked]) -> list[IntArray]:
@@ -91,6 +82,15 @@ def exact_answers(graph: KnowledgeGraph, asked: Sequence[Asked]) -> list[IntArra
             for row, place in enumerate(places):
                 found[place] = answers[row]
     return found
+
+
+def filled(bound: Grounded, query: Grounded) -> Grounded:
+    """A bound whose ids are slots of the query's shape, with the query's ids in their place."""
+    return Grounded(
+        bound.shape,
+        [query.entity_ids[slot] for slot in bound.entity_ids],
+        [query.relation_ids[slot] for slot in bound.relation_ids],
+    )
 
 
 @lru_cache(maxsize=1024)

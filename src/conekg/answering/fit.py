@@ -34,7 +34,7 @@ from conekg.sampling.query_set import QuerySet
 from conekg.training.batches import usable_shapes
 from conekg.training.loop import Outcome, check_max_minutes, pick_device
 from conekg.training.recipe import Recipe
-from conekg.training.recipe_file import change_recipe
+from conekg.training.recipe_change import change_recipe
 from conekg.training.run import Run, check_vacant, is_run, open_run
 
 LARGER_RECIPE = {"small": "medium", "medium": "fast"}

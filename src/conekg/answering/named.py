@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conekg.graph.adjacency import IntArray, LongArray
-from conekg.query.rewrite import UnionForm, flatten, union_free_branches
+from conekg.query.branches import UnionForm, union_free_branches
+from conekg.query.rewrite import flatten
 from conekg.query.shape import Grounded, grounded
 from conekg.query.tree import Anchor, And, Not, Query, all_of, any_of
 

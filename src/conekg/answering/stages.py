@@ -38,7 +38,7 @@ from conekg.sampling.sample import sample_query_set
 from conekg.training.batches import check_trainable, usable_shapes
 from conekg.training.loop import Outcome, Progress, pick_device, train
 from conekg.training.recipe import Recipe
-from conekg.training.recipe_file import change_recipe
+from conekg.training.recipe_change import change_recipe
 from conekg.training.recipes import data_set_of, find_recipe, recipe_of
 from conekg.training.run import Run, Which, create_run
 

@@ -7,7 +7,7 @@ with the batch it would be answered in.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, TypeGuard, get_args
 
@@ -22,9 +22,10 @@ from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.graph.namesakes import told_apart
 from conekg.model.interface import QueryModel
 from conekg.model.support import check_supported, missing_operators
+from conekg.query.branches import UnionForm, capped
 from conekg.query.parse import parse_query
 from conekg.query.render import render_query
-from conekg.query.rewrite import UnionForm, capped, settle
+from conekg.query.rewrite import NOTHING, settle
 from conekg.query.shape import Grounded, Shape, grounded
 from conekg.query.tree import Query, Universe, subtrees
 
@@ -102,6 +103,20 @@ def understand_part(
         reading=words.reading,
         exclude=np.empty(0, dtype=np.int32),
     )
+
+
+def shortened(item: Understood, query: Grounded, model: QueryModel, cap: int) -> Understood:
+    """The question, answered by another settled query that is known to have the same answers.
+
+    It is ranked as before if that query is `!*`, which says nothing of what was asked, or if the
+    model cannot embed it.
+    """
+    if query is item.grounded:
+        return item
+    union = item.question.union
+    if query.shape.template == NOTHING or missing_operators(model, query.shape, union, cap):
+        return replace(item, grounded=query)
+    return replace(item, grounded=query, ranked_by=_ranked_by(query, union, cap))
 
 
 def _checked_form(

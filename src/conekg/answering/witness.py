@@ -21,7 +21,7 @@ from conekg.answering.index import EntityIndex
 from conekg.answering.ranking import merge_rankings
 from conekg.graph.adjacency import Adjacency, IntArray, LongArray
 from conekg.model.interface import QueryModel, Region
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm, capped
+from conekg.query.branches import DEFAULT_BRANCH_CAP, UnionForm, capped
 from conekg.query.tree import (
     Anchor,
     And,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -162,8 +163,6 @@ class _Session:
                 self._print(number, text, item, next(answers))
 
     def _understand(self, text: str) -> Understood | ConeKGError:
-        from dataclasses import replace
-
         try:
             return self._answerer.understand(replace(self._settings, query=text))
         except ConeKGError as error:
@@ -196,8 +195,11 @@ class _Session:
         else:
             vocabulary = self._answerer.graph.vocabulary
             asked = render_query(item.query, vocabulary, labels=True)
-            _print_answer(answer, asked, vocabulary.entities.title)
-            print_text(_summary(answer, self._no_probabilities))
+            _print_answer(answer, asked, vocabulary.entities.title, self._why_none(answer))
+            shown = (
+                replace(answer, estimated_count=None) if self._leaves_nothing(answer) else answer
+            )
+            print_text(_summary(shown, self._no_probabilities))
             for note in wrong_way_notes(item.query, self._answerer.graph, answer.known_graph):
                 say(note)
             if explanation is not None:
@@ -212,7 +214,17 @@ class _Session:
         print_csv(answer_rows(text, answer, line))
         if not answer.answers:
             place = "" if line is None else f"{self._file}:{line}: "
-            say(f"{place}no entity is left to answer with")
+            say(f"{place}{self._why_none(answer)}")
+
+    def _why_none(self, answer: Answer) -> str:
+        """What to say instead of answers."""
+        if self._leaves_nothing(answer):
+            return "nothing can be an answer, whatever facts are missing"
+        return "no entity is left to answer with"
+
+    def _leaves_nothing(self, answer: Answer) -> bool:
+        """Whether facts rule out every entity, so that there is nothing to estimate."""
+        return answer.num_contradicted == self._answerer.graph.num_entities
 
     def _explanation(self, item: Understood, answer: Answer) -> Explanation:
         from conekg.answering.explain import explain
@@ -244,7 +256,7 @@ Title: TypeAlias = Callable[[int], str]
 """The title of an entity id: its label, with its name if other entities share the label."""
 
 
-def _print_answer(answer: Answer, asked: str, title: Title) -> None:
+def _print_answer(answer: Answer, asked: str, title: Title, why_none: str) -> None:
     from conekg.answering.answer_table import HEADINGS, answer_rows
 
     print_text(one_line(answer.reading))
@@ -253,7 +265,7 @@ def _print_answer(answer: Answer, asked: str, title: Title) -> None:
         rows = answer_rows(answer, lambda ranked: title(ranked.entity_id))
         print_table("", HEADINGS, rows)
     else:
-        print_text("  no entity is left to answer with")
+        print_text(f"  {why_none}")
 
 
 _KNOWN_FACTS = {

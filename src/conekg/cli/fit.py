@@ -69,7 +69,7 @@ def fit(
     `conekg evaluate RUN` prints the table of metrics again, `conekg serve RUN` starts the page.
     """
     from conekg.answering.fit import fit as fit_run
-    from conekg.training.recipe_file import read_config
+    from conekg.training.recipe_change import read_config
 
     continue_with = f"conekg fit {in_shell(triples)} --resume --out {in_shell(out)}"
     continue_with += " --json" if as_json else ""

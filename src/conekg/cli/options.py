@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from conekg.query.rewrite import UnionForm
+from conekg.query.branches import UnionForm
 
 RunArgument = Annotated[Path, typer.Argument(help="A run folder from `conekg fit` or `train`.")]
 CheckpointOption = Annotated[

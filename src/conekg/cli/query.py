@@ -15,18 +15,13 @@ from conekg.cli.output_file import check_files, write_file
 from conekg.errors import QueryError, QueryTooLargeError
 from conekg.graph.namesakes import told_apart
 from conekg.graph.vocabulary import Vocabulary
+from conekg.query.branches import DEFAULT_BRANCH_CAP, to_de_morgan, to_dnf, union_free_branches
 from conekg.query.parse import parse_query
 from conekg.query.picture import draw_svg, draw_tree
 from conekg.query.plan import describe, plan_shapes
 from conekg.query.render import render_formula, render_query
 from conekg.query.render_sparql import render_sparql
-from conekg.query.rewrite import (
-    DEFAULT_BRANCH_CAP,
-    settle,
-    to_de_morgan,
-    to_dnf,
-    union_free_branches,
-)
+from conekg.query.rewrite import settle
 from conekg.query.shape import shape_of
 from conekg.query.tree import Query
 from conekg.query.tuples import query_to_tuple

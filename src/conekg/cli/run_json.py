@@ -96,7 +96,7 @@ def _by_shape(calibration: Calibration) -> dict[str, dict[str, float | None]]:
     outline as its key.
     """
     from conekg.answering.calibration import joined, outlines
-    from conekg.query.rewrite import DEFAULT_BRANCH_CAP
+    from conekg.query.branches import DEFAULT_BRANCH_CAP
 
     names = {
         joined(outlines(shape, "dnf", DEFAULT_BRANCH_CAP)): name

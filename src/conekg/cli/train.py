@@ -94,7 +94,8 @@ def train(
     """
     from conekg.answering.stages import choose_recipe, read_graph, start_run, train_run
     from conekg.training.loop import pick_device
-    from conekg.training.recipe_file import dump_recipe, read_config, recipe_to_table
+    from conekg.training.recipe_change import read_config
+    from conekg.training.recipe_file import dump_recipe, recipe_to_table
     from conekg.training.run import check_vacant, open_run
 
     continue_with = f"conekg train --resume --out {in_shell(out)}"

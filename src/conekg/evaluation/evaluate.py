@@ -25,8 +25,8 @@ from conekg.model.embed import best_over_branches, embed_shape
 from conekg.model.interface import QueryModel
 from conekg.model.scoring import scoring_table
 from conekg.model.support import missing_operators
+from conekg.query.branches import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.plan import branches_of
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.shape import Shape
 from conekg.sampling.query_set import QueryBlock, QuerySet
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conekg.graph.adjacency import Adjacency, IntArray
-from conekg.query.rewrite import UnionForm, push_negation
+from conekg.query.branches import UnionForm
+from conekg.query.rewrite import push_negation
 from conekg.query.shape import Shape
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe, fold
 from conekg.sampling.query_set import QueryBlock

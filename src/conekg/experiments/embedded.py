@@ -17,8 +17,8 @@ from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.graph.ragged import Ragged
 from conekg.model.embed import embed_shape
 from conekg.model.interface import QueryModel, Region
+from conekg.query.branches import union_free_branches
 from conekg.query.plan import Plan
-from conekg.query.rewrite import union_free_branches
 from conekg.query.shape import Shape
 from conekg.sampling.query_set import QueryBlock, QuerySet
 from conekg.symbolic.engine import answer_batch

@@ -50,7 +50,7 @@ from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.model.embed import best_over_branches
 from conekg.model.interface import MAJORITY, QueryModel
 from conekg.model.support import missing_operators
-from conekg.query.rewrite import union_free_branches
+from conekg.query.branches import union_free_branches
 from conekg.query.shape import NEGATION_STRUCTURES, POSITIVE_STRUCTURES, STRUCTURES
 from conekg.sampling.query_set import QueryBlock
 from conekg.training.run import Run

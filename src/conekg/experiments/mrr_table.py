@@ -18,7 +18,7 @@ from conekg.experiments.experiment import describe, notes_of_each, title_of
 from conekg.experiments.options import Options
 from conekg.experiments.published import Published
 from conekg.experiments.table import Row, Table
-from conekg.query.rewrite import UnionForm
+from conekg.query.branches import UnionForm
 from conekg.sampling.query_set import QuerySet
 from conekg.sampling.source import open_queries
 from conekg.training.run import Run

@@ -18,7 +18,7 @@ from conekg.experiments.mrr_table import (
 from conekg.experiments.options import Options
 from conekg.experiments.published import Published, published
 from conekg.experiments.table import Row
-from conekg.query.rewrite import UnionForm
+from conekg.query.branches import UnionForm
 from conekg.sampling.query_set import QuerySet
 from conekg.training.run import Run
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from conekg.graph.adjacency import IntArray
 from conekg.model.interface import QueryModel, Region
+from conekg.query.branches import UnionForm
 from conekg.query.plan import (
     AnchorStep,
     IntersectStep,
@@ -24,7 +25,6 @@ from conekg.query.plan import (
     join_rows,
     plan_shapes,
 )
-from conekg.query.rewrite import UnionForm
 from conekg.query.shape import Shape
 
 

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from conekg.errors import UnsupportedOperatorError
 from conekg.model.interface import QueryModel
+from conekg.query.branches import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.plan import branches_of
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.shape import Shape, shape_of
 from conekg.query.tree import Not, Query, Universe, has_negation, subtrees
 

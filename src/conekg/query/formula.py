@@ -34,7 +34,8 @@ from conekg.query.formula_tree import (
     Variable,
     atom,
 )
-from conekg.query.tokens import Span, Token, TokenStream, is_word
+from conekg.query.token_stream import TokenStream
+from conekg.query.tokens import Span, Token, is_word
 from conekg.query.tree import Query
 
 _AFTER_EXISTS = "write a dot after the variables of 'exists': exists y. ..."

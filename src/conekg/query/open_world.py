@@ -4,20 +4,15 @@ Facts may be missing, so a projection may reach any entity, and an absent fact r
 A known fact rules out an answer under a negation: an entity that is known to speak German is not
 an answer to "does not speak German". Each part of a query gets two bounds: its answers in every
 completion of the graph, and its possible answers in some completion. Both bounds are queries
-themselves, to be answered exactly on the known facts.
+themselves, to be answered exactly on the known facts. A part without possible answers is empty
+however the graph is completed: `Poland & !Germany.borders`, if Poland is known to border Germany.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple, assert_never
 
-from conekg.query.rewrite import (
-    EVERYTHING,
-    NOTHING,
-    complement_of,
-    intersection_of,
-    union_of,
-)
+from conekg.query.rewrite import EVERYTHING, NOTHING, complement_of, intersection_of, union_of
 from conekg.query.tree import (
     Anchor,
     And,
@@ -26,6 +21,7 @@ from conekg.query.tree import (
     Project,
     Query,
     Universe,
+    children,
     fold,
 )
 
@@ -63,6 +59,45 @@ def certainty_of(query: Query) -> Query | None:
     """
     certain = fold(query, _bounds).certain
     return None if certain == NOTHING else certain
+
+
+class Doubt(NamedTuple):
+    """A part of a query that is empty in every completion of the graph if its bound is empty."""
+
+    part: Query
+    possible: Query
+    """The bound: if known facts give it no exact answer, no facts can give the part one."""
+
+
+def doubts_of(query: Query) -> tuple[Doubt, ...]:
+    """The parts of a query that known facts may show to be empty in every completion.
+
+    They are operands of projections, unions and negations. The whole query and the operands of its
+    intersections are not among them: `contradiction_of` says what is ruled out there.
+
+    >>> germans, a = Project(Anchor(0), 1), Anchor(2)
+    >>> doubts_of(Project(a & ~germans, 3)) == (Doubt(a & ~germans, a & ~germans),)
+    True
+    >>> doubts_of(Project(a, 3) | Project(germans, 4))
+    ()
+    """
+    found: dict[Query, Query] = {}
+
+    def visit(node: Query, operands: tuple[_Bounds, ...]) -> _Bounds:
+        if not isinstance(node, And):
+            for operand, bounds in zip(children(node), operands, strict=True):
+                if isinstance(operand, And | Not) and _may_be_empty(bounds.possible):
+                    found[operand] = bounds.possible
+        return _bounds(node, operands)
+
+    fold(query, visit)
+    return tuple(Doubt(part, possible) for part, possible in found.items())
+
+
+def _may_be_empty(possible: Query) -> bool:
+    """Whether a bound is none of the forms that never are: it may still have answers always."""
+    parts = possible.operands if isinstance(possible, Or) else (possible,)
+    return not any(isinstance(part, Anchor | Universe) for part in parts)
 
 
 def _bounds(query: Query, operands: tuple[_Bounds, ...]) -> _Bounds:

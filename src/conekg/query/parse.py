@@ -28,15 +28,8 @@ from conekg.graph.vocabulary import NameTable, Vocabulary, check_vocabulary
 from conekg.query.formula import read_formula
 from conekg.query.shape import STRUCTURES, Shape, shape_of, slots_of
 from conekg.query.sparql import parse_sparql
-from conekg.query.tokens import (
-    Token,
-    TokenStream,
-    as_written,
-    check_depth,
-    check_text,
-    is_word,
-    quote,
-)
+from conekg.query.token_stream import TokenStream
+from conekg.query.tokens import Token, as_written, check_depth, check_text, is_word, quote
 from conekg.query.tree import Anchor, Not, Project, Query, Universe, all_of, any_of, depth
 
 MAX_LENGTH = 10_000

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias, assert_never
 
 from conekg.lines import counted
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP, UnionForm, union_free_branches
+from conekg.query.branches import DEFAULT_BRANCH_CAP, UnionForm, union_free_branches
 from conekg.query.shape import Shape
 from conekg.query.tree import (
     Anchor,

@@ -16,7 +16,8 @@ from conekg.errors import QuerySyntaxError
 from conekg.graph.vocabulary import Vocabulary
 from conekg.query.iri import NAMESPACE, name_of_iri
 from conekg.query.sparql_source import Order, SparqlSource
-from conekg.query.tokens import NameKind, Span, look_up
+from conekg.query.token_stream import NameKind, look_up
+from conekg.query.tokens import Span
 
 _ESCAPE = re.compile(r"\\(.)")  # an escaped character in a prefixed name
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from conekg.answering.understand import settled
 from conekg.errors import QueryTooLargeError
-from conekg.query.rewrite import UnionForm, count_branches
+from conekg.query.branches import UnionForm, count_branches
 from conekg.query.shape import Shape, grounded, shape_of
 from conekg.query.tree import Query, depth, subtrees
 from conekg.serving.limits import Limits

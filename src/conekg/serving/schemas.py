@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from conekg.answering.answer import Only
 from conekg.graph.knowledge_graph import Split
-from conekg.query.rewrite import UnionForm
+from conekg.query.branches import UnionForm
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 """A text that is not empty. The constraint also makes pydantic check that it is valid Unicode: JSON
@@ -221,6 +221,7 @@ class ConesRequest(Request):
     query: Text
     answer: Text
     dimensions: int = Field(default=8, ge=1)
+    known_graph: Split = "train"
     union: UnionForm = "dnf"
 
 

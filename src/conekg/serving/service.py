@@ -124,6 +124,7 @@ class Service:
                     query,
                     entity_id,
                     dimensions=range(dim),
+                    known_graph=request.known_graph,
                     union=request.union,
                 )
             )

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from conekg.answering.engine import Answerer
 from conekg.errors import ConeKGError
 from conekg.graph.knowledge_graph import Split
-from conekg.query.rewrite import DEFAULT_BRANCH_CAP
+from conekg.query.branches import DEFAULT_BRANCH_CAP
 from conekg.sampling.query_set import QuerySet
 from conekg.serving.examples import examples_of
 from conekg.serving.hosts import Hosts

@@ -17,7 +17,7 @@ from torch import Tensor
 from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.graph.ragged import Ragged, offsets_of
-from conekg.query.rewrite import union_free_branches
+from conekg.query.branches import union_free_branches
 from conekg.query.shape import Shape
 from conekg.sampling.near_misses import find_near_misses
 from conekg.sampling.query_set import QueryBlock, QuerySet

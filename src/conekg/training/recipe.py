@@ -1,8 +1,8 @@
 """The recipe: every hyper-parameter of a training run, typed, documented and checked.
 
 A recipe is frozen and is stored with its run. `recipe_file` reads and writes recipes as
-TOML, `recipes` holds those that come with the package, and each model's own parameters are
-documented beside the model.
+TOML, `recipe_change` changes them, `recipes` holds those that come with the package, and each
+model's own parameters are documented beside the model.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ function bar(probability) {
 }
 
 function summarise(response, only) {
-  if (response.answers.length === 0) return only ? `No ${only} answer.` : "Nothing answers this question.";
+  if (response.answers.length === 0) return only ? `No ${only} answer.` : "Nothing can answer this question, whatever facts are missing.";
   const known = `${response.num_known} known`;
   const out = response.num_contradicted > 0 ? `${response.num_contradicted} ruled out` : null;
   const inAll =
