@@ -50,7 +50,12 @@ def test_a_name_stays_on_its_line() -> None:
 
 
 def test_a_table_without_answers_says_so() -> None:
-    assert str(replace(ANSWER, answers=())).endswith("\n  no entity is left to answer with")
+    nothing = replace(ANSWER, answers=())
+    assert str(nothing).endswith("\n  no entity is left to answer with")
+    _, row = ElementTree.fromstring(nothing._repr_html_()).iter("tr")
+    assert [(cell.text, cell.get("colspan")) for cell in row] == [
+        ("no entity is left to answer with", "6")
+    ]
 
 
 def test_a_notebook_gets_the_same_cells_as_html() -> None:

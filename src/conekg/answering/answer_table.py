@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from conekg.answering.answer import Answer, RankedAnswer
 
 HEADINGS = ("rank", "name", "score", "probability", "known or predicted", "inside")
+_NO_ANSWERS = "no entity is left to answer with"
 _NUMBERS = ("rank", "score", "probability")
 """The columns that are aligned to the right."""
 
@@ -33,7 +34,7 @@ def text_table(answer: Answer) -> str:
             for space in [" " * (width - columns(cell))]
         )
         lines.append(f"  {'  '.join(cells).rstrip()}")
-    return "\n".join(lines if answer.answers else [*lines, "  no entity is left to answer with"])
+    return "\n".join(lines if answer.answers else [*lines, f"  {_NO_ANSWERS}"])
 
 
 def html_table(answer: Answer) -> str:
@@ -43,6 +44,8 @@ def html_table(answer: Answer) -> str:
         f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
         for row in answer_rows(answer, _titles(answer))
     )
+    if not answer.answers:
+        body = f"<tr><td colspan='{len(HEADINGS)}'>{_NO_ANSWERS}</td></tr>"
     return (
         f"<table><caption>{escape(one_line(answer.reading))}</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
