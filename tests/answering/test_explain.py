@@ -17,6 +17,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import small_models
 import strategies
 from conekg.answering import reading
 from conekg.answering.answer import Question
@@ -334,6 +335,17 @@ def test_redundant_operators_need_no_support(film_graph: KnowledgeGraph) -> None
     text = "a1.won_by & (c1.produced | !c1.produced) & !!*"
     (witness,) = explain(Answerer(film_graph, model), text, entities=["f1"]).witnesses
     assert [part.query for part in witness.parts] == ["a1.won_by"]
+
+
+def test_operators_that_only_pushing_negations_shows_to_be_redundant_need_no_support(
+    film_graph: KnowledgeGraph,
+) -> None:
+    """With its negation pushed inward the operand of the first hop is `*`, which BetaE lacks."""
+    options = small_models.SMALL_OPTIONS["beta"]
+    model = build_model("beta", film_graph.num_entities, film_graph.num_relations, options, 0)
+    answerer = Answerer(film_graph, model)
+    text = "((c1.produced | !(a1.won_by & c2.produced) | a1.won_by) & *).directed_by"
+    assert len(explain(answerer, text).witnesses) == len(answerer.ask(text).answers) == 8
 
 
 def test_queries_without_variables_or_answers(film_graph: KnowledgeGraph) -> None:

@@ -105,14 +105,17 @@ def _words_of_parts(query: Query, vocabulary: Vocabulary) -> _PartWords:
 def _explained(query: Query, model: QueryModel) -> Query:
     """The query settled, with negations pushed inward.
 
-    It is only pushed if settling leaves `!*`, which says nothing of what was asked, or adds an
-    operator that the model lacks.
+    It is not settled, before or after that, if this would leave `!*`, which says nothing of what
+    was asked, or an operator that the model lacks.
     """
-    pushed = simplify(push_negation(query))
-    shorter = settle(pushed)
-    if shorter == NOTHING or (_lacks(model, shorter) and not _lacks(model, pushed)):
-        return pushed
-    return shorter
+    pushed = simplify(push_negation(_settled(query, model)))
+    return _settled(pushed, model)
+
+
+def _settled(query: Query, model: QueryModel) -> Query:
+    """The settled query if it is not `!*` and the model has its operators, else the query."""
+    shorter = settle(query)
+    return query if shorter == NOTHING or _lacks(model, shorter) else shorter
 
 
 def _is_shorter(explained: Query, asked: Query) -> bool:
