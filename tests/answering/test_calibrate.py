@@ -14,6 +14,7 @@ from conekg.answering.calibrate import fit_calibration, fit_count
 from conekg.answering.calibration import Calibration, ScoreCurve
 from conekg.answering.curves import Curve, fit_curve, foreseen, surprise
 from conekg.errors import ConfigError, QueryError
+from conekg.graph.ragged import Ragged
 from conekg.model.catalog import build_model
 from conekg.query.shape import STRUCTURES
 from conekg.query.tree import Not
@@ -198,6 +199,24 @@ def test_answers_that_no_fact_can_undo_say_nothing_about_those_that_can() -> Non
     both = fit_calibration(model, graph, QuerySet("valid", (negated, by_law)))
     assert both.known_kept == alone.known_kept
     assert both.kept_of == alone.kept_of
+
+
+def test_easy_answers_of_a_file_that_the_graph_lacks_are_not_lost_to_negations() -> None:
+    """Files of queries can list answers that are none on the graph; no negation undid them."""
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
+    block = queries.block("1p")
+    rows = []
+    for place in range(len(block)):
+        answers = set(block.easy[place].tolist()) | set(block.hard[place].tolist())
+        wrong = min(set(range(graph.num_entities)) - answers)
+        rows.append(sorted([*block.easy[place].tolist(), wrong]))
+    wrong_block = replace(block, easy=Ragged.from_rows(rows))
+    fitted = fit_calibration(
+        model.eval(), graph, QuerySet("valid", (wrong_block, queries.block("2in")))
+    )
+    plain = fit_calibration(model.eval(), graph, QuerySet("valid", (queries.block("2in"),)))
+    assert fitted.known_kept == plain.known_kept
 
 
 def test_calibrating_without_supported_queries_is_refused() -> None:

@@ -66,6 +66,11 @@ def queries() -> st.SearchStrategy[Query]:
         doubtful,
         step,
         st.builds(lambda a, b: Or((a, b)), plain, doubtful | step),
+        st.builds(
+            lambda a, b, c: (a | b) & c, name, plain | doubtful, doubtful | st.builds(Not, plain)
+        ),
+        st.builds(lambda a, b, c, d: (a | b) & (c | ~d), name, doubtful, name, plain),
+        st.builds(lambda a, b, c, d: ~((a | ~b) & (~c | d)), name, plain, plain, name),
         st.builds(lambda a, b: Project(And((a, Not(b))), 0), plain, doubtful | step),
         st.builds(lambda a, b: Project(And((a, Not(Project(Not(b), 1)))), 0), name, doubtful),
     )
@@ -137,7 +142,13 @@ def test_all_that_the_bounds_of_the_parts_rule_out_is_ruled_out(edges: Edges, qu
         ("(f1 & !a1.won_by).directed_by", "!*"),
         ("(f2 & !a1.won_by).directed_by", "(f2 & !a1.won_by).directed_by"),
         ("((f1 | f3) & !a1.won_by).directed_by", "!*"),
-        ("((f1 | f2) & !a1.won_by).directed_by", "((f1 | f2) & !a1.won_by).directed_by"),
+        # A branch that has nothing in common with what its union is intersected with.
+        ("((f1 | f2) & !a1.won_by).directed_by", "(f2 & !a1.won_by).directed_by"),
+        ("(f1 | c1.produced) & !a1.won_by", "c1.produced & !a1.won_by"),
+        ("(f1 | f2) & (d1 | c1.produced) & !a1.won_by", "f2 & c1.produced & !a1.won_by"),
+        ("(c1.produced & f1 | f2) & !a1.won_by", "f2 & !a1.won_by"),
+        ("(d1 | !a1.won_by) & (f3 | c1.produced)", "(d1 | !a1.won_by) & c1.produced"),
+        ("(d1 | !a1.won_by) & (f2 | c1.produced)", "(d1 | !a1.won_by) & (f2 | c1.produced)"),
         # A step from nothing leads nowhere; an intersection with nothing is nothing.
         ("(f1 & !a1.won_by).directed_by.^directed_by", "!*"),
         ("((f1 & !a1.won_by).directed_by & d1).^directed_by", "!*"),

@@ -17,6 +17,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import small_models
 import strategies
 from conekg.answering import reading
 from conekg.answering.answer import Question
@@ -32,7 +33,7 @@ from conekg.model.gqe import GqeConfig
 from conekg.model.interface import MAJORITY
 from conekg.query.branches import DEFAULT_BRANCH_CAP, UnionForm
 from conekg.query.parse import parse_query
-from conekg.query.rewrite import push_negation, simplify
+from conekg.query.rewrite import NOTHING, push_negation, settle, simplify
 from conekg.query.tree import Anchor, And, Not, Or, Project, Query, Universe
 from oracle import Oracle
 from untrained_run import untrained_run
@@ -113,8 +114,12 @@ def test_witnesses_hold_on_the_graph(
 def test_variables_and_assignments_agree(given_graph: tuple[KnowledgeGraph, Query]) -> None:
     graph, query = given_graph
     question = Question(query, top_k=3, keep_contradicted=True)
-    explanation = explain(make(graph), question, candidates=2)
-    variables = variables_of(simplify(push_negation(query)))
+    answerer = make(graph)
+    explanation = explain(answerer, question, candidates=2)
+    (answered,) = answerer.without_empty_parts([answerer.understand(question)])
+    left = simplify(push_negation(answered.query))
+    form = settle(left) if settle(left) != NOTHING else left
+    variables = variables_of(form)
     assert [v.name for v in explanation.variables] == [f"x{i + 1}" for i in range(len(variables))]
     for variable, node in zip(explanation.variables, variables, strict=True):
         assert parse_query(variable.query, graph.vocabulary) == node
@@ -332,6 +337,17 @@ def test_redundant_operators_need_no_support(film_graph: KnowledgeGraph) -> None
     assert [part.query for part in witness.parts] == ["a1.won_by"]
 
 
+def test_operators_that_only_pushing_negations_shows_to_be_redundant_need_no_support(
+    film_graph: KnowledgeGraph,
+) -> None:
+    """With its negation pushed inward the operand of the first hop is `*`, which BetaE lacks."""
+    options = small_models.SMALL_OPTIONS["beta"]
+    model = build_model("beta", film_graph.num_entities, film_graph.num_relations, options, 0)
+    answerer = Answerer(film_graph, model)
+    text = "((c1.produced | !(a1.won_by & c2.produced) | a1.won_by) & *).directed_by"
+    assert len(explain(answerer, text).witnesses) == len(answerer.ask(text).answers) == 8
+
+
 def test_queries_without_variables_or_answers(film_graph: KnowledgeGraph) -> None:
     answerer = make(film_graph)
     everything = explain(answerer, Question("*", top_k=2))
@@ -413,6 +429,41 @@ def test_variables_that_facts_leave_empty_have_no_candidates(film_graph: Knowled
     explanation = explain(make(film_graph), "(f1 & !a1.won_by).directed_by.^directed_by")
     assert [variable.candidates for variable in explanation.variables] == [(), ()]
     assert explanation.witnesses == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        # Argo is known to have won: that branch has no answers, and no variables to list.
+        ("c1.produced | (f1 & !a1.won_by).directed_by", "c1.produced"),
+        ("a1.won_by.directed_by | (f1 & !a1.won_by).directed_by.^directed_by",
+         "a1.won_by.directed_by"),
+        ("c1.produced & !(f1 & !a1.won_by).directed_by", "c1.produced"),
+        # No facts are needed to know that the United States are not France.
+        ("c1.produced | (c1 & c2).produced.directed_by", "c1.produced"),
+    ],
+)  # fmt: skip
+def test_empty_parts_are_not_explained(film_graph: KnowledgeGraph, text: str, left: str) -> None:
+    answerer = make(film_graph)
+    everyone = list(range(film_graph.num_entities))
+    for entities in (None, everyone):
+        found = explain(answerer, text, entities=entities)
+        expected = explain(answerer, left, entities=entities)
+        assert found.variables == expected.variables
+        assert found.witnesses == expected.witnesses
+        assert (found.explained, expected.explained) == (expected.reading, None)
+        assert f"without parts that change no answer: {expected.reading}" in str(found)
+    assert found.reading != expected.reading, "the question's own words"
+
+
+def test_parts_are_empty_by_the_facts_that_count_as_known(film_graph: KnowledgeGraph) -> None:
+    """That the second film has won is a validation fact."""
+    answerer = make(film_graph)
+    query = "c1.produced | (f2 & !a1.won_by).directed_by"
+    assert len(explain(answerer, query).variables) == 1
+    known = explain(answerer, Question(query, known_graph="valid"))
+    assert known.variables == ()
+    assert known.explained is not None
 
 
 def test_unknown_dimensions_and_ids_are_refused(film_graph: KnowledgeGraph) -> None:

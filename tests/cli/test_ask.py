@@ -97,8 +97,13 @@ def test_explanations(run: Path) -> None:
     content = json.loads(ask(run, "a1.won_by.directed_by", "-e", "--json").stdout)
     assert content["variables"][0]["name"] == "x1"
     assert len(content["witnesses"]) == len(content["answers"])
-    empty = ask(run, "a1.won_by | (c1 & c2).produced", "--explain")
-    assert "x1: United States that are France\n  none\n" in empty.stdout
+    assert content["explained"] is None
+    empty = ask(run, "a1.won_by | (c1 & c2).produced.directed_by", "--explain").stdout
+    assert "without parts that change no answer: things that won Academy Award\n" in empty
+    assert "x1: " not in empty
+    nothing = ask(run, "(c1 & c2).produced", "--explain").stdout
+    assert "x1: United States that are France\n  none\n" in nothing
+    assert "without parts" not in nothing
 
 
 def test_explanations_tell_relations_by_their_labels(

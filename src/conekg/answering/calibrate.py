@@ -173,8 +173,7 @@ def _examine(
     kept = np.array(
         [np.isin(facts.known, truth[place]).sum() for place, facts in enumerate(smaller)]
     )
-    certain = sum(len(facts.certain) for facts in smaller)
-    known = sum(len(facts.known) for facts in smaller)
+    in_doubt = [np.setdiff1d(facts.known, facts.certain, assume_unique=True) for facts in smaller]
     found = np.concatenate(sizes) if sizes else np.empty(0)
     return _Sample(
         regions=outlines(block.shape, "dnf", DEFAULT_BRANCH_CAP),
@@ -183,8 +182,8 @@ def _examine(
         backgrounds=np.concatenate(backgrounds),
         hits=np.concatenate(hits),
         owners=np.repeat(np.arange(len(block)), [len(part) for part in scores]),
-        known=known - certain,
-        kept=int(kept.sum()) - certain,
+        known=sum(map(len, in_doubt)),
+        kept=sum(int(np.isin(ids, truth[place]).sum()) for place, ids in enumerate(in_doubt)),
         sizes=found,
         missing=(truth.lengths - kept).astype(float) if len(found) else np.empty(0),
     )

@@ -1,8 +1,9 @@
 """Explains answers: the best entities of each variable of a query, and a witness for each answer.
 
-The query is explained with its negations pushed inward: it has the same answers, and only single
-projections and entities are negated, for which no witness is needed. `witness` searches; this file
-puts names to what it finds.
+The query is explained as it is answered, without parts that change no answer, such as those that
+known facts leave empty, and with its negations pushed inward: it has the same answers, and only
+single projections and entities are negated, for which no witness is needed. `witness` searches;
+this file puts names to what it finds.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from conekg.model.cone import Cone
 from conekg.model.interface import QueryModel
 from conekg.query.branches import UnionForm
 from conekg.query.render import render_parts
-from conekg.query.rewrite import push_negation, settle, simplify
+from conekg.query.rewrite import NOTHING, push_negation, settle, simplify
 from conekg.query.shape import grounded
 from conekg.query.tree import Anchor, Not, Project, Query, Universe, fold, fold_each, subtrees
 from conekg.training.run import Run
@@ -73,18 +74,20 @@ def explain(
     if not isinstance(question, Question | Understood):
         question = Question(question)
     asked = question if isinstance(question, Understood) else answerer.understand(question)
+    (answered,) = answerer.without_empty_parts([asked])
     answers = (
-        answerer.ask_batch([asked])[0].answers
+        answerer.ask_batch([answered])[0].answers
         if entities is None
-        else answerer.judge(asked, [entity_id_of(entity, answerer.graph) for entity in entities])
+        else answerer.judge(answered, [entity_id_of(entity, answerer.graph) for entity in entities])
     )
-    query = _explained(asked.query, answerer.model)
+    query = _explained(answered.query, answerer.model)
     words = _words_of_parts(query, answerer.graph.vocabulary)
     return Explanation(
         query=asked.text,
         reading=asked.reading,
         variables=_variables(answerer, asked.question, query, words, candidates),
         witnesses=_witnesses(answerer, asked.question, query, words, answers),
+        explained=words[id(query)].reading if _is_shorter(query, asked.query) else None,
     )
 
 
@@ -100,15 +103,31 @@ def _words_of_parts(query: Query, vocabulary: Vocabulary) -> _PartWords:
 
 
 def _explained(query: Query, model: QueryModel) -> Query:
-    """The query with negations pushed inward, also settled if the model lacks one of its operators.
+    """The query settled, with negations pushed inward.
 
-    Settling may remove that operator.
+    It is not settled, before or after that, if this would leave `!*`, which says nothing of what
+    was asked, or an operator that the model lacks.
     """
-    pushed = simplify(push_negation(query))
-    kinds = set(map(type, subtrees(pushed)))
+    pushed = simplify(push_negation(_settled(query, model)))
+    return _settled(pushed, model)
+
+
+def _settled(query: Query, model: QueryModel) -> Query:
+    """The settled query if it is not `!*` and the model has its operators, else the query."""
+    shorter = settle(query)
+    return query if shorter == NOTHING or _lacks(model, shorter) else shorter
+
+
+def _is_shorter(explained: Query, asked: Query) -> bool:
+    """Whether the explained form of a query lacks parts of it, beside repeated ones."""
+    return len(subtrees(explained)) < len(subtrees(simplify(push_negation(asked))))
+
+
+def _lacks(model: QueryModel, query: Query) -> bool:
+    """Whether the query has a negation or `*`, and the model cannot embed it."""
+    kinds = set(map(type, subtrees(query)))
     lacks_negation = Not in kinds and not model.can_negate
-    lacks_universe = Universe in kinds and not model.can_embed_universe
-    return settle(pushed) if lacks_negation or lacks_universe else pushed
+    return lacks_negation or (Universe in kinds and not model.can_embed_universe)
 
 
 def sector_cones(

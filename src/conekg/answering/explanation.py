@@ -98,9 +98,12 @@ class Explanation:
     reading: str
     variables: tuple[Variable, ...]
     witnesses: tuple[Witness, ...]
+    explained: str | None = None
+    """In plain words the query without parts that change no answer, such as those that facts leave
+    empty; variables and witnesses are about it. None if they are about the whole query."""
 
     def __str__(self) -> str:
-        lines = [one_line(self.reading)]
+        lines = [one_line(self.reading), *shortened_lines(self)]
         for witness in self.witnesses:
             lines.append(one_line(f"{witness.answer.rank}. {witness.answer.label}"))
             lines += witness_lines(
@@ -115,6 +118,13 @@ class Explanation:
     def to_json(self) -> dict[str, object]:
         """The explanation as plain dictionaries, tuples, strings and numbers, for `json.dumps`."""
         return asdict(self)
+
+
+def shortened_lines(explanation: Explanation) -> list[str]:
+    """The line that says what is explained instead of the whole query; none if it is the whole."""
+    if explanation.explained is None:
+        return []
+    return [f"without parts that change no answer: {one_line(explanation.explained)}"]
 
 
 def witness_lines(

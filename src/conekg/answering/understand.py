@@ -45,6 +45,7 @@ class Understood:
 
     question: Question
     query: Query
+    """The query as it was asked, or without the parts that known facts leave empty."""
     grounded: Grounded
     """The shape and ids of the settled query, which has the same answers and may be shorter."""
     ranked_by: RankedBy
@@ -108,15 +109,20 @@ def understand_part(
 def shortened(item: Understood, query: Grounded, model: QueryModel, cap: int) -> Understood:
     """The question, answered by another settled query that is known to have the same answers.
 
-    It is ranked as before if that query is `!*`, which says nothing of what was asked, or if the
-    model cannot embed it.
+    Its words stay those of the question. It is ranked and explained as before if that query is
+    `!*`, which says nothing of what was asked, or if the model cannot embed it.
     """
     if query is item.grounded:
         return item
     union = item.question.union
     if query.shape.template == NOTHING or missing_operators(model, query.shape, union, cap):
         return replace(item, grounded=query)
-    return replace(item, grounded=query, ranked_by=_ranked_by(query, union, cap))
+    return replace(
+        item,
+        query=query.shape.ground(query.entity_ids, query.relation_ids),
+        grounded=query,
+        ranked_by=_ranked_by(query, union, cap),
+    )
 
 
 def _checked_form(

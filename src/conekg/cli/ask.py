@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _BATCH = 64
 """How many questions of a file are answered together."""
+_EXPLAINED = ("explained", "variables", "witnesses")
+"""What `--explain` adds to JSON."""
 
 
 def ask(
@@ -190,7 +192,7 @@ class _Session:
                 content = {"line": number, **content}
             if explanation is not None:
                 explained = explanation.to_json()
-                content |= {key: explained[key] for key in ("variables", "witnesses")}
+                content |= {key: explained[key] for key in _EXPLAINED}
             print_json(content, indent=None)
         else:
             vocabulary = self._answerer.graph.vocabulary
@@ -305,7 +307,11 @@ def _summary(answer: Answer, no_probabilities: Callable[[], str]) -> str:
 
 
 def _print_explanation(explanation: Explanation, answer: Answer, vocabulary: Vocabulary) -> None:
+    from conekg.answering.explanation import shortened_lines
+
     title = vocabulary.entities.title
+    for line in shortened_lines(explanation):
+        print_text(line)
     # Use the ranks of the list above. A witness has its rank among all entities, also those that
     # the facts rule out.
     ranks = {ranked.entity_id: ranked.rank for ranked in answer.answers}

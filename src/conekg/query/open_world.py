@@ -62,33 +62,54 @@ def certainty_of(query: Query) -> Query | None:
 
 
 class Doubt(NamedTuple):
-    """A part of a query that is empty in every completion of the graph if its bound is empty."""
+    """A part of a query that matters in no completion of the graph if its bound is empty."""
 
     part: Query
     possible: Query
-    """The bound: if known facts give it no exact answer, no facts can give the part one."""
+    """The bound: if known facts give it no exact answer, the part can be taken for `!*`."""
+
+
+class _Walked(NamedTuple):
+    """The bounds of a node and of its operands."""
+
+    bounds: _Bounds
+    below: tuple[_Bounds, ...]
 
 
 def doubts_of(query: Query) -> tuple[Doubt, ...]:
     """The parts of a query that known facts may show to be empty in every completion.
 
-    They are operands of projections, unions and negations. The whole query and the operands of its
-    intersections are not among them: `contradiction_of` says what is ruled out there.
+    They are operands of projections, unions and negations, which are empty on their own, and
+    operands of unions that have nothing in common with what the union is intersected with. The
+    whole query and the operands of its intersections are not among them: `contradiction_of` says
+    what is ruled out there.
 
-    >>> germans, a = Project(Anchor(0), 1), Anchor(2)
+    >>> germans, a, b = Project(Anchor(0), 1), Anchor(2), Anchor(3)
     >>> doubts_of(Project(a & ~germans, 3)) == (Doubt(a & ~germans, a & ~germans),)
+    True
+    >>> doubts_of((a | b) & ~germans) == (Doubt(a, a & ~germans), Doubt(b, b & ~germans))
     True
     >>> doubts_of(Project(a, 3) | Project(germans, 4))
     ()
     """
     found: dict[Query, Query] = {}
 
-    def visit(node: Query, operands: tuple[_Bounds, ...]) -> _Bounds:
-        if not isinstance(node, And):
-            for operand, bounds in zip(children(node), operands, strict=True):
-                if isinstance(operand, And | Not) and _may_be_empty(bounds.possible):
-                    found[operand] = bounds.possible
-        return _bounds(node, operands)
+    def doubt(part: Query, possible: Query) -> None:
+        if _may_be_empty(possible):
+            found[part] = possible
+
+    def visit(node: Query, operands: tuple[_Walked, ...]) -> _Walked:
+        below = tuple(operand.bounds for operand in operands)
+        for place, (part, walked) in enumerate(zip(children(node), operands, strict=True)):
+            if not isinstance(node, And):
+                if isinstance(part, And | Not):
+                    doubt(part, walked.bounds.possible)
+            elif isinstance(part, Or):
+                rest = [bounds.possible for bounds in below[:place] + below[place + 1 :]]
+                for branch, bounds in zip(part.operands, walked.below, strict=True):
+                    if bounds.possible != EVERYTHING:
+                        doubt(branch, intersection_of([bounds.possible, *rest]))
+        return _Walked(_bounds(node, below), below)
 
     fold(query, visit)
     return tuple(Doubt(part, possible) for part, possible in found.items())

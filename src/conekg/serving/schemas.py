@@ -211,6 +211,7 @@ class ExplainResponse(Response):
 
     query: str
     reading: str
+    explained: str | None
     variables: list[VariableItem]
     witnesses: list[WitnessItem]
 

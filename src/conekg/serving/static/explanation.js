@@ -35,6 +35,7 @@ class Explanation extends HTMLElement {
     this.rememberFold();
     this.witness = response.witnesses[0] ?? null;
     this.variables = response.variables;
+    this.explained = response.explained;
     if (this.witness === null) {
       this.replaceChildren(html("p", { class: "empty" }, "There is no path to explain."));
       return;
@@ -44,6 +45,10 @@ class Explanation extends HTMLElement {
     const weakest = this.weakest();
     const steps = this.witness.parts.map((part) => this.part(part, part === weakest));
     this.replaceChildren(this.verdict(), this.canvas, html("ol", { class: "steps" }, steps));
+    if (this.explained) {
+      const note = `Explained without parts that change no answer: ${this.explained}.`;
+      this.firstChild.after(html("p", { class: "verdict" }, note));
+    }
     const others = this.alternatives();
     if (others !== null) this.append(others);
     this.draw();
