@@ -245,6 +245,8 @@ def test_a_damaged_origin_is_refused_with_a_remedy(
         read_queries(tmp_path, "test", random_graph)
     assert str(path) in str(caught.value)
     assert "remove the file if they are those of the release" in str(caught.value.hint)
+    with pytest.raises(DataError, match="may be a release's, so they are left alone"):
+        check_exportable(tmp_path, "test", "betae")
 
 
 def test_an_origin_that_cannot_be_written_is_reported(
