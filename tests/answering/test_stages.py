@@ -54,6 +54,13 @@ def test_another_recipe_beside_a_whole_one_is_refused():
     assert caught.value.key == "recipe"
 
 
+@pytest.mark.parametrize(("model", "recipe"), [("", None), (None, ""), ("", "small")])
+def test_an_empty_name_is_not_the_default(model, recipe):
+    """Such as that of a variable of the shell which is not set."""
+    with pytest.raises(ConfigError, match=r"unknown (model|recipe) ''; there are"):
+        choose_recipe(tiny_graph(), model, recipe, {}, [], CPU, FitEvents())
+
+
 def test_a_run_without_validation_queries_is_not_calibrated(tmp_path):
     train = {"train": tiny_queries()["train"]}
     run = start_run(tmp_path / "run", tiny_graph(), tiny_recipe(), train, FitEvents())

@@ -74,6 +74,18 @@ def test_a_fit_tells_a_script_what_it_made(fitted):
     assert told["checkpoints"]["best"]["validation"]["mrr_1p"] > 0
 
 
+def test_a_checkpoint_is_told_with_the_validation_after_its_own_step(graph, tmp_path):
+    """Where several were: the best checkpoint is not the last."""
+    often = ["--set=training.validate_every=1", "--set=training.checkpoint_every=1"]
+    folder = tmp_path / "run"
+    result = conekg("train", graph, "--out", folder, "--json", *SMALL, *often)
+    told = json.loads(result.stdout)["checkpoints"]
+    assert len(validations(folder)) == STEPS
+    assert len({json.dumps(each) for each in validations(folder).values()}) == STEPS
+    for which in ("best", "last"):
+        assert told[which]["validation"] == validations(folder)[told[which]["step"]]
+
+
 def test_the_measurements_of_a_fit_are_those_of_its_files(fitted):
     folder, told = fitted
     kept = json.loads((folder / "evaluation.json").read_text())
@@ -127,7 +139,10 @@ def interrupt(*_, **__):
 
 
 @pytest.mark.usefixtures("usual_ctrl_c")
-def test_an_interrupted_training_gives_the_document_and_exit_code_130(graph, tmp_path, monkeypatch):
+@pytest.mark.parametrize("command", ["fit", "train"])
+def test_an_interrupted_training_gives_the_document_and_exit_code_130(
+    graph, tmp_path, monkeypatch, command
+):
     """Ctrl-C during training steps: the training loop itself saves and stops."""
 
     def learning_rate(recipe, at, usual=loop.learning_rate_at):
@@ -136,7 +151,7 @@ def test_an_interrupted_training_gives_the_document_and_exit_code_130(graph, tmp
         return usual(recipe, at)
 
     monkeypatch.setattr(loop, "learning_rate_at", learning_rate)
-    stopped = conekg("fit", graph, "--out", tmp_path / "run", "--json", *SMALL)
+    stopped = conekg(command, graph, "--out", tmp_path / "run", "--json", *SMALL)
     assert stopped.exit_code == 130
     told = json.loads(stopped.stdout)
     assert (told["finished"], told["reason"], told["step"]) == (False, "interrupted", 2)

@@ -523,6 +523,33 @@ def test_a_folder_without_the_queries_that_are_needed_is_refused(graph, tmp_path
     assert not (tmp_path / "run").exists()
 
 
+@pytest.fixture
+def without_test_facts(tmp_path):
+    """A graph of which no test facts are held out."""
+    facts = [f"a{n}\tknows\ta{(n * 7 + 3) % 20}\na{n}\tlikes\tb{n % 4}" for n in range(20)]
+    (tmp_path / "facts.tsv").write_text("\n".join(facts))
+    folder = tmp_path / "without test facts"
+    words = ("--out", folder, "--valid-share", 0.2, "--test-share", 0)
+    assert conekg("graph", "build", tmp_path / "facts.tsv", *words).exit_code == 0
+    return folder
+
+
+def test_a_graph_without_test_queries_is_trained_without_tables(without_test_facts, tmp_path):
+    """Ranking nothing would print tables of dashes after a long training."""
+    begun = ("train", without_test_facts, "--out", tmp_path / "run")
+    refused = conekg(*begun, "--tables", *SMALL)
+    assert refused.exit_code == 2
+    told = " ".join(refused.stderr.split())
+    assert f"{without_test_facts} yields no test queries, which --tables ranks" in told
+    assert "`conekg graph build --test-share` holds more out, or leave --tables out" in told
+    assert not (tmp_path / "run").exists()
+    assert conekg(*begun, "--max-minutes", 0, *SMALL).exit_code == 0
+    resumed = conekg("train", "--resume", "--out", tmp_path / "run", "--tables")
+    assert resumed.exit_code == 2
+    told = " ".join(resumed.stderr.split())
+    assert f"{tmp_path / 'run'} has no test queries, which --tables ranks" in told
+
+
 def test_a_resumed_run_without_test_queries_has_no_tables(graph, tmp_path):
     assert conekg("sample", graph, "--out", tmp_path / "q", "--count", 8).exit_code == 0
     (tmp_path / "q" / "test.arrow").unlink()

@@ -87,6 +87,29 @@ def test_the_origin_of_queries_is_noted_only_beside_the_papers_numbers(trained, 
         assert any("were sampled here" in note for note in table.notes) is stands
 
 
+@pytest.mark.parametrize(
+    ("name", "taken_by"),
+    [("main-epfo", "--queries"), ("cardinality", "`conekg train --queries`")],
+)
+def test_queries_of_no_known_release_are_noted_beside_the_papers_numbers(
+    name, taken_by, trained, named, options, tmp_path
+):
+    """Such as those that earlier versions imported, or that were given without an origin."""
+    folder = tmp_path / "cone"
+    shutil.copytree(trained["cone"].folder, folder)
+    of_release = replace(tiny_queries()["test"], protocol=None, seed=None, release="BetaE")
+    for release, is_noted in (("BetaE", False), (None, True)):
+        save_query_set(folder / "queries" / "test.arrow", replace(of_release, release=release))
+        run = named(open_run(folder), "NELL")
+        table = find_experiment(name).measure([run], replace(options, max_queries=2))[0]
+        told = "ConE (cone): these queries do not say of which release they are; the paper's are "
+        told += f"those of the BetaE release, which {taken_by} takes."
+        assert any(row.kind == "paper" for row in table.rows)
+        assert (told in table.notes) is is_noted
+    table = find_experiment(name).measure([open_run(folder)], replace(options, max_queries=2))[0]
+    assert not any("of which release" in note for note in table.notes), "no numbers to compare with"
+
+
 def test_exported_queries_do_not_pass_for_the_releases_when_they_are_read_again(
     trained, named, options, tmp_path
 ):

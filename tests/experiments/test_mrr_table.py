@@ -1,9 +1,11 @@
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import conekg.experiments.mrr_table
+from conekg.errors import DataError
 from conekg.experiments.catalog import find_experiment
 from conekg.experiments.main_results import main_epfo
 from conekg.experiments.mrr_table import mrr_table, rank_row, ranking_notes
@@ -68,6 +70,24 @@ def test_structures_without_queries_are_named_and_counts_told(trained, options, 
         assert told == f"Queries measured: {counts['1p']} of each structure."
     else:
         assert told == f"Queries measured: {counts['1p']} of 1p, {counts['2i']} of 2i."
+
+
+@pytest.mark.parametrize("name", ["main-epfo", "dimensions", "union", "emql", "seeds"])
+def test_without_queries_there_is_no_table_of_dashes(name, trained, options, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(trained["cone"].folder, folder)
+    empty = replace(tiny_queries()["test"], blocks=())
+    save_query_set(folder / "queries" / "test.arrow", empty)
+    save_query_set(tmp_path / "empty.arrow", empty)
+    measure, run = find_experiment(name).measure, open_run(folder)
+    with pytest.raises(DataError, match="there are no test queries to rank") as caught:
+        measure([run], options)
+    assert caught.value.path == str(folder)
+    assert "held-out facts, or other queries by --queries or --split" in str(caught.value.hint)
+    with pytest.raises(DataError, match="there are no test queries to rank") as caught:
+        measure([run], replace(options, queries=tmp_path / "empty.arrow"))
+    assert caught.value.path == str(tmp_path / "empty.arrow")
+    assert measure([run], replace(options, split="valid"))
 
 
 @pytest.mark.parametrize("name", ["main-epfo", "dimensions", "union", "emql", "seeds"])

@@ -132,7 +132,8 @@ def choose_recipe(
     taken as a whole recipe rather than as changes to one.
     """
     if "recipe" not in config:
-        base = _recipe_to_change(graph, model or DEFAULT_MODEL, recipe, device, events)
+        name = DEFAULT_MODEL if model is None else model
+        base = _recipe_to_change(graph, name, recipe, device, events)
         return change_recipe(base, config, settings)
     if recipe not in (None, config["recipe"]):
         raise ConfigError(

@@ -112,7 +112,7 @@ def train(
                     "--recipe, --set, --config, --queries or --show-recipe"
                 )
             run = open_run(out)
-            if tables and not run.has_queries("test"):
+            if tables and not run.num_queries("test"):
                 raise ConfigError(
                     f"{out} has no test queries, which --tables ranks; leave --tables out",
                     key="tables",
@@ -133,12 +133,8 @@ def train(
                     typer.echo(dump_recipe(chosen), nl=False)
                 return
             sets = _query_sets(queries, facts, chosen.training, events)
-            if tables and "test" not in sets:
-                raise ConfigError(
-                    f"{queries} holds no test queries, which --tables ranks; add some, or leave "
-                    "--tables out",
-                    key="queries",
-                )
+            if tables and not len(sets.get("test", ())):
+                raise _no_test_queries(graph, queries)
             run = start_run(out, facts, chosen, sets, events)
     # A second block, as the progress bars of the first one have to be closed before training.
     with stops(), printed_events() as events:
@@ -159,6 +155,21 @@ def train(
         for of_one in measured:
             print_tables(of_one)
     exit_if_interrupted(outcome)
+
+
+def _no_test_queries(graph: str, queries: Path | None) -> ConfigError:
+    """The error for --tables if the folder of queries has no test queries, or none were found."""
+    if queries is not None:
+        return ConfigError(
+            f"{queries} holds no test queries, which --tables ranks; add some, or leave "
+            "--tables out",
+            key="queries",
+        )
+    return ConfigError(
+        f"{graph} yields no test queries, which --tables ranks: they need held-out test facts; "
+        "`conekg graph build --test-share` holds more out, or leave --tables out",
+        key="tables",
+    )
 
 
 def _say_next_steps(run: Run) -> None:

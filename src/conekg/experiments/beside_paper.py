@@ -77,7 +77,7 @@ def origin_note(
 ) -> tuple[str, ...]:
     """Notes if the paper's numbers stand beside those of a run on other queries than the paper's.
 
-    These may be of another split, or sampled here.
+    These may be of another split, sampled here, or not say of which release they are.
     """
     notes = list[str]()
     if paper.rows and queries.split != "test":
@@ -90,6 +90,11 @@ def origin_note(
             f"{title_of(run)}: these queries were sampled here (protocol {queries.protocol}, seed "
             f"{queries.seed}); the paper's are those of the {paper.release} release, which "
             f"{taken_by} takes."
+        )
+    elif paper.rows and queries.release is None:
+        notes.append(
+            f"{title_of(run)}: these queries do not say of which release they are; the paper's are "
+            f"those of the {paper.release} release, which {taken_by} takes."
         )
     return tuple(notes)
 

@@ -12,11 +12,10 @@ from dataclasses import replace
 
 from conekg.experiments.beside_paper import of_release, release_note
 from conekg.experiments.experiment import Experiment, Tables, common_data_set
-from conekg.experiments.mrr_table import RunRow, average_note, mrr_table, queries_of_each, rank_row
+from conekg.experiments.mrr_table import average_note, mrr_table, queries_of_each, rank_row
 from conekg.experiments.options import Options
-from conekg.experiments.published import Published, published
+from conekg.experiments.published import published
 from conekg.query.shape import POSITIVE_STRUCTURES
-from conekg.sampling.query_set import QuerySet
 from conekg.training.run import Run
 
 _SAMPLED_NOTE = (
@@ -40,7 +39,7 @@ def emql(runs: Sequence[Run], options: Options) -> Tables:
     if options.queries is None and releases != {paper.release}:
         paper = replace(paper, rows={})
     measured = [
-        _measure(run, queries, options, paper)
+        rank_row(run, queries, options, POSITIVE_STRUCTURES, paper)
         for run, queries in zip(runs, all_queries, strict=True)
     ]
     sampled = options.queries is None and None in releases and releases <= {None, paper.release}
@@ -52,19 +51,6 @@ def emql(runs: Sequence[Run], options: Options) -> Tables:
     closing = (*own_union, *absence, *average_note([each.row for each in measured]))
     title = "Comparison with EmQL"
     return (mrr_table(title, measured, options, POSITIVE_STRUCTURES, paper, closing=closing),)
-
-
-def _measure(run: Run, queries: QuerySet, options: Options, paper: Published) -> RunRow:
-    """A run's row; with a note if given queries do not say of which release they are."""
-    measured = rank_row(run, queries, options, POSITIVE_STRUCTURES, paper)
-    is_known = queries.protocol is not None or queries.release is not None
-    if options.queries is None or not paper.rows or is_known:
-        return measured
-    note = (
-        f"{options.queries.resolve().name} does not say of which release its queries are; the "
-        f"paper's numbers are of the {paper.release} release."
-    )
-    return replace(measured, notes=(*measured.notes, note))
 
 
 EMQL = Experiment(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from conekg.errors import DataError
 from conekg.evaluation.evaluate import evaluate
 from conekg.evaluation.metrics import AVERAGES
 from conekg.evaluation.report import Report
@@ -136,13 +137,22 @@ def rank(
 def queries_of_each(runs: Sequence[Run], options: Options) -> list[QuerySet]:
     """Each run's own queries of the split, or the queries given by the options, read once.
 
-    The runs must be of one graph.
+    The runs must be of one graph. Raises `DataError` where there are no queries.
     """
     if options.queries is None:
-        return [run.queries(options.split) for run in runs]
-    # A file holds the queries of one split and names it; `options.split` chooses in a folder.
-    split = None if options.queries.is_file() else options.split
-    return [open_queries(options.queries, split, runs[0].graph)] * len(runs)
+        found = [run.queries(options.split) for run in runs]
+    else:
+        # A file holds the queries of one split and names it; `options.split` chooses in a folder.
+        split = None if options.queries.is_file() else options.split
+        found = [open_queries(options.queries, split, runs[0].graph)] * len(runs)
+    for run, queries in zip(runs, found, strict=True):
+        if not len(queries):
+            raise DataError(
+                f"there are no {queries.split} queries to rank",
+                path=str(options.queries or run.folder),
+                hint="they need held-out facts, or other queries by --queries or --split",
+            )
+    return found
 
 
 def queries_title(options: Options) -> str:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from operator import index
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import numpy as np
@@ -182,17 +184,18 @@ def write_betae(folder: str | Path, query_set: QuerySet) -> list[Path]:
             easy[nested] = set(block.easy[row].tolist()) if twin is None else easy[twin]
             hard[nested] = set(block.hard[row].tolist()) if twin is None else hard[twin]
     split = query_set.split
-    files = [_dump(_betae_file(place, split), queries)]
+    path, origin = _betae_file(place, split), _betae_origin(place, split)
     if split == "train":
-        files.append(_dump(place / "train-answers.pkl", hard))
+        answers = {place / "train-answers.pkl": hard}
     else:
-        files.append(_dump(place / f"{split}-easy-answers.pkl", easy))
-        files.append(_dump(place / f"{split}-hard-answers.pkl", hard))
-    if query_set.release != BETAE:
-        origin = _betae_origin(place, split)
-        write_origin(origin, query_set, files[:1])
-        files.append(origin)
-    return files
+        answers = {
+            place / f"{split}-easy-answers.pkl": easy,
+            place / f"{split}-hard-answers.pkl": hard,
+        }
+    is_exported = path.is_file() and states_origin(origin, [path])
+    earlier = [path, *answers, origin] if is_exported else []
+    stated_in = None if query_set.release == BETAE else origin
+    return _replace(place, earlier, query_set, {path: queries}, answers, stated_in)
 
 
 def _structure_to_write(shape: Shape) -> Nested:
@@ -283,26 +286,40 @@ def write_query2box(folder: str | Path, query_set: QuerySet) -> list[Path]:
                 f"the Query2Box files have no place for queries of shape {block.shape.name}",
                 hint=f"they hold {', '.join(_QUERY2BOX)}; write a BetaE folder instead",
             )
-    queries, answers = list[Path](), list[Path]()
+    queries: dict[Path, object] = {}
+    answers: dict[Path, object] = {}
     for block in query_set.blocks:
         file_name, kind, structure = _QUERY2BOX[block.shape.name]
         keys = TupleForm(structure).write(block.anchors, block.relations)
         is_chain = len(structure) == 1
         entries = [((*key[0], 0), kind) if is_chain else (*key, 0, kind) for key in keys]
+        queries[place / f"{split}_triples_{file_name}.pkl"] = entries
         hard = {key: set(block.hard[row].tolist()) for row, key in enumerate(keys)}
-        everything = {
+        of_all, of_hard = _query2box_answer_files(place, split, file_name)
+        answers[of_all] = {
             key: hard[key] | set(block.easy[row].tolist()) for row, key in enumerate(keys)
         }
-        queries.append(_dump(place / f"{split}_triples_{file_name}.pkl", entries))
-        answers.append(_dump(place / f"{split}_ans_{file_name}.pkl", everything))
         if split != "train":
-            answers.append(_dump(place / f"{split}_ans_{file_name}_hard.pkl", hard))
-    files = [*queries, *answers]
-    if query_set.release != QUERY2BOX:
-        origin = _query2box_origin(place, split)
-        write_origin(origin, query_set, queries)
-        files.append(origin)
-    return files
+            answers[of_hard] = hard
+    origin = _query2box_origin(place, split)
+    stated_in = None if query_set.release == QUERY2BOX else origin
+    earlier = _exported_query2box(place, split)
+    return _replace(place, earlier, query_set, queries, answers, stated_in)
+
+
+def _exported_query2box(folder: Path, split: Split) -> list[Path]:
+    """The files of an earlier export; none if some queries in the folder are of another origin."""
+    queries, origin = _query2box_files(folder, split), _query2box_origin(folder, split)
+    if not queries or not states_origin(origin, [*queries.values()]):
+        return []
+    answers = [_query2box_answer_files(folder, split, _QUERY2BOX[name][0]) for name in queries]
+    return [*queries.values(), *chain.from_iterable(answers), origin]
+
+
+def _query2box_answer_files(folder: Path, split: Split, file_name: str) -> tuple[Path, Path]:
+    """The files of all answers to the queries of a structure, and of the hard ones."""
+    stem = f"{split}_ans_{file_name}"
+    return folder / f"{stem}.pkl", folder / f"{stem}_hard.pkl"
 
 
 # --- files -----------------------------------------------------------------------------------
@@ -362,10 +379,37 @@ def _rows(
     return ragged
 
 
-def _dump(path: Path, content: object) -> Path:
+def _replace(
+    folder: Path,
+    earlier: Sequence[Path],
+    query_set: QuerySet,
+    queries: Mapping[Path, object],
+    answers: Mapping[Path, object],
+    origin: Path | None,
+) -> list[Path]:
+    """The files of an export, after writing them in place of those of an earlier one.
+
+    `origin` is the file that is to say where the queries come from, if any. Where files cannot be
+    written, those of the earlier export stay. At no time are queries in the folder without their
+    origin, and none of the earlier ones are left beside the new, which could have fewer shapes.
+    """
+    contents = {**queries, **answers}
+    path = folder
     try:
-        with written_whole(path) as file:
-            pickle.dump(content, file, protocol=PICKLE_PROTOCOL)
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".export-", dir=folder) as name:
+            draft = Path(name)
+            for path, content in contents.items():
+                with written_whole(draft / path.name) as file:
+                    pickle.dump(content, file, protocol=PICKLE_PROTOCOL)
+            files = [*contents]
+            if origin is not None:
+                files.append(path := origin)
+                write_origin(draft / path.name, query_set, [draft / each.name for each in queries])
+            for path in earlier:
+                path.unlink(missing_ok=True)
+            for path in reversed(files):  # the origin comes first, queries last
+                (draft / path.name).replace(path)
+            return files
     except OSError as error:
         raise StoreError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
-    return path

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from conekg.errors import DataError, StoreError
+from conekg.errors import DataError
 from conekg.graph.json_file import read_object, value_of, write_object
 from conekg.sampling.query_set import QuerySet
 from conekg.version import VERSION
@@ -24,17 +24,17 @@ _FACTS: dict[str, type] = {"protocol": str, "seed": int, "release": str, "paths_
 
 
 def write_origin(path: Path, query_set: QuerySet, files: Sequence[Path]) -> None:
-    """Write to `path` where the queries of a set, exported to `files`, come from."""
+    """Write to `path` where the queries of a set, exported to `files`, come from.
+
+    Raises `OSError` if that cannot be written.
+    """
     content = {
         "format": FORMAT_VERSION,
         "conekg": VERSION,
         **{key: getattr(query_set, key) for key in _FACTS},
         "files": {file.name: _checksum(file) for file in files},
     }
-    try:
-        write_object(path, content)
-    except OSError as error:
-        raise StoreError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
+    write_object(path, content)
 
 
 def with_origin(query_set: QuerySet, path: Path, files: Sequence[Path]) -> QuerySet:
