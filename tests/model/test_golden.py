@@ -72,6 +72,7 @@ class Golden:
 
     model: QueryModel
     structures: dict[str, list[Query]]
+    batch: list[Query]
     arrays: dict[str, np.ndarray]
     gradients: dict[str, Tensor]
     train: dict[str, Tensor]
@@ -100,7 +101,7 @@ def load(name: str) -> Golden:
         structure: [read_query(text) for text in entry["queries"]]
         for structure, entry in facts["structures"].items()
     }
-    return Golden(model, structures, arrays, gradients, train)
+    return Golden(model, structures, batch, arrays, gradients, train)
 
 
 def parameter_names(name: str, arrays: dict[str, np.ndarray]) -> list[tuple[str, str]]:

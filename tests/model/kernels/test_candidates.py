@@ -7,7 +7,6 @@ from conekg.model.cone import cone_distance
 from conekg.model.kernels.candidates import DIMENSIONS_A_TASK, cone_candidate_distance
 
 CENTER_WEIGHT = 0.3
-ENTITIES = 11
 
 
 WIDENED = (0.0, 1.25)
@@ -16,16 +15,16 @@ ANYWHERE = (-1.5, 5.0)
 """Their range under strong dropout, with the complements of cones that it has widened."""
 
 
-def sample(rows, candidates, dim, seed=0, apertures=WIDENED):
+def sample(rows, candidates, dim, entities=11, seed=0, apertures=WIDENED):
     generator = torch.Generator().manual_seed(seed)
 
     def uniform(size, low, high):
         return (torch.rand(size, generator=generator) * (high - low) + low).requires_grad_()
 
-    angles = uniform((ENTITIES, dim), -math.pi, math.pi)
+    angles = uniform((entities, dim), -math.pi, math.pi)
     axis = uniform((rows, dim), -math.pi, math.pi)
     half_aperture = uniform((rows, dim), *(math.pi * share for share in apertures))
-    places = torch.randint(ENTITIES, (rows, candidates), generator=generator)
+    places = torch.randint(entities, (rows, candidates), generator=generator)
     weights = torch.randn(rows, candidates, generator=generator) / dim
     return angles, places, axis, half_aperture, weights
 

@@ -4,12 +4,11 @@ import math
 
 import pytest
 import torch
-from torch.nn.functional import logsigmoid
 
 pytest.importorskip("triton")
 
 from conekg.model.kernels import geometry
-from conekg.model.kernels.contrast import contrast
+from conekg.model.kernels.contrast import contrast, plain_contrast
 from plain_distance import CENTER_WEIGHT, RANGE, plain_distance, random_inputs
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -38,17 +37,6 @@ def test_half_apertures_below_zero_and_beyond_the_circle(low: float, high: float
     compare(geometry.CONE, table, first, second, positives=1, negatives=4, temperature=0.0)
 
 
-def plain_losses(
-    logits: torch.Tensor, weights: torch.Tensor, temperature: float, positives: int
-) -> torch.Tensor:
-    """[2] the weighted losses of positives and of negatives."""
-    negatives = logits[:, positives:]
-    positive = -(weights * logsigmoid(logits[:, :positives]).mean(dim=1)).sum()
-    share = torch.softmax(temperature * negatives.detach(), dim=1)
-    negative = -(weights * (share * logsigmoid(-negatives)).sum(dim=1)).sum()
-    return torch.stack([positive, negative])
-
-
 def compare(
     kind: int,
     table: torch.Tensor,
@@ -71,7 +59,7 @@ def compare(
     weights /= weights.sum()
     distances = plain_distance(kind, table, first, second, ids) + offsets
     distances.retain_grad()
-    losses = plain_losses(1.5 - scale * distances, weights, temperature, positives)
+    losses = plain_contrast(distances, weights, scale, 1.5, temperature, positives)
     losses.mean().backward()
 
     result = contrast(

@@ -1,4 +1,4 @@
-"""Compiled scoring against plain arithmetic: odd sizes, extremes, threads."""
+"""Compiled scoring against its plain references: odd sizes, extremes, threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from conekg.model.kernels import scoring
 from conekg.model.kernels.tile import BOX, CONE, POINT, TILE
-from plain_scores import plain_scores
 
 sizes = st.tuples(
     st.integers(0, 9),
@@ -40,7 +39,7 @@ def test_cones(size: tuple[int, int, int], seed: int, threads: int) -> None:
     half = uniform(seed + 2, 0, math.pi, rows, dim)
     ours = scoring.score(CONE, scoring.cone_table(angles), axis, half, 0.02, threads)
     exact = (part.astype(np.float64) for part in (angles, axis, half))
-    assert_close(ours, plain_scores(CONE, *exact, 0.02), dim)
+    assert_close(ours, scoring.score_cones_plainly(*exact, 0.02), dim)
 
 
 @pytest.mark.parametrize("rows", [1, 5])
@@ -51,7 +50,9 @@ def test_cones_at_the_edges(rows: int, entity: float, axis: float, half: float) 
     angles = np.full((3, 2), entity, dtype=np.float32)
     parts = [np.full((rows, 2), value, dtype=np.float32) for value in (axis, half)]
     ours = scoring.score(CONE, scoring.cone_table(angles), *parts, 0.1, 1)
-    plain = plain_scores(CONE, *(part.astype(np.float64) for part in (angles, *parts)), 0.1)
+    plain = scoring.score_cones_plainly(
+        *(part.astype(np.float64) for part in (angles, *parts)), 0.1
+    )
     np.testing.assert_allclose(ours, plain, atol=1e-6)
 
 
@@ -63,7 +64,7 @@ def test_boxes(size: tuple[int, int, int], seed: int, threads: int) -> None:
     offset = uniform(seed + 2, -0.2, 1, rows, dim)  # offsets may turn negative
     ours = scoring.score(BOX, table, center, offset, 0.02, threads)
     exact = (part.astype(np.float64) for part in (table, center, offset))
-    assert_close(ours, plain_scores(BOX, *exact, 0.02), dim)
+    assert_close(ours, scoring.score_boxes_plainly(*exact, 0.02), dim)
 
 
 @given(size=sizes, seed=st.integers(0, 100), threads=st.integers(1, 3))
@@ -71,8 +72,8 @@ def test_points(size: tuple[int, int, int], seed: int, threads: int) -> None:
     rows, entities, dim = size
     table, point = uniform(seed, -1, 1, entities, dim), uniform(seed + 1, -1, 1, rows, dim)
     ours = scoring.score(POINT, table, point, -point, 0.02, threads)
-    exact = (part.astype(np.float64) for part in (table, point, point))
-    assert_close(ours, plain_scores(POINT, *exact, 0.0), dim)
+    exact = (part.astype(np.float64) for part in (table, point))
+    assert_close(ours, scoring.score_points_plainly(*exact), dim)
 
 
 def test_more_rows_than_fit_the_cache_at_once() -> None:
@@ -80,7 +81,7 @@ def test_more_rows_than_fit_the_cache_at_once() -> None:
     angles, axis = uniform(0, -3, 3, 6, 9), uniform(1, -3, 3, rows, 9)
     half = uniform(2, 0, 3, rows, 9)
     ours = scoring.score(CONE, scoring.cone_table(angles), axis, half, 0.02, 2)
-    assert_close(ours, plain_scores(CONE, angles, axis, half, 0.02), 9)
+    assert_close(ours, scoring.score_cones_plainly(angles, axis, half, 0.02), 9)
 
 
 def score(geometry: int, points: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -131,6 +132,6 @@ def test_several_callers_may_score_at_once() -> None:
 
 def test_regions_need_not_be_contiguous() -> None:
     table = uniform(0, -1, 1, 5, 8)
-    points = uniform(1, -1, 1, 3, 16)[:, ::2]
-    ours = scoring.score(POINT, table, points, points, 0.0, 1)
-    assert_close(ours, plain_scores(POINT, table, points, points, 0.0), 8)
+    wide = uniform(1, -1, 1, 3, 16)
+    ours = scoring.score(POINT, table, wide[:, ::2], wide[:, ::2], 0.0, 1)
+    assert_close(ours, scoring.score_points_plainly(table, wide[:, ::2]), 8)

@@ -17,7 +17,6 @@ from conekg.model.kernels.tile import (
     make_buffer,
     next_tile,
 )
-from plain_scores import plain_scores
 
 DIM, BLOCK = 70, 32
 
@@ -44,13 +43,14 @@ def regions(geometry: int, generator: np.random.Generator):  # type: ignore[no-u
     points = generator.uniform(-np.pi, np.pi, (5, DIM)).astype(np.float32)
     first = generator.uniform(-np.pi, np.pi, (3, DIM)).astype(np.float32)
     second = generator.uniform(0, np.pi, (3, DIM)).astype(np.float32)
-    plain = plain_scores(geometry, points, first, second, 0.3)
     if geometry == CONE:
         packed, weight = scoring.pack_cones(first, second, 0.3)
+        plain = scoring.score_cones_plainly(points, first, second, 0.3)
         return scoring.cone_table(points), packed, weight, plain
     if geometry == BOX:
+        plain = scoring.score_boxes_plainly(points, first, second, 0.3)
         return points, np.stack([first, second], axis=1), 0.3, plain
-    return points, first[:, None], 0.0, plain
+    return points, first[:, None], 0.0, scoring.score_points_plainly(points, first)
 
 
 @pytest.mark.parametrize("geometry", [CONE, BOX, POINT])
@@ -74,5 +74,5 @@ def test_a_center_weight_of_zero_counts_the_outside_alone() -> None:
     for rows in (1, 2):
         table = scoring.cone_table(points)
         ours = scoring.score(CONE, table, axis[:rows], half[:rows], 0.0, 1)
-        plain = plain_scores(CONE, points, axis[:rows], half[:rows], 0.0)
+        plain = scoring.score_cones_plainly(points, axis[:rows], half[:rows], 0.0)
         np.testing.assert_allclose(ours, plain, rtol=1e-5)

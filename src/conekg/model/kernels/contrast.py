@@ -4,7 +4,8 @@
 regions into one kernel: a logit's gradient depends on that logit alone, so an entity
 row serves both before the next one is fetched. For the gradient of the entity table,
 one number per candidate is kept, which `entity_update` reads. The loss is that of
-`training.loss.negative_sampling_loss` (ConE, Section 4.3).
+`training.loss.negative_sampling_loss` (ConE, Section 4.3); `plain_contrast` is the
+reference that tests compare with.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from conekg.model.kernels.geometry import CONE, by_angle, prepare_entity, prepare_region, term
 from conekg.model.kernels.row import (
@@ -302,3 +304,20 @@ def _contrast_kernel(
         coefficient *= tl.exp(temperature * logit - peak)
     tl.debug_barrier()
     tl.store(coefficient_ptr + place, coefficient, mask=kept)
+
+
+def plain_contrast(
+    distances: Tensor,
+    weights: Tensor,
+    scale: Tensor,
+    gamma: float,
+    temperature: float = 0.0,
+    positives: int = 1,
+) -> Tensor:
+    """[2] the weighted losses of positives and of negatives, from given distances."""
+    logits = gamma - scale * distances
+    negatives = logits[:, positives:]
+    positive = -(weights * logsigmoid(logits[:, :positives]).mean(dim=1)).sum()
+    share = torch.softmax(temperature * negatives.detach(), dim=1)
+    negative = -(weights * (share * logsigmoid(-negatives)).sum(dim=1)).sum()
+    return torch.stack([positive, negative])

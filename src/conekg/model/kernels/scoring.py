@@ -1,8 +1,9 @@
 """Distances from regions to every entity on a CPU, compiled by numba.
 
-`score` serves all geometries. Trigonometry happens once per table and once per region, never in
-the inner loops, which are in `tile` and `one_region`. Kernels release the interpreter lock and run
-on plain threads, so that several callers may score at the same time.
+`score` serves all geometries; beside it is a plain reference for each. Trigonometry happens
+once per table and once per region, never in the inner loops, which are in `tile` and
+`one_region`. Kernels release the interpreter lock and run on plain threads, so that several
+callers may score at the same time.
 """
 
 from __future__ import annotations
@@ -122,6 +123,36 @@ def score(
     arguments = (geometry, table, on_cache_lines(region), np.float32(weight), out)
     in_ranges(_score_one if rows == 1 else _score_all, num_entities, threads, *arguments)
     return out
+
+
+def score_cones_plainly(
+    angles: FloatArray, axis: FloatArray, half_aperture: FloatArray, center_weight: float
+) -> FloatArray:
+    """What `score` computes for cones, from entity angles, in one expression."""
+    half_difference = (angles[None] - axis[:, None]) / 2
+    x, y = np.abs(np.sin(half_difference)), np.abs(np.cos(half_difference))
+    sine = np.abs(np.sin(half_aperture / 2))[:, None]
+    cosine = np.abs(np.cos(half_aperture / 2))[:, None]
+    outside = np.maximum(0, x * cosine - y * sine)
+    result: FloatArray = (outside + center_weight * np.minimum(x, sine)).sum(axis=-1)
+    return result
+
+
+def score_boxes_plainly(
+    table: FloatArray, center: FloatArray, offset: FloatArray, center_weight: float
+) -> FloatArray:
+    """What `score` computes for boxes, in one expression."""
+    difference = np.abs(table[None] - center[:, None])
+    outside = np.maximum(0, difference - offset[:, None])
+    inside = np.abs(np.minimum(difference, offset[:, None]))
+    result: FloatArray = (outside + center_weight * inside).sum(axis=-1)
+    return result
+
+
+def score_points_plainly(table: FloatArray, point: FloatArray) -> FloatArray:
+    """What `score` computes for points, in one expression."""
+    result: FloatArray = np.abs(table[None] - point[:, None]).sum(axis=-1)
+    return result
 
 
 def in_ranges(
