@@ -4,7 +4,8 @@
 
 With --check nothing is written; the exit code is 1 if a page differs from what the files give.
 
-- `results/RUN.json` is the record of a trained and evaluated run.
+- `results/RUN.json` is the record of a trained and evaluated run. A run with another seed than 0
+  has no section of its own: the section of seed 0 compares the seeds.
 - `results/experiments/RUN/NAME.json` is the output of `conekg reproduce NAME` for a run, with the
   command and an explanation `why` of its differences from the paper. `about.json` in this folder
   describes a run without a record of its own.
@@ -27,6 +28,7 @@ from typing import Any
 from conekg.experiments.catalog import EXPERIMENTS
 from conekg.experiments.main_results import is_within
 from conekg.experiments.published import MODEL_TITLES, place_of, published
+from conekg.experiments.seeds import mean_and_deviation
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
@@ -89,9 +91,9 @@ u a union, n a negation.
 SUMMARY_TITLE = "Tables 1 and 2 of the paper"
 SUMMARY_TEXT = """\
 MRR in percent: the paper's rows and ours, by the recipes `paper` (the published schedule) and
-`fast`, one seed each. On NELL995 the test queries are the published ones; on the other two graphs
-they are sampled by the same rules. If a run differs from the recipe as it is now, its section says
-how."""
+`fast`, seed 0; the section of `fast` on NELL995 compares it with four other seeds. On NELL995 the
+test queries are the published ones; on the other two graphs they are sampled by the same rules. If
+a run differs from the recipe as it is now, its section says how."""
 
 Values = Mapping[str, float]
 
@@ -120,7 +122,7 @@ def records_of(page: Path) -> list[Path]:
 
     Records of runs come first, then the `about.json` of runs without a record.
     """
-    runs = list(RESULTS.glob("*.json"))
+    runs = [path for path in RESULTS.glob("*.json") if not is_another_seed(path)]
     abouts = list((RESULTS / "experiments").glob("*/about.json"))
     return sorted((path for path in (*runs, *abouts) if page_of(path) == page), key=place_among)
 
@@ -130,6 +132,18 @@ def page_of(record: Path) -> Path:
     as_it_is = record.stem == "about" or re.search(r"-seed\d+$", record.stem)
     is_full_size = read(record)["dataset"] != "geography"
     return RESULTS_PAGE if as_it_is and is_full_size else OTHERS_PAGE
+
+
+def is_another_seed(record: Path) -> bool:
+    """Whether a run differs in its seed alone from one that has a section."""
+    return re.search(r"-seed[1-9]\d*$", record.stem) is not None
+
+
+def seeds_of(record: Path) -> list[Path]:
+    """The records of a run and of those that differ from it in their seed alone, by seed."""
+    stem, seed, rest = record.stem.partition("-seed0")
+    others = [] if rest or not seed else filter(is_another_seed, RESULTS.glob(f"{stem}-seed*.json"))
+    return sorted((record, *others), key=lambda path: int(read(path)["seed"]))
 
 
 def place_among(record: Path) -> tuple[object, ...]:
@@ -241,8 +255,38 @@ def run_section(path: Path, shown: set[str]) -> str:
             "the last 500 steps; dotted lines mark where the learning rate drops."
         )
     parts.append(f"Source: `{path.relative_to(ROOT)}`.")
+    if len(seeds_of(path)) > 1:
+        parts.append(seeds_section(path))
     parts += experiment_sections(path, shown)
     return "\n\n".join(parts) + "\n"
+
+
+def seeds_section(record: Path) -> str:
+    """The MRR of runs that differ in their seed, with mean and standard deviation."""
+    records = seeds_of(record)
+    runs, page = [read(path) for path in records], page_of(record)
+    parts = [f"### seeds: {EXPERIMENTS['seeds'].summary}"]
+    for heading, _, label, average in MAIN_TABLES:
+        paper = published(label, runs[0]["dataset"])
+        rows = [mrr_of(run, paper.columns, average) for run in runs]
+        mean, deviation = mean_and_deviation(rows)
+        own = {f"seed {run['seed']}": row for run, row in zip(runs, rows, strict=True)}
+        own |= {"mean": mean, "standard deviation": deviation}
+        lines = [(title, cells(row, paper.columns, 2)) for title, row in own.items()]
+        if runs[0]["model"] == "cone":  # the paper's own; it prints its means with one decimal
+            lines += [
+                (f"paper, {paper.place}, mean", cells(paper.row("mean"), paper.columns, 1)),
+                ("standard deviation", cells(paper.row("deviation"), paper.columns, 2)),
+            ]
+        parts.append(markdown_table(heading, paper.columns, lines))
+    others = list(zip(records, runs, strict=True))[1:]
+    notes = dict.fromkeys(note for _, run in others for note in run["notes"])
+    parts += [paragraphs(list(notes), page), *(commands(run["command"]) for run in runs[1:2])]
+    sources = ", ".join(f"`{path.relative_to(ROOT)}`" for path, _ in others)
+    parts.append(
+        f"The other seeds are given to `training.seed` in the same way. Sources: {sources}."
+    )
+    return "\n\n".join(parts)
 
 
 def experiments_only_section(path: Path, shown: set[str]) -> str:

@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 import tomllib
@@ -76,6 +77,38 @@ def test_the_tables_of_the_paper_have_every_run_of_a_current_recipe() -> None:
     assert found == expected
 
 
+def test_the_seeds_of_a_recipe_are_compared() -> None:
+    page = PAGES[0].read_text(encoding="utf-8")
+    section = page.partition("### seeds")[2].partition("\n### ")[0]
+    assert "### seeds" not in section, "one group of seeds so far"
+    tables = [lines.splitlines() for lines in section.split("\n\n") if lines.startswith("|")]
+    runs = [
+        json.loads((ROOT / f"results/nell995-cone-fast-seed{seed}.json").read_text("utf-8"))
+        for seed in (0, 10, 100, 1000, 10000)
+    ]
+    for table, average, label in zip(
+        tables, ("avg_p", "avg_n"), ("errorbar_epfo", "errorbar_neg"), strict=True
+    ):
+        (_, *names, _), _, *rows = (
+            [cell.strip() for cell in line.split("|")[1:-1]] for line in table
+        )
+        columns = [[100 * run["structures"][name]["mrr"] for run in runs] for name in names]
+        columns.append([100 * run[average]["mrr"] for run in runs])
+        paper = published(f"table:{label}", "nell995")
+        expected = [
+            *([f"{value:.2f}" for value in row] for row in zip(*columns, strict=True)),
+            [f"{statistics.mean(column):.2f}" for column in columns],
+            [f"{statistics.stdev(column):.2f}" for column in columns],
+            [f"{paper.row('mean')[name]:.1f}" for name in (*names, "AVG")],
+            [f"{paper.row('deviation')[name]:.2f}" for name in (*names, "AVG")],
+        ]
+        assert [row[1:] for row in rows] == expected
+    text = " ".join(section.split())
+    for average in ("avg_p", "avg_n"):
+        values = [100 * run[average]["mrr"] for run in runs]
+        assert f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}" in text
+
+
 def headings_of(page: Path) -> list[str]:
     """The headings of a page's runs, without those of its other tables."""
     lines = page.read_text(encoding="utf-8").splitlines()
@@ -87,7 +120,7 @@ def test_every_record_is_on_one_page_with_runs_of_current_recipes_on_the_first()
     for path in (*RUNS, *EXPERIMENT_FILES):
         name = path.stem if path in RUNS else path.parent.name
         is_other = re.search(r"-seed\d+-", name) or name.startswith("geography-")
-        source = f"Source: `{path.relative_to(ROOT)}`."
+        source = f"`{path.relative_to(ROOT)}`"
         assert [source in page for page in pages] == [not is_other, bool(is_other)], source
     first, second, *_ = headings_of(PAGES[0])
     assert first.startswith("## ConE on NELL995, recipe `paper`")
