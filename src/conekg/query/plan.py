@@ -181,7 +181,7 @@ def describe(plan: Plan) -> list[str]:
         match step:
             case AnchorStep(entities):
                 size = sum(plan.groups[slot.group].count for slot in entities)
-                lines.append(f"embed {size} entit{'y' if size == 1 else 'ies'}")
+                lines.append(f"embed {counted(size, 'entity')}")
             case UniverseStep():
                 lines.append("embed the set of all entities")
             case ProjectStep(operands, _):
