@@ -54,12 +54,11 @@ def test_betae_files_read_back(random_graph: KnowledgeGraph, tmp_path: Path, spl
     written = write_betae(tmp_path, query_set)
     assert sorted(written) == sorted(tmp_path.iterdir())
     names = {file.name for file in written}
-    if split == "train":
-        assert names == {"train-queries.pkl", "train-answers.pkl"}
-    else:
-        assert names == {
-            f"{split}-{kind}.pkl" for kind in ("queries", "easy-answers", "hard-answers")
-        }
+    kinds = ("answers",) if split == "train" else ("easy-answers", "hard-answers")
+    assert names == {
+        f"{split}-queries-origin.json",
+        *(f"{split}-{kind}.pkl" for kind in ("queries", *kinds)),
+    }
     loaded = read_queries(tmp_path, split, random_graph)
     assert content(loaded) == content(query_set)
     assert loaded.graph_fingerprint == random_graph.fingerprint
@@ -76,7 +75,8 @@ def test_query2box_files_read_back(
     query_set = replace(sampled(random_graph, split, QUERY2BOX), release="Query2Box")
     written = write_query2box(tmp_path, query_set)
     assert sorted(written) == sorted(tmp_path.iterdir())
-    assert len(written) == (2 if split == "train" else 3) * len(QUERY2BOX)
+    pickles = [file for file in written if file.suffix == ".pkl"]
+    assert len(pickles) == (2 if split == "train" else 3) * len(QUERY2BOX) == len(written) - 1
     loaded = read_queries(tmp_path, split, random_graph)
     assert content(loaded) == content(query_set)
     assert loaded.release == "Query2Box"
@@ -344,7 +344,7 @@ def test_recomputed_official_answers_have_the_published_sizes(
         "pni": 12.95, "2u-DM": 14.85, "up-DM": 19.05,
     }  # fmt: skip
     write_betae(tmp_path, query_set)
-    sizes = {file.name: file.stat().st_size for file in tmp_path.iterdir()}
+    sizes = {file.name: file.stat().st_size for file in tmp_path.glob("*.pkl")}
     assert sizes == {
         "test-queries.pkl": (folder / "test-queries.pkl").stat().st_size,
         "test-hard-answers.pkl": 6_954_818,

@@ -16,7 +16,6 @@ from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.query.shape import STRUCTURES
 from conekg.sampling import benchmark_files
 from conekg.sampling.benchmark_files import (
-    check_exportable,
     holds_queries,
     read_queries,
     write_betae,
@@ -70,7 +69,8 @@ def test_the_pickles_are_the_same_whatever_the_origin(
         folder: {file.name: file.read_bytes() for file in write(tmp_path / folder, query_set)}
         for folder, query_set in sets.items()
     }
-    assert files["own"].pop(name.format("test"))
+    for pickles in files.values():
+        assert pickles.pop(name.format("test"))
     assert files["own"] == files["release"]
 
 
@@ -93,7 +93,7 @@ def test_an_origin_says_nothing_about_other_pickles_in_its_folder(
     own = sampled(random_graph)
     write(tmp_path / "own", own)
     official = replace(sampled(random_graph, seed=4), release=release, protocol=None, seed=None)
-    write(tmp_path / "official", official)
+    write(tmp_path / "official", official)[-1].unlink()
     shutil.copytree(tmp_path / "official", tmp_path / "own", dirs_exist_ok=True)
     assert (tmp_path / "own" / name.format("test")).exists()
     back = read_queries(tmp_path / "own", "test", random_graph)
@@ -117,14 +117,54 @@ def test_a_query2box_export_replaces_all_of_an_earlier_one(
     assert back.release == release
 
 
-def test_a_query2box_export_removes_no_queries_of_another_origin(
-    random_graph: KnowledgeGraph, tmp_path: Path
+@pytest.mark.parametrize(("write", "release", "name"), FORMS)
+def test_an_export_of_a_release_is_replaced_like_any_other(
+    random_graph: KnowledgeGraph, tmp_path: Path, write: Write, release: str, name: str
 ) -> None:
-    write_query2box(tmp_path, replace(sampled(random_graph), release="Query2Box"))
-    kept = (tmp_path / "test_triples_2c.pkl").read_bytes()
+    own = sampled(random_graph)
+    official = replace(sampled(random_graph, seed=4), release=release, protocol=None, seed=None)
+    for query_set in (official, official, own, official):
+        written = write(tmp_path, query_set)
+        assert written[-1] == tmp_path / name.format("test")
+        assert sorted(written) == sorted(tmp_path.iterdir())
+        back = read_queries(tmp_path, "test", random_graph)
+        assert origin(back) == origin(query_set)
+        for block in query_set:
+            tuples = [(*row, *block.relations[k]) for k, row in enumerate(block.anchors)]
+            found = back.block(block.shape.name)
+            assert {*tuples} == {(*row, *found.relations[k]) for k, row in enumerate(found.anchors)}
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+@pytest.mark.parametrize(("write", "release", "name"), FORMS)
+def test_queries_of_another_origin_are_left_alone(
+    random_graph: KnowledgeGraph,
+    tmp_path: Path,
+    write: Write,
+    release: str,
+    name: str,
+    is_changed: bool,
+) -> None:
+    """All, or those changed since they were exported, also of a shape that the new set lacks."""
+    *pickles, stated = write(tmp_path, sampled(random_graph))
+    queries = [file for file in pickles if "queries" in file.name or "triples" in file.name]
+    others = queries[-1:] if is_changed else queries
+    if is_changed:
+        others[0].write_bytes(pickle.dumps(pickle.loads(others[0].read_bytes()), protocol=5))
+    else:
+        stated.unlink()
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     own = sampled(random_graph, seed=4)
-    write_query2box(tmp_path, replace(own, blocks=own.blocks[:1]))
-    assert (tmp_path / "test_triples_2c.pkl").read_bytes() == kept
+    with pytest.raises(DataError, match="holds test queries that may be a release's") as caught:
+        write(tmp_path, replace(own, blocks=own.blocks[:1]))
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    assert str(tmp_path) in str(caught.value)
+    assert f"remove {', '.join(file.name for file in others)} there" in str(caught.value.hint)
+    write(tmp_path, sampled(random_graph, "valid"))
+    for file in others:
+        file.unlink()
+    write(tmp_path, own)
+    assert origin(read_queries(tmp_path, "test", random_graph)) == origin(own)
 
 
 @pytest.mark.parametrize(("write", "release", "name"), FORMS)
@@ -200,7 +240,8 @@ def test_queries_are_never_without_their_origin_even_if_an_export_is_stopped(
         if holds_queries(folder, "test"):
             back = read_queries(folder, "test", random_graph, recompute=True)
             assert origin(back) in (origin(earlier), origin(own))
-        check_exportable(folder, "test", "betae" if release == "BetaE" else "query2box")
+        write(folder, own)
+        assert origin(read_queries(folder, "test", random_graph)) == origin(own)
         if not is_stopped:
             break
     assert stop_at > 6
@@ -246,7 +287,7 @@ def test_a_damaged_origin_is_refused_with_a_remedy(
     assert str(path) in str(caught.value)
     assert "remove the file if they are those of the release" in str(caught.value.hint)
     with pytest.raises(DataError, match="may be a release's, so they are left alone"):
-        check_exportable(tmp_path, "test", "betae")
+        write_betae(tmp_path, sampled(random_graph))
 
 
 def test_an_origin_that_cannot_be_written_is_reported(

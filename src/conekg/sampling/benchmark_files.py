@@ -2,8 +2,8 @@
 
 Both releases store pickles of plain containers, which only the restricted unpickler reads.
 They differ in file names and in the form of queries and answers; here both become a
-`QuerySet`. Exported queries that are not a release's own have a file beside them that says so,
-which `exported_origin` writes and reads.
+`QuerySet`. Beside exported queries is a file that says whose they are, which `exported_origin`
+writes and reads.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from __future__ import annotations
 import pickle
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from operator import index
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -87,25 +86,6 @@ def holds_queries(folder: Path, split: Split) -> bool:
     return _is_betae(folder, split) or _is_query2box(folder, split)
 
 
-def check_exportable(folder: Path, split: Split, form: Literal["betae", "query2box"]) -> None:
-    """Raise `DataError` if an export would replace queries that are no earlier export's.
-
-    These may be a release's, which the exported ones would pass for.
-    """
-    if form == "betae":
-        path, origin = _betae_file(folder, split), _betae_origin(folder, split)
-        files = [path] if path.is_file() else []
-    else:
-        files = [*_query2box_files(folder, split).values()]
-        origin = _query2box_origin(folder, split)
-    if files and not states_origin(origin, files):
-        raise DataError(
-            f"holds {split} queries that may be a release's, so they are left alone",
-            path=str(folder),
-            hint=f"choose another folder, or remove {files[0].name} there first",
-        )
-
-
 # --- BetaE -----------------------------------------------------------------------------------
 
 
@@ -160,11 +140,13 @@ def _read_betae(folder: Path, split: Split, graph: KnowledgeGraph, recompute: bo
 def write_betae(folder: str | Path, query_set: QuerySet) -> list[Path]:
     """The files, after writing a set as the BetaE release does: its queries, and their answers.
 
-    If the set is not that release's, one more file says where its queries come from.
-    Raises `QueryError` for a shape that such files cannot hold, and `StoreError` if a file cannot
-    be written.
+    One more file says where the queries come from; by it a later export replaces this one.
+    Raises `QueryError` for a shape that such files cannot hold, `DataError` if the folder has
+    queries of the split that are no earlier export's, and `StoreError` if a file cannot be written.
     """
-    place = Path(folder)
+    place, split = Path(folder), query_set.split
+    path, origin = _betae_file(place, split), _betae_origin(place, split)
+    _check_exported(split, [path] if path.is_file() else [], origin)
     queries: defaultdict[Nested, set[Nested]] = defaultdict(set)
     easy: defaultdict[Nested, set[int]] = defaultdict(set)
     hard: defaultdict[Nested, set[int]] = defaultdict(set)
@@ -183,8 +165,6 @@ def write_betae(folder: str | Path, query_set: QuerySet) -> list[Path]:
             twin = union.get(key)
             easy[nested] = set(block.easy[row].tolist()) if twin is None else easy[twin]
             hard[nested] = set(block.hard[row].tolist()) if twin is None else hard[twin]
-    split = query_set.split
-    path, origin = _betae_file(place, split), _betae_origin(place, split)
     if split == "train":
         answers = {place / "train-answers.pkl": hard}
     else:
@@ -192,10 +172,7 @@ def write_betae(folder: str | Path, query_set: QuerySet) -> list[Path]:
             place / f"{split}-easy-answers.pkl": easy,
             place / f"{split}-hard-answers.pkl": hard,
         }
-    is_exported = path.is_file() and states_origin(origin, [path])
-    earlier = [path, *answers, origin] if is_exported else []
-    stated_in = None if query_set.release == BETAE else origin
-    return _replace(place, earlier, query_set, {path: queries}, answers, stated_in)
+    return _replace([path, *answers, origin], query_set, {path: queries}, answers, origin)
 
 
 def _structure_to_write(shape: Shape) -> Nested:
@@ -276,10 +253,12 @@ def _query2box_answers(
 def write_query2box(folder: str | Path, query_set: QuerySet) -> list[Path]:
     """The files, after writing a set as the Query2Box release does: two or three per structure.
 
-    If the set is not that release's, one more file says where its queries come from. Raises the
-    errors of `write_betae`; these files can hold fewer shapes.
+    One more file says where the queries come from; by it a later export replaces this one. Raises
+    the errors of `write_betae`; these files can hold fewer shapes.
     """
     place, split = Path(folder), query_set.split
+    earlier, origin = _query2box_files(place, split), _query2box_origin(place, split)
+    _check_exported(split, [*earlier.values()], origin)
     for block in query_set.blocks:
         if block.shape.name not in _QUERY2BOX:
             raise QueryError(
@@ -301,19 +280,10 @@ def write_query2box(folder: str | Path, query_set: QuerySet) -> list[Path]:
         }
         if split != "train":
             answers[of_hard] = hard
-    origin = _query2box_origin(place, split)
-    stated_in = None if query_set.release == QUERY2BOX else origin
-    earlier = _exported_query2box(place, split)
-    return _replace(place, earlier, query_set, queries, answers, stated_in)
-
-
-def _exported_query2box(folder: Path, split: Split) -> list[Path]:
-    """The files of an earlier export; none if some queries in the folder are of another origin."""
-    queries, origin = _query2box_files(folder, split), _query2box_origin(folder, split)
-    if not queries or not states_origin(origin, [*queries.values()]):
-        return []
-    answers = [_query2box_answer_files(folder, split, _QUERY2BOX[name][0]) for name in queries]
-    return [*queries.values(), *chain.from_iterable(answers), origin]
+    replaced = [*earlier.values()]
+    for name in earlier:
+        replaced += _query2box_answer_files(place, split, _QUERY2BOX[name][0])
+    return _replace([*replaced, origin], query_set, queries, answers, origin)
 
 
 def _query2box_answer_files(folder: Path, split: Split, file_name: str) -> tuple[Path, Path]:
@@ -379,22 +349,35 @@ def _rows(
     return ragged
 
 
+def _check_exported(split: Split, queries: Sequence[Path], origin: Path) -> None:
+    """Raise `DataError` unless all these files of queries are of the export that `origin` is about.
+
+    Others may be a release's, which the exported ones would pass for.
+    """
+    others = [file.name for file in queries if not states_origin(origin, [file])]
+    if others:
+        raise DataError(
+            f"holds {split} queries that may be a release's, so they are left alone",
+            path=str(origin.parent),
+            hint=f"choose another folder, or remove {', '.join(others)} there first",
+        )
+
+
 def _replace(
-    folder: Path,
     earlier: Sequence[Path],
     query_set: QuerySet,
     queries: Mapping[Path, object],
     answers: Mapping[Path, object],
-    origin: Path | None,
+    origin: Path,
 ) -> list[Path]:
     """The files of an export, after writing them in place of those of an earlier one.
 
-    `origin` is the file that is to say where the queries come from, if any. Where files cannot be
+    `origin` is the file that is to say where the queries come from. Where files cannot be
     written, those of the earlier export stay. At no time are queries in the folder without their
     origin, and none of the earlier ones are left beside the new, which could have fewer shapes.
     """
     contents = {**queries, **answers}
-    path = folder
+    folder = path = origin.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".export-", dir=folder) as name:
@@ -402,12 +385,11 @@ def _replace(
             for path, content in contents.items():
                 with written_whole(draft / path.name) as file:
                     pickle.dump(content, file, protocol=PICKLE_PROTOCOL)
-            files = [*contents]
-            if origin is not None:
-                files.append(path := origin)
-                write_origin(draft / path.name, query_set, [draft / each.name for each in queries])
+            path = origin
+            write_origin(draft / path.name, query_set, [draft / each.name for each in queries])
             for path in earlier:
                 path.unlink(missing_ok=True)
+            files = [*contents, origin]
             for path in reversed(files):  # the origin comes first, queries last
                 (draft / path.name).replace(path)
             return files
