@@ -12,8 +12,9 @@ from conekg.errors import ConfigError, DataError, StoreError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import STRUCTURES
-from conekg.sampling.benchmark_files import write_betae, write_query2box
+from conekg.sampling.betae_files import write_betae
 from conekg.sampling.protocol import SamplingProtocol
+from conekg.sampling.query2box_files import write_query2box
 from conekg.sampling.query_set import QuerySet, save_query_set
 from conekg.sampling.sample import sample_query_set
 from conekg.sampling.source import has_queries, open_all_queries, open_queries

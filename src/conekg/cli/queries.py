@@ -134,7 +134,8 @@ def export_queries(
     A small file beside them says where the queries come from, so that they are not taken for those
     of the release when they are read again, and that a later export replaces them.
     """
-    from conekg.sampling.benchmark_files import write_betae, write_query2box
+    from conekg.sampling.betae_files import write_betae
+    from conekg.sampling.query2box_files import write_query2box
 
     refuse_part_of_run(out / "queries.pkl")
     check_place(out / "queries.pkl")
