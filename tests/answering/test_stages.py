@@ -15,6 +15,7 @@ from conekg.answering.fit import fit
 from conekg.answering.stages import (
     FitEvents,
     calibrate_run,
+    check_choices,
     choose_recipe,
     read_graph,
     sample_queries,
@@ -49,9 +50,32 @@ def test_another_recipe_beside_a_whole_one_is_refused():
     chosen = choose_recipe(tiny_graph(), None, "small", whole, [], CPU, FitEvents())
     assert chosen == find_recipe("small", "gqe")
     told = r"'paper' was chosen, but the configuration is a whole recipe 'small'; leave one of"
-    with pytest.raises(ConfigError, match=told) as caught:
-        choose_recipe(tiny_graph(), None, "paper", whole, [], CPU, FitEvents())
-    assert caught.value.key == "recipe"
+    for refuse in (
+        partial(choose_recipe, tiny_graph(), None, "paper", whole, [], CPU, FitEvents()),
+        partial(check_choices, None, "paper", whole),
+    ):
+        with pytest.raises(ConfigError, match=told) as caught:
+            refuse()
+        assert caught.value.key == "recipe"
+
+
+def test_choices_that_no_graph_makes_right_are_refused_without_one():
+    whole = tomllib.loads(dump_recipe(find_recipe("small", "gqe")))
+    for model, recipe, told in (
+        ("con", None, "unknown model 'con'; there are cone"),
+        (None, "fastt", "unknown recipe 'fastt'; there are paper"),
+        ("con", "small", "unknown model 'con'"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            check_choices(model, recipe, {})
+    for model, recipe, config in (
+        (None, None, {}),
+        *((name, None, whole) for name in ("gqe", "cone")),
+        *(("gqe", name, {"training": {"steps": 3}}) for name in ("small", "paper")),
+        (None, "small", whole),
+        (None, "of my own", {**whole, "recipe": "of my own"}),
+    ):
+        check_choices(model, recipe, config)
 
 
 @pytest.mark.parametrize(("model", "recipe"), [("", None), (None, ""), ("", "small")])

@@ -98,13 +98,19 @@ def test_import_names_the_option_for_a_folder_without_a_graph(path: Path, tmp_pa
 
 
 @pytest.mark.parametrize("form", ["betae", "query2box"])
+@pytest.mark.parametrize("is_release", [False, True])
 def test_an_export_replaces_an_earlier_export_and_no_release(
-    path: Path, tmp_path: Path, form: str
+    path: Path, tmp_path: Path, form: str, is_release: bool
 ) -> None:
     links = tmp_path / "links.arrow"
     words = ("--split", "test", "--shapes", "1p,2i", "--count", 3, "--out", links)
     sampled = CliRunner().invoke(app, ["sample", "geography", *map(str, words)])
     assert sampled.exit_code == 0
+    if is_release:
+        release = "BetaE" if form == "betae" else "Query2Box"
+        save_query_set(
+            links, replace(load_query_set(links), release=release, protocol=None, seed=None)
+        )
     folder = tmp_path / "pickles"
     for _ in range(2):
         assert run("export", links, "--out", folder, "--form", form).exit_code == 0

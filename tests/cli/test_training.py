@@ -25,6 +25,7 @@ from conekg.graph.vocabulary import NameTable, Vocabulary
 from conekg.query.shape import STRUCTURES, shape_of
 from conekg.query.tree import Anchor
 from conekg.sampling.protocol import PRESETS
+from conekg.sampling.query_set import load_query_set, save_query_set
 from conekg.training.loop import Progress
 from tiny import tiny_graph, tiny_queries
 
@@ -507,12 +508,12 @@ def test_a_folder_without_the_queries_that_are_needed_is_refused(graph, tmp_path
     assert conekg("sample", graph, "--out", queries, "--count", 8).exit_code == 0
     begun = ["train", graph, "--queries", queries, "--out", tmp_path / "run", *SMALL]
     (queries / "test.arrow").unlink()
-    result = conekg(*begun, "--tables", "--set", "training.query_times=2")
+    result = conekg(*begun, "--tables")
     assert result.exit_code == 2
     told = " ".join(result.stderr.split())
-    assert f"chose the training queries in {queries} as they are: training.query_times only" in told
     assert "holds no test queries, which --tables ranks; add some, or leave --tables out" in told
-    (queries / "train.arrow").unlink()
+    assert "chose" not in told, "refused before the graph is read"
+    (queries / "train.arrow").rename(queries / "none.arrow")
     result = conekg(*begun)
     assert result.exit_code == 2
     told = "".join(result.stderr.split("\n"))
@@ -520,7 +521,47 @@ def test_a_folder_without_the_queries_that_are_needed_is_refused(graph, tmp_path
     assert (
         f"`conekg sample GRAPH --split train --out {queries / 'train.arrow'}` writes some" in told
     )
+    assert "chose" not in told
     assert not (tmp_path / "run").exists()
+    (queries / "none.arrow").rename(queries / "train.arrow")
+    result = conekg(*begun, "--set", "training.query_times=2")
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.stderr.split())
+    assert f"chose the training queries in {queries} as they are: training.query_times only" in told
+
+
+def test_a_set_without_any_test_queries_has_no_tables(graph, run, tmp_path):
+    queries = tmp_path / "q"
+    queries.mkdir()
+    (queries / "train.arrow").symlink_to(run / "queries" / "train.arrow")
+    of_run = load_query_set(run / "queries" / "test.arrow")
+    save_query_set(queries / "test.arrow", replace(of_run, blocks=()))
+    words = ("--queries", queries, "--tables", *SMALL)
+    refused = conekg("train", graph, "--out", tmp_path / "run", *words)
+    assert refused.exit_code == 2
+    assert f"{queries} holds no test queries, which --tables ranks" in " ".join(
+        refused.stderr.split()
+    )
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("command", ["fit", "train"])
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--model", "con"), "unknown model 'con'; there are"),
+        (("--recipe", "fastt"), "unknown recipe 'fastt'; there are"),
+        (("--resume",), "does not exist"),
+    ],
+)
+def test_options_that_no_graph_makes_right_are_refused_before_it_is_read(
+    tmp_path, command, words, told
+):
+    """Reading it may take long, and a benchmark is downloaded first."""
+    graph = () if (command, words) == ("train", ("--resume",)) else (tmp_path / "missing.tsv",)
+    refused = conekg(command, *graph, "--out", tmp_path / "run", *words)
+    assert refused.exit_code == 2
+    assert told in " ".join(refused.stderr.split())
 
 
 @pytest.fixture
@@ -542,6 +583,7 @@ def test_a_graph_without_test_queries_is_trained_without_tables(without_test_fac
     told = " ".join(refused.stderr.split())
     assert f"{without_test_facts} yields no test queries, which --tables ranks" in told
     assert "`conekg graph build --test-share` holds more out, or leave --tables out" in told
+    assert "sampling" not in told
     assert not (tmp_path / "run").exists()
     assert conekg(*begun, "--max-minutes", 0, *SMALL).exit_code == 0
     resumed = conekg("train", "--resume", "--out", tmp_path / "run", "--tables")

@@ -5,7 +5,8 @@ import pytest
 
 from conekg.experiments.emql import emql
 from conekg.query.shape import POSITIVE_STRUCTURES
-from conekg.sampling.benchmark_files import write_betae, write_query2box
+from conekg.sampling.betae_files import write_betae
+from conekg.sampling.query2box_files import write_query2box
 from conekg.sampling.query_set import QuerySet, save_query_set
 from conekg.sampling.source import open_queries
 from conekg.training.run import open_run

@@ -12,11 +12,12 @@ from conekg.errors import ConfigError, DataError, StoreError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.ragged import Ragged
 from conekg.query.shape import STRUCTURES
-from conekg.sampling.benchmark_files import write_betae, write_query2box
+from conekg.sampling.betae_files import write_betae
 from conekg.sampling.protocol import SamplingProtocol
+from conekg.sampling.query2box_files import write_query2box
 from conekg.sampling.query_set import QuerySet, save_query_set
 from conekg.sampling.sample import sample_query_set
-from conekg.sampling.source import has_queries, open_all_queries, open_queries
+from conekg.sampling.source import has_queries, open_all_queries, open_queries, splits_of
 
 PLAIN = SamplingProtocol("plain", cap=12, patience=20_000)
 
@@ -64,7 +65,7 @@ def test_of_a_folder_the_test_queries_are_taken_unless_others_are_named(
             assert has_queries(folder, split)
             found = open_queries(folder, split, random_graph)
             assert (found.split, hard_answers(found)) == (split, hard_answers(sets[split]))
-        assert list(open_all_queries(folder, random_graph)) == list(SPLITS)
+        assert list(open_all_queries(folder, random_graph)) == splits_of(folder) == list(SPLITS)
 
 
 @pytest.mark.parametrize("write", [write_betae, write_query2box])
@@ -100,7 +101,14 @@ def test_places_without_queries_say_so(random_graph: KnowledgeGraph, tmp_path: P
         open_queries(tmp_path, "valid", random_graph)
     with pytest.raises(StoreError, match=r"notes\.txt: not a readable query set"):
         open_queries(file, None, random_graph)
-    with pytest.raises(DataError, match=r"notes\.txt: it is a file"):
-        open_all_queries(file, random_graph)
+    for place, told in (
+        (file, r"notes\.txt: it is a file"),
+        (tmp_path / "nowhere", "no such folder"),
+    ):
+        with pytest.raises(DataError, match=told):
+            open_all_queries(place, random_graph)
+        with pytest.raises(DataError, match=told):
+            splits_of(place)
     assert open_all_queries(tmp_path, random_graph) == {}
+    assert splits_of(tmp_path) == []
     assert not any(has_queries(tmp_path, split) for split in SPLITS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import time
@@ -192,6 +193,26 @@ def test_input_that_is_not_http_is_refused_in_the_one_shape(served, sent):
     assert (error["status"], error["kind"]) == (400, "request")
     assert "not a valid HTTP" in error["message"]
     assert error["hint"]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        b"Transfer-Encoding: gzip, chunked",
+        b"Transfer-Encoding: chunked\r\nContent-Encoding: gzip",
+        b"Content-Encoding: gzip\r\nContent-Encoding: identity\r\nTransfer-Encoding: chunked",
+    ],
+)
+def test_a_compressed_body_is_refused_whichever_header_says_so(served, told):
+    compressed = gzip.compress(b'{"query": "France.borders"}')
+    head = HEAD.replace(b"GET /health", b"POST /api/ask")
+    head += b"Content-Type: application/json\r\nConnection: close\r\n" + told + b"\r\n\r\n"
+    with connected(served) as client:
+        client.sendall(head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(compressed), compressed))
+        error = error_in(all_of(client))
+    assert (error["status"], error["kind"]) == (415, "encoded_body")
+    assert "'gzip" in error["message"]
+    assert "send it uncompressed" in error["hint"]
 
 
 @pytest.mark.parametrize("protocol", ["h2c", "websocket"])

@@ -142,6 +142,24 @@ def test_a_compressed_body_is_refused_and_its_encoding_named() -> None:
     assert around.ask(chunks=(b"",), headers=((b"content-encoding", b"gzip"),))[0] == 200
 
 
+def test_an_encoding_is_found_in_every_header_that_may_name_one() -> None:
+    around = Around()
+    content, transfer = b"content-encoding", b"transfer-encoding"
+    for *headers, told in (
+        ((content, b"gzip"), (content, b"identity"), "Content-Encoding 'gzip'"),
+        ((content, b"identity"), (content, b"br"), "Content-Encoding 'br'"),
+        ((transfer, b"gzip, chunked"), "Transfer-Encoding 'gzip, chunked'"),
+        ((transfer, b"chunked"), (content, b"gzip"), "Content-Encoding 'gzip'"),
+    ):
+        status, _, body = around.ask(chunks=(b"{}",), headers=headers)
+        assert (status, body["error"]["kind"]) == (415, "encoded_body")
+        assert f"the body was sent with {told}, which is not" in body["error"]["message"]
+        assert f"without {told.split()[0]}" in body["error"]["hint"]
+    assert around.reached == []
+    plain = ((transfer, b"Chunked"), (content, b"identity"), (b"accept-encoding", b"gzip"))
+    assert around.ask(chunks=(b"{}",), headers=plain)[0] == 200
+
+
 def test_the_limit_of_a_head_counts_the_address_and_every_header() -> None:
     headers = ((b"accept", b"*/*"), (b"x", b"yz"))
     size = len("/api/ask") + len(b"a=1") + (6 + 3 + 4) + (1 + 2 + 4)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conekg.errors import ConfigError
+from conekg.errors import ConfigError, UnsupportedOperatorError
 from conekg.model.catalog import MODELS, ModelEntry
 from conekg.model.gqe import Gqe, GqeConfig
 from conekg.training.recipe import Pool
@@ -240,6 +240,17 @@ def test_pools_with_invalid_shapes_are_refused(pool, told, suggestion):
         change_recipe(find_recipe("paper", "cone"), changes, [])
     assert error.value.key.startswith("training.pools")
     assert suggestion is None or suggestion in error.value.suggestions
+
+
+@pytest.mark.parametrize("shape", ["2in", "2u-DM", "e.r & !e.r.r"])
+def test_shapes_that_the_model_has_no_operator_for_are_refused(shape):
+    changes = {"training": {"cycle": ["mine"], "pools": {"mine": {"1p": 1, shape: 1}}}}
+    for model in ("gqe", "box"):
+        with pytest.raises(UnsupportedOperatorError, match=f"'{model}' lacks negation, which"):
+            change_recipe(find_recipe("small", model), changes, [])
+    for model in ("cone", "beta"):
+        trained = change_recipe(find_recipe("small", model), changes, []).training.trained_shapes()
+        assert len(trained) == 2
 
 
 def test_pools_that_came_with_a_recipe_are_left_as_they_are():

@@ -18,6 +18,7 @@ from conekg.answering.stages import (
     FitEvents,
     below_baseline,
     calibrate_run,
+    check_choices,
     choose_recipe,
     evaluate_run,
     read_graph,
@@ -147,6 +148,7 @@ def fit(
             )
     else:
         check_vacant(folder)
+        check_choices(model, recipe, config or {})
         graph = source if isinstance(source, KnowledgeGraph) else read_graph(source, events)
         chosen = choose_recipe(graph, model, recipe, config or {}, settings, device, events)
         training = chosen.training

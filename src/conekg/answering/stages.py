@@ -117,6 +117,22 @@ def read_graph(source: str | Path, events: FitEvents) -> KnowledgeGraph:
     return read.graph
 
 
+def check_choices(model: str | None, recipe: str | None, config: Mapping[str, Any]) -> None:
+    """Raise `ConfigError` for choices that no graph makes right; to be called before one is read.
+
+    These are an unknown model, an unknown recipe, and another recipe than a `config` that is a
+    whole one.
+    """
+    name = "small" if recipe is None or "recipe" in config else recipe
+    find_recipe(name, DEFAULT_MODEL if model is None else model)
+    if "recipe" in config and recipe not in (None, config["recipe"]):
+        raise ConfigError(
+            f"the recipe {recipe!r} was chosen, but the configuration is a whole recipe "
+            f"{config['recipe']!r}; leave one of them out, or `recipe` out of the configuration",
+            key="recipe",
+        )
+
+
 def choose_recipe(
     graph: KnowledgeGraph,
     model: str | None,
@@ -131,16 +147,11 @@ def choose_recipe(
     The default model is ConE. A `config` that names its recipe, as the one in a run folder does, is
     taken as a whole recipe rather than as changes to one.
     """
+    check_choices(model, recipe, config)
     if "recipe" not in config:
         name = DEFAULT_MODEL if model is None else model
         base = _recipe_to_change(graph, name, recipe, device, events)
         return change_recipe(base, config, settings)
-    if recipe not in (None, config["recipe"]):
-        raise ConfigError(
-            f"the recipe {recipe!r} was chosen, but the configuration is a whole recipe "
-            f"{config['recipe']!r}; leave one of them out, or `recipe` out of the configuration",
-            key="recipe",
-        )
     options = config.get("model")
     named = options.get("name") if isinstance(options, Mapping) else None
     if model is None:  # `change_recipe` below refuses an unknown name

@@ -137,7 +137,8 @@ def check_same_graph(out: Path, triples: str) -> None:
     from conekg.graph.source import read_source
     from conekg.training.run import open_run
 
-    if read_source(triples).graph.fingerprint != open_run(out).graph.fingerprint:
+    run = open_run(out)  # refused first if it is none, as reading the graph may take long
+    if read_source(triples).graph.fingerprint != run.graph.fingerprint:
         raise ConfigError(
             f"{out} was started on another graph than {triples}, or that has changed since; give "
             "the graph that the run was started with, or start a new run",

@@ -92,7 +92,13 @@ def train(
     uninterrupted run. --set and --config change any hyper-parameter; --show-recipe lists
     them.
     """
-    from conekg.answering.stages import choose_recipe, read_graph, start_run, train_run
+    from conekg.answering.stages import (
+        check_choices,
+        choose_recipe,
+        read_graph,
+        start_run,
+        train_run,
+    )
     from conekg.training.loop import pick_device
     from conekg.training.recipe_change import read_config
     from conekg.training.recipe_file import dump_recipe, recipe_to_table
@@ -122,6 +128,11 @@ def train(
                 raise ConfigError("give a GRAPH to train on, or --resume to continue a run")
             check_vacant(out)
             changes = read_config(config) if config is not None else {}
+            check_choices(model, recipe, changes)
+            if queries is not None:
+                held = _splits_of(queries)
+                if tables and "test" not in held:
+                    raise _no_test_queries(graph, queries)
             facts = read_graph(graph, events)
             chosen = choose_recipe(
                 facts, model, recipe, changes, settings or [], pick_device(), events
@@ -132,6 +143,8 @@ def train(
                 else:
                     typer.echo(dump_recipe(chosen), nl=False)
                 return
+            if tables and queries is None and not len(facts.edges("test")):
+                raise _no_test_queries(graph, queries)
             sets = _query_sets(queries, facts, chosen.training, events)
             if tables and not len(sets.get("test", ())):
                 raise _no_test_queries(graph, queries)
@@ -155,6 +168,21 @@ def train(
         for of_one in measured:
             print_tables(of_one)
     exit_if_interrupted(outcome)
+
+
+def _splits_of(folder: Path) -> list[Split]:
+    """The splits of which a folder holds queries, `train` among them; none are read yet."""
+    from conekg.sampling.source import splits_of
+
+    held = splits_of(folder)
+    if "train" not in held:
+        raise DataError(
+            "holds no training queries",
+            path=str(folder),
+            hint=f"`conekg sample GRAPH --split train --out {in_shell(folder / 'train.arrow')}` "
+            "writes some",
+        )
+    return held
 
 
 def _no_test_queries(graph: str, queries: Path | None) -> ConfigError:
@@ -203,12 +231,5 @@ def _query_sets(
         events.chose(
             "the model of the last step, without validation",
             f"{folder} holds no validation queries",
-        )
-    if "train" not in sets:
-        raise DataError(
-            "holds no training queries",
-            path=str(folder),
-            hint=f"`conekg sample GRAPH --split train --out {in_shell(folder / 'train.arrow')}` "
-            "writes some",
         )
     return sets

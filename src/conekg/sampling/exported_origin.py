@@ -2,7 +2,8 @@
 
 The pickles have no place for it, and a folder that does not say it is taken for the release of its
 form. The file names the pickles of queries with their checksums. So it says nothing about other
-pickles that are put in their place, such as those of the release itself.
+pickles that are put in their place, such as those of the release itself. The pickles that it is
+about were exported and not changed since, so that a later export may replace them.
 """
 
 from __future__ import annotations

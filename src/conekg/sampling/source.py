@@ -53,8 +53,11 @@ def has_queries(folder: Path, split: Split) -> bool:
     return (folder / f"{split}.arrow").is_file() or holds_queries(folder, split)
 
 
-def open_all_queries(folder: Path, graph: KnowledgeGraph) -> dict[Split, QuerySet]:
-    """The queries of every split that a folder holds."""
+def splits_of(folder: Path) -> list[Split]:
+    """The splits of which a folder holds queries; none of them are read.
+
+    Raises `DataError` if there is no such folder.
+    """
     if not folder.is_dir():
         what = "it is a file" if folder.exists() else "no such folder"
         raise DataError(
@@ -62,6 +65,9 @@ def open_all_queries(folder: Path, graph: KnowledgeGraph) -> dict[Split, QuerySe
             path=str(folder),
             hint="give a folder from `conekg sample`, or a BetaE or Query2Box folder",
         )
-    return {
-        split: open_queries(folder, split, graph) for split in SPLITS if has_queries(folder, split)
-    }
+    return [split for split in SPLITS if has_queries(folder, split)]
+
+
+def open_all_queries(folder: Path, graph: KnowledgeGraph) -> dict[Split, QuerySet]:
+    """The queries of every split that a folder holds; raises the errors of `open_queries`."""
+    return {split: open_queries(folder, split, graph) for split in splits_of(folder)}

@@ -240,12 +240,16 @@ class _GuardedSend:
 
 def _refuse_encoded(scope: Scope) -> None:
     """Refuse a compressed body as such; parsed as JSON, it would give a misleading error."""
-    encoding = dict(scope["headers"]).get(b"content-encoding", b"").decode("latin-1")
-    if encoding.strip().lower() not in ("", "identity"):
-        raise EncodedBodyError(
-            f"the body was sent with Content-Encoding {encoding!r}, which is not supported",
-            hint="send it uncompressed, without Content-Encoding",
-        )
+    for name, value in scope["headers"]:  # all: a header may be repeated
+        if name not in _PLAIN_CODINGS:
+            continue
+        encoding = value.decode("latin-1")
+        if any(part.strip().lower() not in _PLAIN_CODINGS[name] for part in encoding.split(",")):
+            header = name.decode().title()
+            raise EncodedBodyError(
+                f"the body was sent with {header} {encoding!r}, which is not supported",
+                hint=f"send it uncompressed, without {header}",
+            )
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -279,6 +283,12 @@ def _content_range_of(start: Message) -> list[tuple[bytes, bytes]]:
     """The header of a 416 response that has the length of the file."""
     return [header for header in start["headers"] if header[0] == b"content-range"]
 
+
+_PLAIN_CODINGS = {
+    b"content-encoding": ("", "identity"),
+    b"transfer-encoding": ("", "identity", "chunked"),
+}
+"""By header, the codings of a body that arrives here as it was written."""
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from conekg.errors import ConfigError
 from conekg.model.catalog import find_model
+from conekg.model.support import check_supported
 from conekg.query.parse import parse_shape
 from conekg.query.relax import near_miss_query
 from conekg.training.batches import check_trainable
@@ -101,8 +102,10 @@ def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable
     _refuse_changes_without_effect(recipe, changed)
     _refuse_unused_drop_settings(recipe.training, changed.training, chosen)
     _refuse_unused_pools(changed.training, set_pools)
-    for name in changed.training.trained_shapes():
-        check_trainable(parse_shape(name))
+    shapes = [parse_shape(name) for name in changed.training.trained_shapes()]
+    for shape in shapes:
+        check_trainable(shape)
+    check_supported(find_model(changed.model).model, shapes)
     return changed
 
 
