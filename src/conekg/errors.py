@@ -157,6 +157,20 @@ class TrainingDivergedError(ConeKGError):
     """Training stopped because the loss is not finite or has collapsed."""
 
 
+def lack_of_memory(error: BaseException) -> str | None:
+    """What an error says of a lack of memory, on the CPU or a GPU; None if it is another error.
+
+    The text is empty if Python itself ran out of memory.
+    """
+    # torch's own class is named, because this module does not import torch. For the CPU's memory
+    # torch raises a plain RuntimeError, whose text depends on the system.
+    is_lack = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    if not is_lack and "DefaultCPUAllocator" not in str(error):
+        return None
+    detail, _, _ = str(error).partition("\n")
+    return detail
+
+
 def located(message: str, text: str | None, span: tuple[int, int] | None) -> str:
     """`message`, followed by the place, that line of `text` and a marker under the range `span`.
 

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from conekg.cli.main import app
@@ -58,6 +59,42 @@ def test_other_file_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("conekg.cli.demo.load_geography", fail)
     assert isinstance(runner.invoke(app, ["demo", "--exact"]).exception, OSError)
+
+
+@pytest.mark.parametrize(
+    ("error", "detail"),
+    [
+        (
+            torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nMore"),
+            ": CUDA out ",
+        ),
+        (
+            RuntimeError("[enforce] DefaultCPUAllocator: can't allocate memory"),
+            ": [enforce] Default",
+        ),
+        (MemoryError("Unable to allocate 2 GiB"), ": Unable to allocate 2 GiB\n"),
+        (MemoryError(), "\nend other programs"),
+    ],
+)
+def test_a_lack_of_memory_is_one_message_and_exit_code_2(
+    error: Exception, detail: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr("conekg.cli.demo.load_geography", fail)
+    failed = runner.invoke(app, ["demo", "--exact"])
+    assert failed.exit_code == 2
+    assert failed.stderr.startswith(f"error: there is not enough memory{detail}")
+    assert "CUDA_VISIBLE_DEVICES=" in failed.stderr
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("conekg.cli.demo.load_geography", fail)
+    assert str(runner.invoke(app, ["demo", "--exact"]).exception) == "a bug"
 
 
 def test_unknown_commands_and_options_exit_2() -> None:

@@ -33,15 +33,18 @@ from conekg.cli import (
 from conekg.cli.console import escape_what_cannot_be_printed, print_error, print_text
 from conekg.cli.idle import let_idle_threads_sleep
 from conekg.cli.lost_interrupt import raise_lost_interrupts
-from conekg.errors import ConeKGError
+from conekg.errors import ConeKGError, lack_of_memory
 from conekg.version import VERSION
 
 
 class ReportingGroup(TyperGroup):
-    """A command group that reports a mistake or a full disk in one message, with exit code 2."""
+    """A command group that reports what a user can mend in one message, with exit code 2.
+
+    That is a mistake, a full disk or a lack of memory.
+    """
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the chosen command, and report its ConeKGError or file system error."""
+        """Run the chosen command, and report its ConeKGError, or that a disk or memory is full."""
         try:
             return super().invoke(ctx)
         except ConeKGError as error:
@@ -59,6 +62,18 @@ class ReportingGroup(TyperGroup):
                 print_error(ConeKGError(f"{error.filename}: {error.strerror}"))
             else:
                 raise
+            raise typer.Exit(2) from None
+        except (MemoryError, RuntimeError) as error:
+            detail = lack_of_memory(error)
+            if detail is None:
+                raise
+            print_error(
+                ConeKGError(
+                    f"there is not enough memory{detail and ': '}{detail}",
+                    hint="end other programs that use much, or take a machine with more; to use "
+                    "the CPU's memory instead of a GPU's, set CUDA_VISIBLE_DEVICES= (to nothing)",
+                )
+            )
             raise typer.Exit(2) from None
 
 

@@ -18,7 +18,13 @@ from typing import Literal
 
 import torch
 
-from conekg.errors import CheckpointError, ConeKGError, ConfigError, TrainingDivergedError
+from conekg.errors import (
+    CheckpointError,
+    ConeKGError,
+    ConfigError,
+    TrainingDivergedError,
+    lack_of_memory,
+)
 from conekg.graph.place import check_place
 from conekg.model.interface import QueryModel
 from conekg.training.batches import load_training_data
@@ -94,12 +100,10 @@ def _explain_lack_of_memory(purpose: str, hint: str) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        is_lack = isinstance(error, MemoryError | torch.OutOfMemoryError)
-        # For the CPU's memory torch raises a plain RuntimeError, whose text depends on the system.
-        if not is_lack and "DefaultCPUAllocator" not in str(error):
+        detail = lack_of_memory(error)
+        if detail is None:
             raise
         clear_frames(error.__traceback__)
-        detail, _, _ = str(error).partition("\n")  # empty if Python itself ran out of memory
         raise ConeKGError(
             f"there is not enough memory to {purpose}{detail and ': '}{detail}", hint=hint
         ) from error
