@@ -102,7 +102,7 @@ def test_explanations(run: Path) -> None:
     assert "without parts that change no answer: things that won Academy Award\n" in empty
     assert "x1: " not in empty
     nothing = ask(run, "(c1 & c2).produced", "--explain").stdout
-    assert "x1: United States that are France\n  none\n" in nothing
+    assert "x1: United States, if it is France\n  none\n" in nothing
     assert "without parts" not in nothing
 
 
