@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,9 +17,9 @@ from conekg.answering.curves import Curve, fit_curve, foreseen, surprise
 from conekg.errors import ConfigError, QueryError
 from conekg.graph.ragged import Ragged
 from conekg.model.catalog import build_model
-from conekg.query.shape import STRUCTURES
-from conekg.query.tree import Not
-from conekg.sampling.query_set import QuerySet
+from conekg.query.shape import STRUCTURES, grounded
+from conekg.query.tree import Anchor, Not, Query
+from conekg.sampling.query_set import QueryBlock, QuerySet
 from oracle import Oracle
 
 
@@ -217,6 +218,83 @@ def test_easy_answers_of_a_file_that_the_graph_lacks_are_not_lost_to_negations()
     )
     plain = fit_calibration(model.eval(), graph, QuerySet("valid", (queries.block("2in"),)))
     assert fitted.known_kept == plain.known_kept
+
+
+def altered(block: QueryBlock, alter: Callable[[Query], Query]) -> QueryBlock:
+    """Each query of a block altered, to queries of one shape, with its answers left as they are."""
+    queries = [grounded(alter(block.query(place))) for place in range(len(block))]
+    return replace(
+        block,
+        shape=queries[0].shape,
+        anchors=np.array([query.entity_ids for query in queries], dtype=np.int32),
+        relations=np.array([query.relation_ids for query in queries], dtype=np.int32),
+    )
+
+
+def test_parts_that_facts_leave_empty_change_no_calibration() -> None:
+    """They are dropped before a question is answered."""
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
+    block, path = queries.block("1p"), queries.block("2p")
+    # Person 0 is known to live in a town, so nobody there is an answer.
+    head, relation_id, tail = next(edge for edge in graph.edges("train").tolist() if edge[1] == 0)
+    empty = Anchor(tail) & ~Anchor(head).project(relation_id)
+    possible = Anchor(head) & ~Anchor(head).project(relation_id)
+    plain = fit_calibration(model.eval(), graph, QuerySet("valid", (block, path)))
+    for part in (empty, empty.project(1), (empty.project(1) & Anchor(3)).project(2)):
+        same = tuple(altered(each, lambda query, part=part: query | part) for each in (block, path))
+        assert fit_calibration(model, graph, QuerySet("valid", same)) == plain
+        negated = altered(path, lambda query, part=part: query & ~part.project(0))
+        assert fit_calibration(model, graph, QuerySet("valid", (block, negated))) == plain
+    other = (altered(block, lambda query: query | possible), path)
+    assert fit_calibration(model, graph, QuerySet("valid", other)) != plain
+
+
+def test_queries_of_one_shape_may_lack_different_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
+    head, relation_id, tail = next(edge for edge in graph.edges("train").tolist() if edge[1] == 0)
+    block = queries.block("1p")
+    names = iter([tail, head] * len(block))
+    mixed = altered(
+        block,
+        lambda query: query | (Anchor(next(names)) & ~Anchor(head).project(relation_id)).project(2),
+    )
+    seen: list[Sample] = []
+    monkeypatch.setattr(
+        calibrate_module, "_fit_counts", lambda samples, _: seen.extend(samples) or (None, {})
+    )
+    fit_calibration(model.eval(), graph, QuerySet("valid", (mixed,)))
+    assert [sample.regions for sample in seen] == [("e.r",), ("e.r", "((!e.r) & e).r")]
+    assert [sample.num_queries for sample in seen] == [(len(block) + 1) // 2, len(block) // 2]
+    # Only a single region has a size that says how many answers are missing.
+    assert seen[0].missing.tolist() == block.hard.lengths[::2].tolist()
+    assert seen[1].missing.tolist() == []
+
+
+def test_queries_that_name_their_answers_do_not_calibrate() -> None:
+    """The named entity always is an answer, as queries without any are not sampled."""
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
+    block = queries.block("1p")
+    plain = fit_calibration(model.eval(), graph, QuerySet("valid", (block,)))
+    answers = iter([int(block.hard[place][0]) for place in range(len(block))])
+    named = altered(block, lambda query: query & Anchor(next(answers)))
+    assert fit_calibration(model, graph, QuerySet("valid", (block, named))) == plain
+    with pytest.raises(QueryError, match="can calibrate 'cone'"):
+        fit_calibration(model, graph, QuerySet("valid", (named,)))
+
+
+def test_a_name_that_is_excluded_is_no_part_of_the_region() -> None:
+    """Leaving out a known answer changes neither the missing ones nor how they rank."""
+    graph, queries = tiny.tiny_graph(), tiny.tiny_queries()["valid"]
+    model = build_model("cone", graph.num_entities, graph.num_relations, tiny.CONFIGS["cone"], 0)
+    block = queries.block("1p")
+    block = block.take(np.flatnonzero(block.easy.lengths))
+    plain = fit_calibration(model.eval(), graph, QuerySet("valid", (block,)))
+    known = iter([int(block.easy[place][0]) for place in range(len(block))])
+    without = altered(block, lambda query: query & ~Anchor(next(known)))
+    assert fit_calibration(model, graph, QuerySet("valid", (without,))) == plain
 
 
 def test_calibrating_without_supported_queries_is_refused() -> None:

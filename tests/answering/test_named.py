@@ -51,6 +51,16 @@ def test_named_entities_become_limits(
     assert list(form.limits) == expected
 
 
+def test_what_a_branch_does_not_allow_is_barred_from_it(film_graph: KnowledgeGraph) -> None:
+    words = film_graph.vocabulary
+    first, second = map(words.entities.id_of, ("f1", "f2"))
+    text = "a1.won_by & f1 | c1.produced & !f2 | c1.produced & !f1"
+    barred = ranked_by(parse_query(text, words), "dnf", 8).barred(film_graph.num_entities)
+    others = sorted(set(range(film_graph.num_entities)) - {first})
+    assert [ids.tolist() for ids in barred] == [others, [second], [first]]
+    assert ranked_by(parse_query("a1.won_by", words), "dnf", 8).barred(8) == []
+
+
 @given(strategies.graphs_with_queries())
 def test_every_answer_is_allowed_by_some_branch(
     given_graph: tuple[KnowledgeGraph, Query],

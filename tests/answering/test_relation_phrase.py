@@ -254,6 +254,75 @@ def test_anything(name: str, noun: str, negated: str) -> None:
     assert (found.noun, found.negated) == (noun, negated)
 
 
+@pytest.mark.parametrize(
+    ("name", "holds", "fails"),
+    [
+        ("borders", "X borders it", "X does not border it"),
+        ("^borders", "it borders X", "it does not border X"),
+        ("won", "X won it", "X did not win it"),
+        ("^won", "it won X", "it did not win X"),
+        ("^has_a", "it has X", "it does not have X"),
+        ("plays_for", "X plays for it", "X does not play for it"),
+        ("^playsFor", "it plays for X", "it does not play for X"),
+        ("^acted in", "it acted in X", "it did not act in X"),
+        ("uses_currency", "X uses it", "X does not use it"),
+        ("^uses_currency", "it uses the currency X", "it does not use the currency X"),
+        ("directed_by", "it directed X", "it did not direct X"),
+        ("^directed_by", "it is directed by X", "it is not directed by X"),
+        ("located_in", "X is located in it", "X is not located in it"),
+        ("^located_in", "it is located in X", "it is not located in X"),
+        ("larger_than", "X is larger than it", "X is not larger than it"),
+        ("member of political party", "X is a member of it", "X is not a member of it"),
+        ("^member of political party", "it is a member of the political party X",
+         "it is not a member of the political party X"),
+        ("capital", "it is among the capitals of X", "it is not among the capitals of X"),
+        ("^capital", "its capital is X", "its capital is not X"),
+        ("^actors", "its actors include X", "its actors do not include X"),
+        ("P57", "it is reached by 'P57' from X", "it is not reached by 'P57' from X"),
+        ("^P57", "it has 'P57' leading to X", "it has no 'P57' leading to X"),
+    ],
+)  # fmt: skip
+def test_sentences_about_one_entity(name: str, holds: str, fails: str) -> None:
+    found = phrase(name)
+    assert (found.holds, found.fails) == (holds, fails)
+
+
+@pytest.mark.parametrize(
+    ("name", "holds", "fails"),
+    [
+        ("borders", "it is bordered by (many)", "it is not bordered by (many)"),
+        ("plays_for", "any of (many) play for it", "none of (many) play for it"),
+        ("located_in", "any of (many) are located in it", "none of (many) are located in it"),
+        ("member of sports team", "any of (many) are members of it",
+         "none of (many) are members of it"),
+        ("^member of sports team", "it is a member of any sports team of (many)",
+         "it is not a member of any sports team of (many)"),
+        ("^capital", "its capital is among (many)", "its capital is not among (many)"),
+        ("^actors", "its actors include any of (many)", "its actors do not include any of (many)"),
+    ],
+)  # fmt: skip
+def test_sentences_about_many_entities(name: str, holds: str, fails: str) -> None:
+    found = phrase(name, single=False)
+    assert (found.holds, found.fails) == (holds, fails)
+
+
+@pytest.mark.parametrize(
+    ("name", "holds", "fails"),
+    [
+        ("borders", "it is bordered by anything", "it is not bordered by anything"),
+        ("^borders", "it borders anything", "it does not border anything"),
+        ("plays_for", "anything plays for it", "nothing plays for it"),
+        ("located_in", "anything is located in it", "nothing is located in it"),
+        ("^capital", "it has any capital", "it has no capital"),
+        ("capital", "it is among the capitals of anything",
+         "it is not among the capitals of anything"),
+    ],
+)  # fmt: skip
+def test_sentences_about_anything(name: str, holds: str, fails: str) -> None:
+    found = phrase(name, operand=ANYTHING, single=False)
+    assert (found.holds, found.fails) == (holds, fails)
+
+
 def test_an_entity_called_anything_is_one_entity() -> None:
     assert phrase("^capital", operand=ANYTHING).noun == "things whose capital is anything"
     assert phrase("located_in", operand=ANYTHING).negated == "that anything is not located in"

@@ -81,6 +81,16 @@ def test_the_number_of_answers_counts_doubtful_ones_in_part(film_graph: Knowledg
     assert none.estimated_count is None
 
 
+def test_where_facts_rule_out_all_entities_there_is_nothing_to_estimate(
+    film_graph: KnowledgeGraph,
+) -> None:
+    writer = AnswerWriter(film_graph, CALIBRATION, 64)
+    empty = Facts(ids(), contradicted=ids(*range(film_graph.num_entities)), certain=ids())
+    answer = written(film_graph, writer, DRAFT, empty)
+    assert answer.num_contradicted == film_graph.num_entities
+    assert answer.estimated_count is answer.estimated_count_factor is None
+
+
 def test_without_a_calibration_there_are_scores_alone(film_graph: KnowledgeGraph) -> None:
     writer = AnswerWriter(film_graph, None, 64)
     answer = written(film_graph, writer, replace(DRAFT, inside=None), FACTS)

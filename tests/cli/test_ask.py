@@ -102,7 +102,7 @@ def test_explanations(run: Path) -> None:
     assert "without parts that change no answer: things that won Academy Award\n" in empty
     assert "x1: " not in empty
     nothing = ask(run, "(c1 & c2).produced", "--explain").stdout
-    assert "x1: United States that are France\n  none\n" in nothing
+    assert "x1: United States, if it is France\n  none\n" in nothing
     assert "without parts" not in nothing
 
 
@@ -424,6 +424,8 @@ def test_a_question_that_facts_leave_empty(run: Path) -> None:
     assert "0 known from the training facts; 8 ruled out by them" in result.stdout
     assert "if any is missing" not in result.stdout, "no missing fact could add an answer"
     assert result.stdout.count("\n  none\n") == 1, "its variable has no candidates either"
+    told = json.loads(ask(run, "(f1 & !a1.won_by).directed_by", "--json").stdout)
+    assert told["estimated_count"] is told["estimated_count_factor"] is None, "JSON agrees"
     unsure = ask(run, "(f2 & !a1.won_by).directed_by")
     assert "nothing can be" not in unsure.stdout
 

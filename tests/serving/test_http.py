@@ -65,6 +65,7 @@ def test_nothing_follows_from_what_facts_leave_empty(served, answerer):
         body = served.post("/api/ask", query=query).json()
         assert body["answers"] == []
         assert body["num_contradicted"] == answerer.graph.num_entities
+        assert body["estimated_count"] is body["estimated_count_factor"] is None
         for variable in served.post("/api/explain", query=query, answer="Bern").json()["variables"]:
             assert variable["candidates"] == []
     body = served.post("/api/ask", query="(Spain & !Germany.borders).capital").json()

@@ -86,7 +86,7 @@ class Answer:
     """The estimated number of answers: the known ones (of those that a negation can make false,
     the share that usually stays true) plus the missing ones, estimated from the size of the query's
     region; at most the number of entities that are not ruled out. None if the model has no size or
-    was not calibrated."""
+    was not calibrated, and if all entities are ruled out: then there is nothing to estimate."""
     estimated_count_factor: float | None
     """Half of such estimates are within this factor of the truth, measured on unseen validation
     queries, each of which lacked an answer: on those of the same shape if it has a curve of its

@@ -1,7 +1,8 @@
 """Fits a model's calibration on validation queries.
 
-A shape gets curves of its own if these clearly predict better than the curves fitted on all
-shapes; otherwise it uses the latter. Curves are compared, and their errors measured, by two-fold
+The queries are ranked as questions are: without the parts that known facts leave empty. A shape
+gets curves of its own if these clearly predict better than the curves fitted on all shapes;
+otherwise it uses the latter. Curves are compared, and their errors measured, by two-fold
 cross-validation: each half of the queries is predicted by the curve of the other half.
 """
 
@@ -15,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from conekg.answering.batch import embed_queries
+from conekg.answering.answer import Question
+from conekg.answering.batch import embed_grounded
 from conekg.answering.calibration import (
     Calibration,
     CountCurve,
@@ -34,15 +36,19 @@ from conekg.answering.curves import (
     mean_error,
     surprise,
 )
+from conekg.answering.empty_parts import without_empty_parts
 from conekg.answering.facts import Facts, facts_of
 from conekg.answering.index import EntityIndex
+from conekg.answering.named import RankedBy
 from conekg.answering.ranking import merge_rankings
+from conekg.answering.understand import Understood, shortened, understand
 from conekg.errors import ConfigError, QueryError
+from conekg.graph.adjacency import IntArray
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
 from conekg.model.interface import QueryModel
 from conekg.model.support import is_supported
 from conekg.query.branches import DEFAULT_BRANCH_CAP
-from conekg.query.shape import grounded
+from conekg.query.shape import Shape
 from conekg.query.tree import has_negation
 from conekg.sampling.answers import smaller_split
 from conekg.sampling.query_set import QueryBlock, QuerySet
@@ -66,8 +72,8 @@ def fit_calibration(
 
     Each query contributes its `depth` best entities that the smaller graph neither gives nor
     rules out; an entity counts as true if it is an answer on the split's graph. At most
-    `max_queries` queries of each shape are used. `progress` is called with the number of queries
-    done and the total, first with 0 done.
+    `max_queries` queries of each shape are used, and none that name their answers. `progress` is
+    called with the number of queries done and the total, first with 0 done.
     """
     if smaller_split(queries.split) is None:
         raise ConfigError(
@@ -86,7 +92,8 @@ def fit_calibration(
     progress(done, total)
     index = EntityIndex(model)
     for block in blocks:
-        samples.append(_examine(model, index, graph, queries.split, block, depth))
+        for alike in _ranked_alike(model, graph, queries.split, block):
+            samples.append(_examine(model, index, graph, queries.split, alike, depth))
         done += len(block)
         progress(done, total)
     if not samples:
@@ -136,34 +143,72 @@ class _Sample:
     """[queries] how many answers the smaller graph lacks; empty if `sizes` is."""
 
 
+class _Alike(NamedTuple):
+    """Queries of one shape that are also ranked by queries of one shape."""
+
+    block: QueryBlock
+    asked: list[Understood]
+    """Each query of the block as it is answered with the smaller graph's facts."""
+
+
+def _ranked_alike(
+    model: QueryModel, graph: KnowledgeGraph, split: Split, block: QueryBlock
+) -> list[_Alike]:
+    """The queries of a block that can calibrate, by the shape that they are ranked by.
+
+    That of most is the block's own, but a query may have parts that known facts leave empty. Those
+    that name their answers are left out: a sampled query has an answer that the smaller graph
+    lacks, so the entity it names always is one, and that says nothing of its score.
+    """
+    smaller = smaller_split(split)
+    assert smaller is not None, "fit_calibration refuses training queries"
+    queries = [block.query(place) for place in range(len(block))]
+    asked = [
+        understand(Question(query, known_graph=smaller), graph, model, DEFAULT_BRANCH_CAP)
+        for query in queries
+    ]
+    left = without_empty_parts(graph, [(item.grounded, smaller) for item in asked])
+    places_of: dict[Shape, list[int]] = {}
+    for place, query in enumerate(left):
+        asked[place] = shortened(asked[place], query, model, DEFAULT_BRANCH_CAP)
+        form = asked[place].ranked_by
+        if all(limit.among is None for limit in form.limits):
+            places_of.setdefault(form.grounded.shape, []).append(place)
+    return [
+        _Alike(block.take(np.array(places)), [asked[place] for place in places])
+        for places in places_of.values()
+    ]
+
+
 def _examine(
     model: QueryModel,
     index: EntityIndex,
     graph: KnowledgeGraph,
     split: Split,
-    block: QueryBlock,
+    alike: _Alike,
     depth: int,
 ) -> _Sample:
-    """The sample of one block of queries: its best entities, and the counts of its answers."""
+    """The sample of some queries: their best entities, and the counts of their answers."""
+    block, asked = alike
     truth = answer_batch(graph.adjacency(split), block.shape, block.anchors, block.relations)
-    smaller = _facts(graph, split, block)
-    not_predicted = [
-        np.union1d(facts.known, facts.contradicted).astype(np.int32) for facts in smaller
-    ]
+    smaller = _facts(graph, alike)
     scores: list[FloatArray] = []
     backgrounds: list[FloatArray] = []
     hits: list[FloatArray] = []
     sizes: list[FloatArray] = []
     for start in range(0, len(block), _BATCH):
         places = range(start, min(len(block), start + _BATCH))
-        queries = [block.query(place) for place in places]
+        forms = [asked[place].ranked_by for place in places]
         # `some` puts the rows in the order of the queries, as `sizes` needs.
-        embedded = embed_queries(model, queries).some(0, len(queries))
-        pairs = list(zip(places, embedded.rows, strict=True))
-        skip = [not_predicted[place] for place, rows in pairs for _ in rows]
+        embedded = embed_grounded(model, [form.grounded for form in forms]).some(0, len(forms))
+        skip = [
+            ids
+            for place, form in zip(places, forms, strict=True)
+            for ids in _not_predicted(smaller[place], form, graph.num_entities)
+        ]
         rankings = index.top(embedded.region, [depth] * len(skip), skip)
         row_backgrounds = index.background(embedded.region)
-        for place, rows in pairs:
+        for place, rows in zip(places, embedded.rows, strict=True):
             ranking, origin = merge_rankings([rankings[row] for row in rows], depth)
             backgrounds.append(row_backgrounds[np.array(rows)[origin]])
             scores.append(ranking.scores)
@@ -176,7 +221,7 @@ def _examine(
     in_doubt = [np.setdiff1d(facts.known, facts.certain, assume_unique=True) for facts in smaller]
     found = np.concatenate(sizes) if sizes else np.empty(0)
     return _Sample(
-        regions=outlines(block.shape, "dnf", DEFAULT_BRANCH_CAP),
+        regions=outlines(asked[0].ranked_by.grounded.shape, "dnf", DEFAULT_BRANCH_CAP),
         num_queries=len(block),
         scores=np.concatenate(scores),
         backgrounds=np.concatenate(backgrounds),
@@ -189,15 +234,22 @@ def _examine(
     )
 
 
-def _facts(graph: KnowledgeGraph, split: Split, block: QueryBlock) -> list[Facts]:
+def _not_predicted(facts: Facts, form: RankedBy, num_entities: int) -> list[IntArray]:
+    """For each branch of a query the sorted ids that it does not predict: facts settle them."""
+    given = np.union1d(facts.known, facts.contradicted).astype(np.int32)
+    if not (barred := form.barred(num_entities)):
+        return [given] * len(outlines(form.grounded.shape, "dnf", DEFAULT_BRANCH_CAP))
+    return [np.union1d(given, ids).astype(np.int32) for ids in barred]
+
+
+def _facts(graph: KnowledgeGraph, alike: _Alike) -> list[Facts]:
     """What the smaller graph says about the answers of each query."""
-    easy = [block.easy[place] for place in range(len(block))]
+    block, asked = alike
     if not has_negation(block.shape.template):  # nothing is ruled out, and nothing can be lost
         nothing = np.empty(0, dtype=np.int32)
+        easy = [block.easy[place] for place in range(len(block))]
         return [Facts(known, nothing, known) for known in easy]
-    smaller = smaller_split(split)
-    assert smaller is not None, "fit_calibration refuses training queries"
-    return facts_of(graph, [(grounded(block.query(place)), smaller) for place in range(len(block))])
+    return facts_of(graph, [(item.grounded, item.question.known_graph) for item in asked])
 
 
 def _some(block: QueryBlock, most: int, generator: np.random.Generator) -> QueryBlock:

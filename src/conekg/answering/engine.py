@@ -258,7 +258,7 @@ class Answerer:
         skip: list[IntArray] = [np.empty(0, dtype=np.int32)] * len(counts)
         for item, own_facts, rows in zip(questions, facts, embedded.rows, strict=True):
             unwanted = self._unwanted(item, own_facts)
-            barred = self._barred(item)
+            barred = item.ranked_by.barred(self.graph.num_entities)
             for place, row in enumerate(rows):
                 counts[row] = min(item.question.top_k, self.graph.num_entities)
                 skip[row] = np.union1d(unwanted, barred[place]) if barred else unwanted
@@ -280,12 +280,6 @@ class Answerer:
             missing = writer.missing(item, own_sizes, own_facts)
             drafts.append(Draft(ranking, inside, backgrounds[np.array(rows)[origin]], missing))
         return drafts
-
-    def _barred(self, item: Understood) -> list[IntArray]:
-        """For each branch the sorted ids that it must not return; empty if no branch names any."""
-        all_ids = np.arange(self.graph.num_entities, dtype=np.int32)
-        allowed = item.ranked_by.allowed(all_ids)
-        return [] if allowed is None else [all_ids[~row] for row in allowed]
 
     def _backgrounds(
         self, questions: Sequence[Understood], embedded: EmbeddedQueries

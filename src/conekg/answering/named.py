@@ -58,6 +58,12 @@ class RankedBy:
         found = np.stack([limit.allowed(ids) for limit in self.limits])
         return found | ~found.any(axis=0)
 
+    def barred(self, num_entities: int) -> list[IntArray]:
+        """For each branch the sorted ids that it must not return; empty if no branch names any."""
+        all_ids = np.arange(num_entities, dtype=np.int32)
+        allowed = self.allowed(all_ids)
+        return [] if allowed is None else [all_ids[~row] for row in allowed]
+
 
 def ranked_by(query: Query, union: UnionForm, cap: int) -> RankedBy:
     """The query without the entities that its branches name, which become the branches' limits.

@@ -30,16 +30,19 @@ ANYTHING = "anything"
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A set of entities in words: as a noun phrase, and as clauses that narrow another phrase.
+    """A set of entities in words: as a noun phrase, as clauses that narrow another, as sentences.
 
     `noun` is "things that France borders"; `clause` is "that France borders" and
-    `negated` "that France does not border". `named` is True if the noun phrase has a noun of
-    its own ("capitals of Spain") rather than starting with "things".
+    `negated` "that France does not border". `holds` is "France borders it" and `fails` "France does
+    not border it", where "it" is one entity. `named` is True if the noun phrase has a noun of its
+    own ("capitals of Spain") rather than starting with "things".
     """
 
     noun: str
     clause: str
     negated: str
+    holds: str
+    fails: str
     named: bool = False
 
 
@@ -77,29 +80,28 @@ def _verb(
 ) -> Phrase:
     base, past = VERB_FORMS[relation.words]
     tail = f" {relation.preposition}" if relation.preposition else ""
-    plain = relation.words if past else base
-    auxiliary = "did" if past else "do"
+    plain, singular = (relation.words,) * 2 if past else (base, with_s(base))
+    do, does = ("did", "did") if past else ("do", "does")
     is_active = relation.preposition or base == "star"  # nobody is "starred by" a film
     if backwards:
         target = _target(relation, operand, single)
         return _things(
-            things, f"that {plain}{tail} {target}", f"that {auxiliary} not {base}{tail} {target}"
+            things,
+            f"that {plain}{tail} {target}",
+            f"that {do} not {base}{tail} {target}",
+            f"it {singular}{tail} {target}",
+            f"it {does} not {base}{tail} {target}",
         )
     if single:
-        auxiliary = "did" if past else "does"
-        clause = f"that {operand} {plain if past else with_s(base)}{tail}"
-        negated = f"that {operand} {auxiliary} not {base}{tail}"
-    elif is_active and operand == ANYTHING:
-        verb = plain if past else with_s(base)
-        clause, negated = (f"that {some} {verb}{tail}" for some in (ANYTHING, "nothing"))
-    elif is_active:
-        clause, negated = (f"that {some} of {operand} {plain}{tail}" for some in ("any", "none"))
-    else:
-        participle = f"{VERBS[base][1]} by {operand}"
-        clause, negated = f"that are {participle}", f"that are not {participle}"
-        kind = plural(relation.target) if relation.target else "things"
-        return Phrase(f"{kind} {participle}", clause, negated, named=kind != "things")
-    return _kind_of(relation.target, clause, negated)
+        said, denied = f"{operand} {singular}{tail}", f"{operand} {does} not {base}{tail}"
+        return _objects(relation, said, denied)
+    if is_active and operand == ANYTHING:
+        return _objects(relation, *(f"{some} {singular}{tail}" for some in (ANYTHING, "nothing")))
+    if is_active:
+        said, denied = (f"{some} of {operand} {plain}{tail}" for some in ("any", "none"))
+        return _objects(relation, said, denied)
+    kind = plural(relation.target) if relation.target else "things"
+    return _being(kind, f"{VERBS[base][1]} by {operand}")
 
 
 def _state(
@@ -107,60 +109,87 @@ def _state(
 ) -> Phrase:
     state = f"{relation.words} {relation.preposition}".strip()
     if backwards:
-        state = f"{state} {_target(relation, operand, single)}"
-        return Phrase(
-            f"{things} {state}", f"that are {state}", f"that are not {state}", things != "things"
-        )
-    return _kind_of(relation.target, *_being(operand, single, state, state))
+        return _being(things, f"{state} {_target(relation, operand, single)}")
+    return _objects(relation, *_said_to_be(operand, single, state, state))
 
 
 def _role(relation: RelationName, backwards: bool, operand: str, single: bool) -> Phrase:
     role, roles = f"a {relation.words} of", f"{plural(relation.words)} of"
     if backwards:
-        noun = f"{roles} {_target(relation, operand, single)}"
-        return Phrase(noun, f"that are {noun}", f"that are not {noun}", named=True)
-    return _kind_of(relation.target, *_being(operand, single, role, roles))
+        target = _target(relation, operand, single)
+        return _members(f"{roles} {target}", f"{role} {target}")
+    return _objects(relation, *_said_to_be(operand, single, role, roles))
 
 
-def _being(operand: str, single: bool, what: str, several: str) -> tuple[str, str]:
-    """The clauses that say of an operand that it is something, and that it is not."""
+def _said_to_be(operand: str, single: bool, what: str, several: str) -> tuple[str, str]:
+    """The words that say of an operand that it is something, and that it is not."""
     if single:
-        return f"that {operand} is {what}", f"that {operand} is not {what}"
+        return f"{operand} is {what}", f"{operand} is not {what}"
     if operand == ANYTHING:
-        return f"that {ANYTHING} is {what}", f"that nothing is {what}"
-    return f"that any of {operand} are {several}", f"that none of {operand} are {several}"
+        return f"{ANYTHING} is {what}", f"nothing is {what}"
+    return f"any of {operand} are {several}", f"none of {operand} are {several}"
 
 
 def _noun(noun: str, backwards: bool, operand: str, single: bool, things: str) -> Phrase:
-    if backwards and operand == ANYTHING and not single:
-        return _things(things, f"that have any {noun}", f"that have no {noun}")
-    if backwards and is_plural(noun):
-        some = operand if single else f"any of {operand}"
+    if not backwards:
+        several = f"{plural(noun)} of {operand}"
+        return _members(several, f"among the {several}")
+    if operand == ANYTHING and not single:
+        some, none = f"any {noun}", f"no {noun}"
         return _things(
-            things, f"whose {noun} include {some}", f"whose {noun} do not include {some}"
+            things, f"that have {some}", f"that have {none}", f"it has {some}", f"it has {none}"
         )
-    if backwards:
+    if is_plural(noun):
+        some = operand if single else f"any of {operand}"
+        said, denied = f"{noun} include {some}", f"{noun} do not include {some}"
+    else:
         among = operand if single else f"among {operand}"
-        return _things(things, f"whose {noun} is {among}", f"whose {noun} is not {among}")
-    several = f"{plural(noun)} of {operand}"
-    return Phrase(several, f"that are {several}", f"that are not {several}", named=True)
+        said, denied = f"{noun} is {among}", f"{noun} is not {among}"
+    return _things(things, f"whose {said}", f"whose {denied}", f"its {said}", f"its {denied}")
 
 
 def _quoted(words: str, backwards: bool, operand: str, things: str) -> Phrase:
     if backwards:
         goal = f"'{words}' leading to {operand}"
-        return _things(things, f"with {goal}", f"without {goal}")
+        return _things(
+            things, f"with {goal}", f"without {goal}", f"it has {goal}", f"it has no {goal}"
+        )
     clause = f"reached by '{words}' from {operand}"
-    return _things("things", clause, f"not {clause}")
+    return _things("things", clause, f"not {clause}", f"it is {clause}", f"it is not {clause}")
 
 
-def _things(things: str, clause: str, negated: str) -> Phrase:
-    return Phrase(f"{things} {clause}", clause, negated, named=things != "things")
+def _things(things: str, clause: str, negated: str, holds: str, fails: str) -> Phrase:
+    return Phrase(f"{things} {clause}", clause, negated, holds, fails, named=things != "things")
 
 
-def _kind_of(target: str, clause: str, negated: str) -> Phrase:
-    """A clause as a phrase about a kind of thing ("currencies that X uses"), or about things."""
-    return _things(plural(target) if target else "things", clause, negated)
+def _objects(relation: RelationName, said: str, denied: str) -> Phrase:
+    """What something is said of, as words that lack their object: "currencies that X uses"."""
+    things = plural(relation.target) if relation.target else "things"
+    return _things(things, f"that {said}", f"that {denied}", f"{said} it", f"{denied} it")
+
+
+def _being(things: str, state: str) -> Phrase:
+    """The things in a state, such as "located in X"."""
+    return Phrase(
+        f"{things} {state}",
+        f"that are {state}",
+        f"that are not {state}",
+        f"it is {state}",
+        f"it is not {state}",
+        named=things != "things",
+    )
+
+
+def _members(several: str, one: str) -> Phrase:
+    """The entities that a plural names, such as "capitals of X"; `one` says that it is one."""
+    return Phrase(
+        several,
+        f"that are {several}",
+        f"that are not {several}",
+        f"it is {one}",
+        f"it is not {one}",
+        named=True,
+    )
 
 
 def _target(relation: RelationName, operand: str, single: bool) -> str:

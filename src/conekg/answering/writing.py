@@ -111,14 +111,15 @@ class AnswerWriter:
     def _expected(self, item: Understood, draft: Draft, facts: Facts) -> Estimate | None:
         """How many answers there are in all: the known ones that stay true, and the missing ones.
 
-        At most the number of entities that no fact rules out.
+        At most the number of entities that no fact rules out. None also if facts rule out all
+        entities: none is missing then, whatever the regions say.
         """
-        if self.calibration is None or draft.missing is None:
+        possible = self.graph.num_entities - len(facts.contradicted)
+        if self.calibration is None or draft.missing is None or not possible:
             return None
         missing, certain = draft.missing, len(facts.certain)
         kept = self.calibration.kept(self.outlines(item))
         known = certain + (len(facts.known) - certain) * kept
-        possible = self.graph.num_entities - len(facts.contradicted)
         count = float(min(known + missing.count, possible))
         if missing.factor is None or certain < len(facts.known):
             return Estimate(count, None)

@@ -198,10 +198,7 @@ class _Session:
             vocabulary = self._answerer.graph.vocabulary
             asked = render_query(item.query, vocabulary, labels=True)
             _print_answer(answer, asked, vocabulary.entities.title, self._why_none(answer))
-            shown = (
-                replace(answer, estimated_count=None) if self._leaves_nothing(answer) else answer
-            )
-            print_text(_summary(shown, self._no_probabilities))
+            print_text(_summary(answer, self._no_probabilities))
             for note in wrong_way_notes(item.query, self._answerer.graph, answer.known_graph):
                 say(note)
             if explanation is not None:
@@ -220,13 +217,9 @@ class _Session:
 
     def _why_none(self, answer: Answer) -> str:
         """What to say instead of answers."""
-        if self._leaves_nothing(answer):
+        if answer.num_contradicted == self._answerer.graph.num_entities:
             return "nothing can be an answer, whatever facts are missing"
         return "no entity is left to answer with"
-
-    def _leaves_nothing(self, answer: Answer) -> bool:
-        """Whether facts rule out every entity, so that there is nothing to estimate."""
-        return answer.num_contradicted == self._answerer.graph.num_entities
 
     def _explanation(self, item: Understood, answer: Answer) -> Explanation:
         from conekg.answering.explain import explain

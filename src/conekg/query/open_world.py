@@ -21,7 +21,6 @@ from conekg.query.tree import (
     Project,
     Query,
     Universe,
-    children,
     fold,
 )
 
@@ -70,19 +69,23 @@ class Doubt(NamedTuple):
 
 
 class _Walked(NamedTuple):
-    """The bounds of a node and of its operands."""
+    """A node with its bounds and its operands."""
 
+    node: Query
     bounds: _Bounds
-    below: tuple[_Bounds, ...]
+    below: tuple[_Walked, ...]
 
 
 def doubts_of(query: Query) -> tuple[Doubt, ...]:
     """The parts of a query that known facts may show to be empty in every completion.
 
     They are operands of projections, unions and negations, which are empty on their own, and
-    operands of unions that have nothing in common with what the union is intersected with. The
-    whole query and the operands of its intersections are not among them: `contradiction_of` says
-    what is ruled out there.
+    operands of unions that have nothing in common with what the unions around them are intersected
+    with. The whole query and the operands of its intersections are not among them:
+    `contradiction_of` says what is ruled out there. No part may occur twice in the query, so it is
+    best the template of a shape. The parts can then be dropped together: what is left of a union
+    or an intersection never has more answers than before, so it does not undo the reason for which
+    a part beside it was dropped.
 
     >>> germans, a, b = Project(Anchor(0), 1), Anchor(2), Anchor(3)
     >>> doubts_of(Project(a & ~germans, 3)) == (Doubt(a & ~germans, a & ~germans),)
@@ -93,26 +96,27 @@ def doubts_of(query: Query) -> tuple[Doubt, ...]:
     ()
     """
     found: dict[Query, Query] = {}
-
-    def doubt(part: Query, possible: Query) -> None:
-        if _may_be_empty(possible):
-            found[part] = possible
-
-    def visit(node: Query, operands: tuple[_Walked, ...]) -> _Walked:
-        below = tuple(operand.bounds for operand in operands)
-        for place, (part, walked) in enumerate(zip(children(node), operands, strict=True)):
-            if not isinstance(node, And):
-                if isinstance(part, And | Not):
-                    doubt(part, walked.bounds.possible)
-            elif isinstance(part, Or):
-                rest = [bounds.possible for bounds in below[:place] + below[place + 1 :]]
-                for branch, bounds in zip(part.operands, walked.below, strict=True):
-                    if bounds.possible != EVERYTHING:
-                        doubt(branch, intersection_of([bounds.possible, *rest]))
-        return _Walked(_bounds(node, below), below)
-
-    fold(query, visit)
+    pending: list[tuple[_Walked, tuple[Query, ...]]] = [(fold(query, _walked), ())]
+    for walked, beside in pending:  # `beside` bounds what the node is intersected with
+        possible = [operand.bounds.possible for operand in walked.below]
+        for place, operand in enumerate(walked.below):
+            if isinstance(walked.node, And):
+                others = possible[:place] + possible[place + 1 :]
+                bounding = (bound for bound in others if bound != EVERYTHING)
+                pending.append((operand, (*beside, *bounding)))
+                continue
+            # Not past a negation: the less is left under it, the more is left of what it stands in.
+            around = beside if isinstance(walked.node, Or) else ()
+            pending.append((operand, around))
+            if (around or isinstance(operand.node, And | Not)) and possible[place] != EVERYTHING:
+                bound = intersection_of((possible[place], *around))
+                if _may_be_empty(bound):
+                    found[operand.node] = bound
     return tuple(Doubt(part, possible) for part, possible in found.items())
+
+
+def _walked(node: Query, below: tuple[_Walked, ...]) -> _Walked:
+    return _Walked(node, _bounds(node, tuple(operand.bounds for operand in below)), below)
 
 
 def _may_be_empty(possible: Query) -> bool:

@@ -137,7 +137,9 @@ class AskResponse(Response):
     answers: list[AnswerItem]
     num_known: int
     num_contradicted: int = Field(description="entities that known facts rule out")
-    estimated_count: float | None
+    estimated_count: float | None = Field(
+        description="of answers in all; null without a calibration and where facts rule all out"
+    )
     estimated_count_factor: float | None
     calibration_error: float | None
     known_graph: Split
