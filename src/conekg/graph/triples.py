@@ -64,6 +64,8 @@ class TripleTable:
     """The line number of a row in the file; `None` if the format has no lines."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Readable labels by name, if the file has any."""
+    names_columns: bool = False
+    """Whether the file itself says which columns are heads, relations and tails."""
     notes: tuple[str, ...] = ()
     """Notes for the user on what was left out or may be a mistake."""
 
@@ -110,7 +112,7 @@ def _read_rdf(path: Path) -> TripleTable:
         number = rdf.num_about_statements
         what = "triple" if number == 1 else "triples"
         notes += (f"{path}: {number:,} {what} about other triples left out",)
-    return _checked(TripleTable(path, columns, labels=rdf.labels, notes=notes))
+    return _checked(TripleTable(path, columns, labels=rdf.labels, names_columns=True, notes=notes))
 
 
 def _literal_notes(path: Path, literals: Counter[str]) -> tuple[str, ...]:
@@ -156,6 +158,7 @@ def _read_text(path: Path, delimiter: str) -> TripleTable:
             path,
             columns,
             line_of=lambda row: line_of_row(path, row + bool(layout.header_line)),
+            names_columns=bool(layout.header_line),
             notes=_text_notes(path, delimiter, columns, layout) if len(heads) else (),
         )
     )
@@ -252,8 +255,8 @@ def _text_notes(path: Path, delimiter: str, columns: Columns, layout: _Layout) -
         quoted = pa.concat_arrays(in_quotes).unique()
         if len(quoted):
             notes.append(
-                f"{path}: {len(quoted):,} names are in quotes, such as {quoted[0].as_py()!r}: "
-                "in tab-separated files quotes are part of the name"
+                f"{path}: {counted(len(quoted), 'name')} in quotes, such as "
+                f"{quoted[0].as_py()!r}: in tab-separated files quotes are part of the name"
             )
     return tuple(notes)
 
@@ -338,10 +341,11 @@ def _read_parquet(path: Path) -> TripleTable:
         columns.append(_one_dictionary(texts.dictionary_encode()))
     others = [name for name in file.schema_arrow.names if name not in names]
     notes = (_unread_note(path, others),) if others else ()
-    if not any(name.lower() in words for name, words in zip(names, _HEADER_WORDS, strict=True)):
+    known = [name.lower() in words for name, words in zip(names, _HEADER_WORDS, strict=True)]
+    if not any(known):
         told = ", ".join(map(repr, names))
         notes = (f"{path}: columns {told} are taken for head, relation and tail",)
-    return _checked(TripleTable(path, tuple(columns), notes=notes))
+    return _checked(TripleTable(path, tuple(columns), names_columns=all(known), notes=notes))
 
 
 def _as_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
