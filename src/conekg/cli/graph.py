@@ -23,6 +23,7 @@ from conekg.errors import ConfigError
 from conekg.graph.benchmarks import BENCHMARKS
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.namesakes import told_apart
+from conekg.graph.rdf import RdfOptions
 from conekg.graph.source import RUN_FILE, ReadOptions
 from conekg.graph.split import HoldOut
 from conekg.graph.store import check_replaceable, is_store, load_graph, save_graph
@@ -90,6 +91,20 @@ def build(
             "failing.",
         ),
     ] = False,
+    language: Annotated[
+        str,
+        typer.Option(
+            help="Of RDF: the language of labels, as a tag such as de, where they have it."
+        ),
+    ] = RdfOptions.language,
+    literals: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RELATION",
+            help="Of RDF: keep the literals of this relation (its IRI or the IRI's last part) as "
+            "entities; may be repeated. Other literals than labels are left out.",
+        ),
+    ] = None,
     from_folder: Annotated[
         Path | None,
         typer.Option("--from", help="Read a benchmark from this folder; nothing is downloaded."),
@@ -105,6 +120,8 @@ def build(
 
     `conekg graph build train.tsv --valid valid.tsv --test test.tsv --out my-graph`
 
+    `conekg graph build films.ttl --language de --literals year --out my-graph`
+
     `conekg graph build nell995 --out nell`
     """
     options = ReadOptions(
@@ -114,6 +131,7 @@ def build(
         test=test,
         entity_labels=entity_labels,
         relation_labels=relation_labels,
+        rdf=RdfOptions(language, tuple(literals or ())),
     )
     refuse_part_of_run(out)
     check_replaceable(out)
