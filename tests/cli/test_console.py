@@ -48,6 +48,11 @@ def test_tables_align_numbers_and_show_text_as_it_is(capsys: pytest.CaptureFixtu
 
 def test_names_with_line_breaks_stay_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert console.listed(["Bonn", "Dover, Kent", "1,000"]) == 'Bonn, "Dover, Kent", 1,000'
+    assert console.listed(['a, "b"', 'Ann "Nan" Lee', "c,\nd, e", "f\ng"]) == (
+        r'"a, \"b\"", Ann "Nan" Lee, "c,\nd, e", f\ng'
+    )
+    told = console.listed(["Bonn", "Dover, Kent", "Kiel"], ["", "valid", "test"])
+    assert told == 'Bonn, "Dover, Kent" (valid), Kiel (test)'
     console.print_table("", ["name"], [["two\nlines"]])
     assert "two\\nlines" in capsys.readouterr().out
 

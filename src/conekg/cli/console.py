@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any, Protocol
 
 import typer
@@ -33,6 +34,7 @@ from rich.text import Text
 
 from conekg.errors import ConeKGError
 from conekg.lines import one_line
+from conekg.query.tokens import quote
 
 PLAIN_INTERVAL_S = 10.0
 """Seconds between progress lines when standard error is not a terminal."""
@@ -100,9 +102,14 @@ def print_text(text: str) -> None:
     typer.echo(text)
 
 
-def listed(names: Iterable[str]) -> str:
-    """Names separated by commas; a name that contains a comma and a space is in quotes."""
-    return ", ".join(f'"{name}"' if ", " in name else name for name in map(one_line, names))
+def listed(names: Iterable[str], notes: Iterable[str] = ()) -> str:
+    """Names separated by commas; a name that contains a comma and a space is in quotes.
+
+    Each name is followed by its note in brackets, outside the quotes, if it has one.
+    """
+    quoted = (one_line(quote(name) if ", " in name else name) for name in names)
+    pairs = zip_longest(quoted, notes, fillvalue="")
+    return ", ".join(f"{name} ({note})" if note else name for name, note in pairs)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

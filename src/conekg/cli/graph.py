@@ -254,13 +254,13 @@ def neighbors(
                 say(f"{name}: {limit:,} of {len(tails):,} shown; --limit shows more")
         return
     for name, tails in found.items():
-        shown = [
-            table.title(tail) if split == "train" else f"{table.title(tail)} ({split})"
-            for tail, split in tails[:limit]
-        ]
+        shown = listed(
+            [table.title(tail) for tail, _ in tails[:limit]],
+            ["" if split == "train" else split for _, split in tails[:limit]],
+        )
         rest = f", and {len(tails) - limit:,} more" if len(tails) > limit else ""
         if tails:
-            print_text(f"{one_line(name)}: {listed(shown)}{rest}")
+            print_text(f"{one_line(name)}: {shown}{rest}")
     if not any(found.values()):
         say(f"no facts about {entity!r}" + ("" if relation is None else f" with {relation!r}"))
 
