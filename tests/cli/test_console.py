@@ -5,6 +5,7 @@ import json
 import sys
 
 import pytest
+from rich.cells import cell_len
 
 from conekg.cli import console
 from conekg.errors import ConeKGError
@@ -140,6 +141,22 @@ def test_tables_outside_a_terminal_keep_names_whole(
     console.print_table("", ["name", "another"], [[long, long]])
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 60
+
+
+@pytest.mark.parametrize(("width", "heading"), [(43, "known or predicted"), (34, "predicted")])
+def test_headings_are_folded_before_names(
+    width: int,
+    heading: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    rows = [["1", "a long name", "known"], ["2", "日本", "known"]]
+    console.print_table("", ["rank", "name", "known or predicted"], rows)
+    out = capsys.readouterr().out
+    assert f"┃ {heading} ┃" in out
+    assert "│ a long name │" in out
+    assert {cell_len(line) for line in out.splitlines()} == {width}
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
