@@ -94,15 +94,15 @@ def build(
     language: Annotated[
         str,
         typer.Option(
-            help="Of RDF: the language of labels, as a tag such as de, where they have it."
+            help="For RDF: the language of labels, as a tag such as de, if there is a choice."
         ),
     ] = RdfOptions.language,
     literals: Annotated[
         list[str] | None,
         typer.Option(
             metavar="RELATION",
-            help="Of RDF: keep the literals of this relation (its IRI or the IRI's last part) as "
-            "entities; may be repeated. Other literals than labels are left out.",
+            help="For RDF: keep the literals of this relation (its IRI or the IRI's last part) as "
+            "entities; may be repeated. Other literals, but for labels, are left out.",
         ),
     ] = None,
     from_folder: Annotated[
