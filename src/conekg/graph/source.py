@@ -62,7 +62,8 @@ class ReadOptions:
     relation_labels: Path | None = None
     """A label file for relations."""
     rdf: RdfOptions = field(default_factory=RdfOptions)
-    """The language of labels and the literals to keep, if files are RDF."""
+    """The language of labels and the literals to keep, if files are RDF: `conekg.graph.rdf` has
+    `RdfOptions(language="de", literals=("year",))`."""
 
 
 def open_graph(
