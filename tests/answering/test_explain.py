@@ -179,6 +179,29 @@ def test_a_run_folder_and_a_text_are_accepted(tmp_path: Path, film_graph: Knowle
     assert explain(str(run), tree).variables == expected.variables
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"top_k": 2},
+        {"only": "predicted"},
+        {"exclude": ["f1", "f3"]},
+        {"known_graph": "test", "only": "known"},
+        {"keep_contradicted": True},
+        {"union": "demorgan", "top_k": 3},
+    ],
+)
+def test_options_are_those_of_asking(film_graph: KnowledgeGraph, options: dict[str, Any]) -> None:
+    answerer = make(film_graph)
+    text = "(a1.won_by | c1.produced) & !c2.produced"
+    explanation = explain(answerer, text, **options)
+    assert explanation == explain(answerer, Question(text, **options)) != explain(answerer, text)
+    explained = [witness.answer.name for witness in explanation.witnesses]
+    assert explained == [each.name for each in answerer.ask(text, **options).answers]
+    for question in (Question(text), answerer.understand(Question(text))):
+        with pytest.raises(ConfigError, match="a Question has its own options"):
+            explain(answerer, question, **options)
+
+
 @pytest.mark.parametrize("options", [{"only": "predicted"}, {"exclude": ("f1", "f3")}])
 def test_variables_ignore_filters_of_the_answers(
     film_graph: KnowledgeGraph, options: dict[str, Any]

@@ -84,8 +84,10 @@ def test_a_model_below_the_baseline_is_warned_of_with_a_remedy(monkeypatch):
     assert below_baseline(model, baseline) == ["1p", "2i"], "2p is 5.0 in the table, as is theirs"
     assert below_baseline(baseline, baseline) == []
 
-    def warning(recipe, report=model):
-        run = SimpleNamespace(recipe=replace(tiny_recipe(), name=recipe))
+    def warning(recipe, report=model, num_facts=20):
+        facts = {"test": [(0, 0, 0)] * num_facts}
+        graph = SimpleNamespace(triples=facts.__getitem__)
+        run = SimpleNamespace(recipe=replace(tiny_recipe(), name=recipe), graph=graph)
         return FitResult(run, None, report, baseline).warning
 
     steps = 2 * tiny_recipe().training.steps
@@ -101,6 +103,9 @@ def test_a_model_below_the_baseline_is_warned_of_with_a_remedy(monkeypatch):
     assert warning("small").endswith("or `--recipe medium`")
     assert warning("paper").endswith(f"`--set training.steps={steps}`")
     assert warning("small", baseline) is None
+    few = "`--recipe medium`; with only 19 test facts it may be chance"
+    assert warning("small", num_facts=19).endswith(few)
+    assert warning("small", num_facts=1).endswith("; with only 1 test fact it may be chance")
     assert FitResult(None, None).warning is None, "an interrupted fit has no report"
 
 

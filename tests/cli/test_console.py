@@ -5,6 +5,7 @@ import json
 import sys
 
 import pytest
+from rich.cells import cell_len
 
 from conekg.cli import console
 from conekg.errors import ConeKGError
@@ -48,6 +49,11 @@ def test_tables_align_numbers_and_show_text_as_it_is(capsys: pytest.CaptureFixtu
 
 def test_names_with_line_breaks_stay_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert console.listed(["Bonn", "Dover, Kent", "1,000"]) == 'Bonn, "Dover, Kent", 1,000'
+    assert console.listed(['a, "b"', 'Ann "Nan" Lee', "c,\nd, e", "f\ng"]) == (
+        r'"a, \"b\"", Ann "Nan" Lee, "c,\nd, e", f\ng'
+    )
+    told = console.listed(["Bonn", "Dover, Kent", "Kiel"], ["", "valid", "test"])
+    assert told == 'Bonn, "Dover, Kent" (valid), Kiel (test)'
     console.print_table("", ["name"], [["two\nlines"]])
     assert "two\\nlines" in capsys.readouterr().out
 
@@ -135,6 +141,22 @@ def test_tables_outside_a_terminal_keep_names_whole(
     console.print_table("", ["name", "another"], [[long, long]])
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 60
+
+
+@pytest.mark.parametrize(("width", "heading"), [(43, "known or predicted"), (34, "predicted")])
+def test_headings_are_folded_before_names(
+    width: int,
+    heading: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    rows = [["1", "a long name", "known"], ["2", "日本", "known"]]
+    console.print_table("", ["rank", "name", "known or predicted"], rows)
+    out = capsys.readouterr().out
+    assert f"┃ {heading} ┃" in out
+    assert "│ a long name │" in out
+    assert {cell_len(line) for line in out.splitlines()} == {width}
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])

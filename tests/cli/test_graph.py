@@ -14,6 +14,7 @@ from conekg.cli.main import app
 from conekg.errors import DownloadError
 from conekg.graph.knowledge_graph import KnowledgeGraph
 from conekg.graph.store import load_graph, save_graph
+from extras import need
 
 FACTS = "".join(f"a{i}\tr{i % 2}\ta{j}\n" for i in range(6) for j in range(6) if i != j)
 
@@ -317,3 +318,16 @@ def test_a_graph_that_cannot_be_downloaded_is_not_called_swapped(
     result = run("neighbors", films, "nell995")
     assert result.exit_code == 2
     assert result.stderr.endswith("the server does not answer\ntry again later\n")
+
+
+def test_build_reads_labels_of_a_language_and_keeps_literals(tmp_path: Path) -> None:
+    need("pyoxigraph")
+    label = "<http://www.w3.org/2000/01/rdf-schema#label>"
+    statements = ('<http://e/year> "1999"', f'{label} "Film"@en', f'{label} "Elokuva"@fi')
+    (tmp_path / "films.nt").write_text("".join(f"<http://e/f> {each} .\n" for each in statements))
+    options = ("--language", "fi", "--literals", "year", "--literals", "yr")
+    result = run("build", tmp_path / "films.nt", "--out", tmp_path / "g", *options)
+    assert result.exit_code == 0, result.output
+    assert "no triple with a literal of 'yr'" in result.stderr
+    told = run("neighbors", "Elokuva", tmp_path / "g")
+    assert told.stdout == "http://e/year: 1999\n"

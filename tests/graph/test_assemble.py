@@ -111,10 +111,10 @@ def test_suspicious_names_and_labels_are_noted(tmp_path: Path) -> None:
     facts = table(tmp_path, "facts", [("a ", "r", "b"), ("a", "r", "c")])
     labels = Labels({"a": "Ada", "x": "nobody", "y": "nobody"}, {"q": "likes"})
     expected = (
-        "1 entity names begin or end with a space, such as 'a ': they are other names than "
-        "those without it",
-        "2 of 3 entity labels are for names that the graph does not have, such as 'x'",
-        "1 of 1 relation labels are for names that the graph does not have, such as 'q'",
+        "1 entity name with a space at the beginning or end, such as 'a ': not the same as without "
+        "it",
+        "2 of 3 entity labels for names that the graph does not have, such as 'x'",
+        "1 of 1 relation label for names that the graph does not have, such as 'q'",
     )
     assert assemble_one("g", facts, HoldOut(0, 0), labels).notes == expected
     assert assemble_splits("g", {"train": facts}, labels).notes == expected
@@ -213,9 +213,9 @@ def test_given_labels_take_precedence_over_those_in_the_file(tmp_path: Path) -> 
 def test_ids_that_are_also_written_as_decimals_are_noted(tmp_path: Path) -> None:
     rows = [("12", "5", "7.0"), ("7", "5.0", "-12.0"), ("-12", "5", "9.0"), ("7", "5", "12.00")]
     entities, relations = assemble_one("g", table(tmp_path, "facts", rows), HoldOut(0, 0)).notes
-    told = "names are another one with a decimal, such as"
-    assert entities.startswith(f"2 entity {told} '7.0': they are other names")
-    assert relations.startswith(f"1 relation {told} '5.0': they are other names")
+    told = "equal to another one but for a decimal, such as"
+    assert entities.startswith(f"2 entity names {told} '7.0': not the same name")
+    assert relations.startswith(f"1 relation name {told} '5.0': not the same name")
     versions = [("python 3.0", "runs", "3.0"), ("python 3", "runs", "3.1")]
     assert assemble_one("g", table(tmp_path, "versions", versions), HoldOut(0, 0)).notes == ()
 
@@ -224,6 +224,7 @@ def test_names_that_look_the_same_are_noted(tmp_path: Path) -> None:
     one, two = "Jos\u00e9", "Jose\u0301"
     facts = table(tmp_path, "facts", [(one, "r", "b"), (two, "r", "c"), (one, "r", "c")])
     (note,) = assemble_one("g", facts, HoldOut(0, 0)).notes
-    assert note.startswith("1 entity names read as another one does, such as 'Jos\u00e9', ")
+    assert note.startswith("1 entity name spelled as another one but with accents as signs ")
+    assert "such as 'Jos\u00e9':" in note
     alone = table(tmp_path, "alone", [(two, "r", "b")])
     assert assemble_one("g", alone, HoldOut(0, 0)).notes == ()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from conekg.errors import ConeKGError, DataError
-from conekg.graph.rdf import local_part, read_rdf
+from conekg.graph.rdf import RdfOptions, local_part, read_rdf
 from conekg.graph.triples import read_triples
 
 TURTLE = """
@@ -116,7 +116,90 @@ def test_the_relations_of_most_literals_are_named(tmp_path: Path) -> None:
     path.write_text("\n".join([*lines, "<http://a> <http://knows> <http://b> ."]))
     assert read_triples(path).notes == (
         f"{path}: 12 triples with a literal left out, of http://r0, http://r1, http://r2 "
-        "and 2 more relations",
+        "and 2 more relations; `conekg graph build --literals RELATION` keeps those of a relation "
+        "as entities",
+    )
+
+
+LANGUAGES = """
+    @prefix e: <http://e/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+    e:a e:r e:b , e:c , e:d , e:f .
+    e:a rdfs:label "A in English"@en-GB , "A auf Deutsch"@de-AT , "A" , "A en français"@fr .
+    e:b rdfs:label "B en français"@fr , "B in English"@en .
+    e:c rdfs:label "C en français"@fr , "C" .
+    e:d rdfs:label "D en français"@fr , "D in svensk"@sv .
+    e:f rdfs:label "F em português"@pt , "F do Brasil"@pt-BR , "F deveras"@dev .
+"""
+
+
+@pytest.mark.parametrize(
+    ("language", "labels"),
+    [
+        ("en", "A in English|B in English|C|D en français|F em português"),
+        ("de", "A auf Deutsch|B in English|C|D en français|F em português"),
+        ("fr", "A en français|B en français|C en français|D en français|F em português"),
+        ("PT-br", "A|B in English|C|D en français|F do Brasil"),
+        ("sv", "A|B in English|C|D in svensk|F em português"),
+    ],
+)
+def test_labels_are_in_the_language_asked_for(language: str, labels: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.ttl"
+    path.write_text(LANGUAGES, encoding="utf-8")
+    told = read_rdf(path, RdfOptions(language=language)).labels
+    assert "|".join(told[f"http://e/{name}"] for name in "abcdf") == labels
+    assert read_triples(path, RdfOptions(language=language)).notes == ()
+
+
+def test_a_language_without_labels_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "a.ttl"
+    path.write_text(LANGUAGES, encoding="utf-8")
+    assert read_triples(path, RdfOptions(language="German")).notes == (
+        f"{path}: no label in the language 'German'; there are labels in de-at, dev, en, en-gb, "
+        "fr, pt, pt-br, sv",
+    )
+
+
+@pytest.mark.parametrize("kept", ["year", "http://e/film#year"])
+def test_literals_of_a_relation_are_kept_as_entities(kept: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.ttl"
+    path.write_text("""
+        @prefix e: <http://e/film#> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+        @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+        e:a e:year "1999"^^xsd:gYear ; e:genre "sci-fi/horror" , "drama" ; rdfs:label "A" .
+        e:b e:year 1999 ; e:by e:c ; e:year " " .
+    """)
+    film = "http://e/film#"
+    plain = read_rdf(path)
+    assert plain.columns == ([film + "b"], [film + "by"], [film + "c"])
+    rdf = read_rdf(path, RdfOptions(literals=(kept, "genre")))
+    edges = set(zip(*rdf.columns, strict=True))
+    assert edges == {
+        (film + "a", film + "year", "1999"),
+        (film + "a", film + "genre", "sci-fi/horror"),
+        (film + "a", film + "genre", "drama"),
+        (film + "b", film + "year", "1999"),
+        (film + "b", film + "by", film + "c"),
+    }
+    assert rdf.labels == {
+        **{film + name: name for name in ("b", "c", "year", "genre", "by")},
+        film + "a": "A",
+    }, "a literal has no label beside its name"
+    assert rdf.literals == {film + "year": 1}, "a blank text names nothing"
+    assert plain.literals == {film + "year": 3, film + "genre": 2}
+
+
+def test_labels_that_are_kept_as_entities_are_labels_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.nt"
+    path.write_text('<http://e/a> <http://xmlns.com/foaf/0.1/name> "Ada" .\n')
+    rdf = read_rdf(path, RdfOptions(literals=("name",)))
+    assert rdf.columns[2] == ["Ada"]
+    assert rdf.labels["http://e/a"] == "Ada"
+
+
+def test_a_relation_without_literals_to_keep_is_noted(turtle: Path) -> None:
+    notes = read_triples(turtle, RdfOptions(literals=("born", "brn"))).notes
+    assert notes == (
+        f"{turtle}: no triple with a literal of 'brn', whose literals were to be kept",
     )
 
 

@@ -10,9 +10,11 @@ import pytest
 
 from conekg.errors import ConeKGError, ConfigError, DataError
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
+from conekg.graph.rdf import RdfOptions
 from conekg.graph.source import ReadOptions, open_graph, read_source
 from conekg.graph.split import HoldOut
 from conekg.graph.store import save_graph
+from extras import need
 from toy_release import write_folder
 
 FACTS = "".join(f"a{i}\tr{i % 2}\ta{j}\n" for i in range(6) for j in range(6) if i != j)
@@ -218,3 +220,28 @@ def test_a_training_file_may_have_one_other_file_beside_it(tmp_path: Path, split
     assert {each: len(graph.triples(each)) for each in SPLITS} == {
         "train": 2, "valid": 0, "test": 0, split: 1,
     }  # fmt: skip
+
+
+def test_options_for_rdf_need_an_rdf_file(film_graph: KnowledgeGraph, tmp_path: Path) -> None:
+    need("pyoxigraph")
+    facts, rdf = tmp_path / "facts.tsv", tmp_path / "valid.nt"
+    facts.write_text("http://a\thttp://r\thttp://b\nhttp://a\thttp://age\t7\n")
+    rdf.write_text('<http://b> <http://age> "7" .\n')
+    keeping = RdfOptions(literals=("age",))
+    for options in (RdfOptions(language="de"), keeping):
+        with pytest.raises(
+            ConfigError, match=r"are for RDF, which ends in \.nt, .*facts\.tsv does"
+        ):
+            open_graph(facts, ReadOptions(rdf=options))
+    graph = open_graph(facts, ReadOptions(valid=rdf, rdf=keeping))
+    assert len(graph.triples("valid")) == 1
+    with pytest.raises(DataError, match="no triples in the file"):
+        open_graph(facts, ReadOptions(valid=rdf))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "train.nt").write_text('<http://b> <http://age> "7" .\n')
+    assert len(open_graph(folder, ReadOptions(rdf=keeping)).triples("train")) == 1
+    save_graph(film_graph, tmp_path / "films")
+    for source in (tmp_path / "films", "geography"):
+        with pytest.raises(ConfigError, match="literals to keep cannot be combined with"):
+            open_graph(source, ReadOptions(rdf=keeping))

@@ -150,6 +150,18 @@ def test_a_wrong_number_of_columns_gets_a_remedy(line: str, hint: str, tmp_path:
         list(fields_of(path, "\t", 3))
 
 
+def test_a_first_line_of_too_many_columns_may_belong_to_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "films.csv"
+    path.write_text("title,director,year,genre\nAlien,Scott,1979,horror\n")
+    with pytest.raises(DataError, match="a table with a row for each thing is written as facts"):
+        list(fields_of(path, ",", 3))
+    path.write_text("Alien,directed by,Scott\nAlien,genre,horror,film\n")
+    with pytest.raises(DataError, match=r"films\.csv:2: 4 columns found") as caught:
+        list(fields_of(path, ",", 3))
+    assert "further columns" in str(caught.value)
+    assert "a row for each thing" not in str(caught.value)
+
+
 def test_columns_that_are_not_needed_may_be_empty(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("a\t\tr\tb\n\tnote\tr\tb\n")

@@ -181,7 +181,7 @@ def test_names_in_quotes_are_noted_in_tab_separated_files(tmp_path: Path) -> Non
     rows = [('"Ada"', "knows", '"Ada"'), ('"Ada"', '"likes"', '"'), ('"a" b', "knows", "c")]
     path = write_tsv(tmp_path / "a.tsv", rows)
     assert read_triples(path).notes == (
-        f"{path}: 2 names are in quotes, such as '\"Ada\"': in tab-separated files "
+        f"{path}: 2 names in quotes, such as '\"Ada\"': in tab-separated files "
         "quotes are part of the name",
     )
     assert read_triples(write_csv(tmp_path / "a.csv", rows)).notes == ()

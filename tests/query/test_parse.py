@@ -121,6 +121,11 @@ def test_syntax_errors_point_at_the_place(text, message, span):
         ("?x: x != USA", "'x is not a' is written !(x = a)"),
         ("?x: x ≠ USA", "'x is not a' is written !(x = a)"),
         ("?x: x == USA", "'=' is written once"),
+        ("?x: won_by(France, x), won_by(USA, x)", "'a, b' is written a & b"),
+        ("?x: (won_by(France, x), won_by(USA, x))", "'a, b' is written a & b"),
+        ("France.won_by, USA.won_by", "'a, b' is written a & b"),
+        ("France.won_by > 1999", "values are not compared"),
+        ("<http://a.b/c>.won_by", "an IRI is written in quotes, without < and >"),
         ("?x: exists y: won_by(x, y)", "write a dot after the variables of 'exists'"),
         ("?x: won_by(x, y)", "introduce a variable with 'exists y.'"),
     ],
@@ -131,6 +136,16 @@ def test_signs_of_other_notations_get_a_remedy(text, instead):
     assert instead in caught.value.hint
     assert "did you mean" not in caught.value.hint
     assert "a name with spaces" not in caught.value.hint
+
+
+def test_a_comma_that_cannot_mean_and_gets_no_such_remedy():
+    for text in ("?x: won_by(France, x, USA)", "?x: won_by(, x)", "France.,"):
+        with pytest.raises(QuerySyntaxError) as caught:
+            parse(text)
+        assert "is written" not in str(caught.value.hint)
+    with pytest.raises(QuerySyntaxError) as caught:
+        parse("?x: won_by(France, x) => won_by(USA, x)")
+    assert "compared" not in caught.value.hint
 
 
 def test_a_name_in_quotes_is_no_word_of_another_notation():

@@ -7,10 +7,11 @@ makes them; the command line and the server show them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from conekg.answering.answer_table import html_table, text_table
+from conekg.errors import ConfigError
 from conekg.graph.knowledge_graph import Split
 from conekg.query.branches import UnionForm
 from conekg.query.tree import Query
@@ -36,6 +37,23 @@ class Question:
     """How unions are embedded: as the best of the union-free branches, or by De Morgan's law."""
     keep_contradicted: bool = False
     """Also rank entities that known facts rule out, as under a negation; by default left out."""
+
+
+def question_of(query: Query | str | Question, options: Question) -> Question:
+    """The query as a question with the options of another, or a question as it is.
+
+    Raises `ConfigError` if a question, which has its own options, is given with others.
+    """
+    if not isinstance(query, Question):
+        return replace(options, query=query)
+    # Excluded entities may be an array, which cannot be compared with a tuple.
+    excludes = not isinstance(options.exclude, Sequence) or len(options.exclude) > 0
+    if excludes or replace(options, query="", exclude=()) != Question(""):
+        raise ConfigError(
+            "a Question has its own options, and others are given beside it; change them in "
+            "the Question, as dataclasses.replace(question, top_k=3) does"
+        )
+    return query
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from conekg.answering.answer import Answer, Only, Question, RankedAnswer
+from conekg.answering.answer import Answer, Only, Question, RankedAnswer, question_of
 from conekg.answering.batch import EmbeddedQueries, embed_grounded
 from conekg.answering.calibration import Calibration, calibration_of, region_sizes
 from conekg.answering.empty_parts import without_empty_parts
@@ -115,15 +115,7 @@ class Answerer:
     ) -> Answer:
         """The ranked answers of one query, or of a `Question`, which brings its own options."""
         options = Question("", top_k, only, exclude, known_graph, union, keep_contradicted)
-        if not isinstance(query, Question):
-            return self.ask_batch([replace(options, query=query)])[0]
-        excludes = not isinstance(exclude, Sequence) or len(exclude) > 0
-        if excludes or replace(options, exclude=()) != Question(""):
-            raise ConfigError(
-                "a Question has its own options, and others are given beside it; change them in "
-                "the Question, as dataclasses.replace(question, top_k=3) does"
-            )
-        return self.ask_batch([query])[0]
+        return self.ask_batch([question_of(query, options)])[0]
 
     def ask_batch(self, questions: Iterable[Question | Understood]) -> list[Answer]:
         """The answers of many questions, embedded and scored together, in the order asked.

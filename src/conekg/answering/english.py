@@ -16,15 +16,15 @@ PREPOSITIONS = frozenset(
 """Words that lead from a verb or a state to another entity."""
 
 _REGULAR_VERBS = """
-    acquire act activate affect alleviate appear appoint associate attack attend belong border
-    cause cite coach collaborate compete compose connect consist contain cover create cross deal
-    defeat depend derive design develop die direct discover downregulate edit employ encode export
-    express feature flow follow found govern graduate happen hate illustrate import include induce
-    influence inhibit interact invent invest join like live localize love manage marry modulate need
-    neighbor originate own paint palliate participate perform play precede present prevent produce
-    provide publish purchase receive recommend regulate replace report represent require resemble
-    reside result rule serve share sponsor stimulate study supervise supply support target touch
-    translate treat upregulate use visit work
+    acquire act activate affect alleviate appear appoint associate attack attend belong border cause
+    cite coach collaborate compete compose connect consist contain cover create cross deal defeat
+    depend derive design develop die direct discover downregulate edit employ encode export express
+    feature flow follow found govern graduate happen hate illustrate import include induce influence
+    inhibit interact invent invest join like link live localize love manage marry mention modulate
+    need neighbor originate own paint palliate participate perform play precede present prevent
+    produce provide publish purchase receive recommend regulate replace report represent require
+    resemble reside result rule serve share sponsor stimulate study supervise supply support target
+    touch translate treat upregulate use view visit work
 """
 _IRREGULAR_VERBS = {
     "bind": ("bound", "bound"),
@@ -50,6 +50,7 @@ _IRREGULAR_VERBS = {
     "sit": ("sat", "sat"),
     "speak": ("spoke", "spoken"),
     "star": ("starred", "starred"),
+    "take": ("took", "taken"),
     "teach": ("taught", "taught"),
     "wear": ("wore", "worn"),
     "win": ("won", "won"),
@@ -59,11 +60,11 @@ _IRREGULAR_VERBS = {
 
 _USUALLY_NOUNS = frozenset(
     {"associate", "attack", "coach", "cover", "deal", "design", "edit", "feature", "graduate"}
-    | {"influence", "neighbor", "play", "present", "purchase", "report", "result", "sponsor"}
-    | {"star", "study", "supply", "work"}
+    | {"influence", "link", "mention", "neighbor", "play", "present", "purchase", "report"}
+    | {"result", "sponsor", "star", "study", "supply", "view", "work"}
 )
 """Verbs whose base form is usually a noun in a relation's name, such as `star`."""
-USUALLY_PLURALS = frozenset({"deals", "edits", "features", "reports", "results"})
+USUALLY_PLURALS = frozenset({"deals", "edits", "features", "links", "reports", "results"})
 """Forms that are verbs only before a preposition ("reports to"), and otherwise plural nouns."""
 ARTICLES = frozenset({"a", "an", "the"})
 """Words before a noun."""
@@ -115,6 +116,13 @@ PARTICIPLES = frozenset(participle for _, participle in VERBS.values()) | {
     "found",
 }
 """The participles of those verbs, and a few that occur as states alone."""
+ADJECTIVES = frozenset(
+    {"adjacent", "afraid", "aware", "capable", "close", "different", "famous", "identical"}
+    | {"parallel", "relevant", "responsible", "set", "similar", "synonymous", "typical"}
+)
+"""Words that name a state before a preposition: one thing is *similar to* another."""
+LONG_NOUNS = frozenset({"cinematographer", "instrumentation"})
+"""Nouns of relations that are longer than a word usually is."""
 INTRANSITIVE_VERBS = frozenset(
     {"act", "appear", "belong", "collaborate", "compete", "consist", "depend", "die", "flow"}
     | {"happen", "interact", "lie", "live", "occur", "participate", "reside", "result", "sit"}

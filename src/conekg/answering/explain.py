@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
-from conekg.answering.answer import Question, RankedAnswer
+from conekg.answering.answer import Only, Question, RankedAnswer, question_of
 from conekg.answering.batch import embed_grounded
 from conekg.answering.engine import Answerer
 from conekg.answering.explanation import (
@@ -61,19 +61,29 @@ def explain(
     *,
     entities: Sequence[str | int] | None = None,
     candidates: int = 5,
+    top_k: int = 10,
+    only: Only | None = None,
+    exclude: Sequence[str | int] = (),
+    known_graph: Split = "train",
+    union: UnionForm = "dnf",
+    keep_contradicted: bool = False,
 ) -> Explanation:
     """The variables of a question's query and a witness for each of its top answers.
 
     `run` is a run or an open `Answerer`. With `entities`, given by name, label or id, those are
     explained instead of the top answers. `candidates` is how many entities each variable lists.
+    The other options are those of `ask`.
     """
     check_count("candidates", candidates)
     if entities is not None:
         check_names("entities", entities)
     answerer = run if isinstance(run, Answerer) else Answerer.open(run)
-    if not isinstance(question, Question | Understood):
-        question = Question(question)
-    asked = question if isinstance(question, Understood) else answerer.understand(question)
+    options = Question("", top_k, only, exclude, known_graph, union, keep_contradicted)
+    if isinstance(question, Understood):
+        question_of(question.question, options)  # refuses options beside those it has
+        asked = question
+    else:
+        asked = answerer.understand(question_of(question, options))
     (answered,) = answerer.without_empty_parts([asked])
     answers = (
         answerer.ask_batch([answered])[0].answers

@@ -30,6 +30,7 @@ from conekg.errors import ConfigError, QueryError
 from conekg.evaluation.report import Report
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph
 from conekg.graph.place import as_path
+from conekg.lines import counted
 from conekg.sampling.protocol import SamplingProtocol
 from conekg.sampling.query_set import QuerySet
 from conekg.training.batches import usable_shapes
@@ -38,6 +39,8 @@ from conekg.training.recipe import Recipe
 from conekg.training.recipe_change import change_recipe
 from conekg.training.run import Run, check_vacant, is_run, open_run
 
+FEW_FACTS = 20
+"""With fewer held-out facts than this, metrics and probabilities may well be 10 points off."""
 LARGER_RECIPE = {"small": "medium", "medium": "fast"}
 """For each recipe, the next larger one to try; `fast` is for a GPU."""
 
@@ -77,11 +80,14 @@ class FitResult:
         if self.report is None or self.baseline is None or not below:
             return None
         model, frequency = self.report.row(), self.baseline.row()
+        num_facts = len(self.run.graph.triples("test"))
+        is_few = num_facts < FEW_FACTS
+        chance = f"; with only {counted(num_facts, 'test fact')} it may be chance" if is_few else ""
         numbers = [f"{name} ({model[name]:.1f} against {frequency[name]:.1f})" for name in below]
         return (
             f"the model ranks worse than frequency alone on {len(below)} of "
             f"{len(self.report.measured)} structures, by MRR: {', '.join(numbers)}; "
-            f"{_remedy(self.run.recipe)}"
+            f"{_remedy(self.run.recipe)}{chance}"
         )
 
 

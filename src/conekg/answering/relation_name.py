@@ -13,9 +13,11 @@ from functools import lru_cache
 from typing import Literal
 
 from conekg.answering.english import (
+    ADJECTIVES,
     ARTICLES,
     COPULAS,
     INTRANSITIVE_VERBS,
+    LONG_NOUNS,
     PARTICIPLES,
     PREPOSITIONS,
     USUALLY_PLURALS,
@@ -42,8 +44,8 @@ _JOINT = re.compile(r"[/:&|]")
 _CODE = re.compile(r"(?!.*[a-z]{3})(?=.*(?:[0-9]|[a-z>][A-Z]))[A-Z][A-Za-z0-9<>]{0,8}[A-Z0-9]")
 """A code instead of a word, such as Hetionet's `CtD` or Wikidata's `P57`."""
 _LONGEST_WORD = 14
-"""The most letters of a single word; longer ones are several run together, such as
-`athleteplaysforteam`."""
+"""The most letters of a single word, but for a few nouns; longer ones are several run together,
+such as `athleteplaysforteam`."""
 _LONGEST_ACRONYM = 3
 """The most letters of a name in capitals that is taken for an acronym; longer ones are words."""
 _CAPITALS = re.compile("[A-Z]{2}")
@@ -111,8 +113,8 @@ def _state_in(words: list[str], has_copula: bool) -> RelationName | None:
         return RelationName("state", "", *_led_to(words))
     if rest[:1] == ["than"]:
         return RelationName("state", lead, "than", " ".join(rest[1:]))
-    is_participle = lead in PARTICIPLES or lead.endswith("ed")
-    if is_participle and rest and rest[0] in PREPOSITIONS and not is_active(lead, rest[0]):
+    is_state = lead in PARTICIPLES or lead in ADJECTIVES or lead.endswith("ed")
+    if is_state and rest and rest[0] in PREPOSITIONS and not is_active(lead, rest[0]):
         return RelationName("state", lead, *_led_to(rest))
     return None
 
@@ -124,7 +126,9 @@ def _noun_in(words: list[str]) -> RelationName | None:
     if words[-1] == "of" and len(words) > 1:
         # "capital of" read backwards is the noun "capital".
         return RelationName("noun", " ".join(words[:-1]), reversed=True)
-    is_run_together = len(words) == 1 and len(words[0]) > _LONGEST_WORD
+    is_run_together = (
+        len(words) == 1 and len(words[0]) > _LONGEST_WORD and words[0] not in LONG_NOUNS
+    )
     if words[-1] in PREPOSITIONS or is_run_together or not has_plural(words[-1]):
         return None
     return RelationName("noun", " ".join(words))

@@ -14,9 +14,11 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any, Protocol
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -33,6 +35,7 @@ from rich.text import Text
 
 from conekg.errors import ConeKGError
 from conekg.lines import one_line
+from conekg.query.tokens import quote
 
 PLAIN_INTERVAL_S = 10.0
 """Seconds between progress lines when standard error is not a terminal."""
@@ -100,9 +103,14 @@ def print_text(text: str) -> None:
     typer.echo(text)
 
 
-def listed(names: Iterable[str]) -> str:
-    """Names separated by commas; a name that contains a comma and a space is in quotes."""
-    return ", ".join(f'"{name}"' if ", " in name else name for name in map(one_line, names))
+def listed(names: Iterable[str], notes: Iterable[str] = ()) -> str:
+    """Names separated by commas; a name that contains a comma and a space is in quotes.
+
+    Each name is followed by its note in brackets, outside the quotes, if it has one.
+    """
+    quoted = (one_line(quote(name) if ", " in name else name) for name in names)
+    pairs = zip_longest(quoted, notes, fillvalue="")
+    return ", ".join(f"{name} ({note})" if note else name for name, note in pairs)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -115,7 +123,17 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(one_line(cell)) for cell in row))
+    console = Console(highlight=False)
+    if _has_width(console) and _width(console, table) > console.width:
+        _fold_headings(table)
     print_fitting(table)
+
+
+def _fold_headings(table: Table) -> None:
+    """Let no column be wider than its cells and the words of its heading need."""
+    for column in table.columns:
+        texts = (*str(column.header).split(), *map(str, column.cells))
+        column.max_width = max(map(cell_len, texts), default=1)
 
 
 def print_fitting(table: Table) -> None:
@@ -124,7 +142,7 @@ def print_fitting(table: Table) -> None:
     In a file or a pipe every row is one line, so that names can be searched for.
     """
     console = Console(highlight=False)
-    if console.is_terminal or "COLUMNS" in os.environ:
+    if _has_width(console):
         console.print(table)
     else:
         print_whole(table)
@@ -136,9 +154,18 @@ def print_whole(table: Table) -> None:
     For tables of numbers, which are unreadable when they are cut or folded.
     """
     console = Console(highlight=False, soft_wrap=True)
-    needed = console.measure(table, options=console.options.update_width(_WIDEST)).maximum
-    console.width = max(console.width, needed)
+    console.width = max(console.width, _width(console, table))
     console.print(table)
+
+
+def _has_width(console: Console) -> bool:
+    """Whether lines have an end: on a terminal, or where the environment says how long they are."""
+    return console.is_terminal or "COLUMNS" in os.environ
+
+
+def _width(console: Console, table: Table) -> int:
+    """How many columns of a terminal a table needs so that nothing is folded."""
+    return console.measure(table, options=console.options.update_width(_WIDEST)).maximum
 
 
 class ProgressReport(Protocol):

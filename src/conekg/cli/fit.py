@@ -32,9 +32,6 @@ from conekg.lines import counted
 if TYPE_CHECKING:
     from conekg.answering.fit import FitResult
 
-_FEW_FACTS = 20
-"""With fewer held-out facts than this, metrics and probabilities may well be 10 points off."""
-
 
 def fit(
     triples: Annotated[
@@ -121,6 +118,8 @@ def _measured(result: FitResult) -> dict[str, Any]:
 
 def report_split(graph: KnowledgeGraph) -> None:
     """Say how many facts the model learnt from and how many were held out."""
+    from conekg.answering.fit import FEW_FACTS
+
     learnt, valid, test = (len(graph.edges(split)) // 2 for split in SPLITS)
     if valid or test:
         say(
@@ -128,7 +127,7 @@ def report_split(graph: KnowledgeGraph) -> None:
             f"{counted(test, 'test fact')} were held out; `conekg ask --known test` counts these "
             "as known too"
         )
-    if any(0 < held_out < _FEW_FACTS for held_out in (valid, test)):
+    if any(0 < held_out < FEW_FACTS for held_out in (valid, test)):
         say("with so few held-out facts, neither the metrics nor the probabilities are reliable")
 
 

@@ -23,6 +23,7 @@ from conekg.errors import ConfigError
 from conekg.graph.benchmarks import BENCHMARKS
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.namesakes import told_apart
+from conekg.graph.rdf import RdfOptions
 from conekg.graph.source import RUN_FILE, ReadOptions
 from conekg.graph.split import HoldOut
 from conekg.graph.store import check_replaceable, is_store, load_graph, save_graph
@@ -90,6 +91,20 @@ def build(
             "failing.",
         ),
     ] = False,
+    language: Annotated[
+        str,
+        typer.Option(
+            help="For RDF: the language of labels, as a tag such as de, if there is a choice."
+        ),
+    ] = RdfOptions.language,
+    literals: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RELATION",
+            help="For RDF: keep the literals of this relation (its IRI or the IRI's last part) as "
+            "entities; may be repeated. Other literals, but for labels, are left out.",
+        ),
+    ] = None,
     from_folder: Annotated[
         Path | None,
         typer.Option("--from", help="Read a benchmark from this folder; nothing is downloaded."),
@@ -105,6 +120,8 @@ def build(
 
     `conekg graph build train.tsv --valid valid.tsv --test test.tsv --out my-graph`
 
+    `conekg graph build films.ttl --language de --literals year --out my-graph`
+
     `conekg graph build nell995 --out nell`
     """
     options = ReadOptions(
@@ -114,6 +131,7 @@ def build(
         test=test,
         entity_labels=entity_labels,
         relation_labels=relation_labels,
+        rdf=RdfOptions(language, tuple(literals or ())),
     )
     refuse_part_of_run(out)
     check_replaceable(out)
@@ -236,13 +254,13 @@ def neighbors(
                 say(f"{name}: {limit:,} of {len(tails):,} shown; --limit shows more")
         return
     for name, tails in found.items():
-        shown = [
-            table.title(tail) if split == "train" else f"{table.title(tail)} ({split})"
-            for tail, split in tails[:limit]
-        ]
+        shown = listed(
+            [table.title(tail) for tail, _ in tails[:limit]],
+            ["" if split == "train" else split for _, split in tails[:limit]],
+        )
         rest = f", and {len(tails) - limit:,} more" if len(tails) > limit else ""
         if tails:
-            print_text(f"{one_line(name)}: {listed(shown)}{rest}")
+            print_text(f"{one_line(name)}: {shown}{rest}")
     if not any(found.values()):
         say(f"no facts about {entity!r}" + ("" if relation is None else f" with {relation!r}"))
 

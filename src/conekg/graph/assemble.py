@@ -26,6 +26,7 @@ from conekg.graph.knowledge_graph import (
     with_inverses,
 )
 from conekg.graph.mirrored import mirrored_note
+from conekg.graph.misplaced import misplaced_note
 from conekg.graph.rdf import local_part
 from conekg.graph.split import HoldOut, split_triples
 from conekg.graph.text_array import first_repeated
@@ -65,7 +66,7 @@ def assemble_one(
     parts = split_triples(triples, len(numbering.entities), len(numbering.relations), hold_out)
     vocabulary = numbering.vocabulary(_merged(labels, table.labels))
     edges = {split: with_inverses(parts[split]) for split in SPLITS}
-    notes = [*table.notes, *_duplicate_note(table, duplicates), *_name_notes(vocabulary, labels)]
+    notes = [*_table_notes(table, duplicates, trains=True), *_name_notes(vocabulary, labels)]
     wanted = sum(hold_out.wanted(len(triples)))
     held_out = len(parts["valid"]) + len(parts["test"])
     if held_out < wanted:
@@ -103,7 +104,7 @@ def assemble_splits(
             triples, note = _seen_in_training(triples, table, numbering, known, unseen)
             notes += note
         numbered[split], duplicates = _distinct(triples)
-        notes += [*table.notes, *_duplicate_note(table, duplicates)]
+        notes += _table_notes(table, duplicates, trains=split == "train")
     _refuse_overlaps(tables, numbered, numbering)
     notes += _mirrored_note(tables["train"].path, numbered, numbering)
     vocabulary = numbering.vocabulary(_merged(labels, _labels_of(tables.values())), *known)
@@ -280,28 +281,28 @@ def _name_notes(vocabulary: Vocabulary, labels: Labels) -> list[str]:
         padded = table.names.filter(pc.not_equal(pc.utf8_trim_whitespace(table.names), table.names))
         if len(padded):
             notes.append(
-                f"{len(padded):,} {table.kind} names begin or end with a space, such as "
-                f"{padded[0].as_py()!r}: they are other names than those without it"
+                f"{counted(len(padded), f'{table.kind} name')} with a space at the beginning or "
+                f"end, such as {padded[0].as_py()!r}: not the same as without it"
             )
         composed = pc.utf8_normalize(table.names, form="NFC")
         if twins := len(composed) - len(composed.unique()):
             notes.append(
-                f"{twins:,} {table.kind} names read as another one does, such as "
-                f"{first_repeated(composed)!r}, with accents as signs of their own: they are other "
-                "names"
+                f"{counted(twins, f'{table.kind} name')} spelled as another one but with accents "
+                f"as signs of their own, such as {first_repeated(composed)!r}: not the same name"
             )
         decimal = _decimal_twins(table.names)
         if len(decimal):
             notes.append(
-                f"{len(decimal):,} {table.kind} names are another one with a decimal, such as "
-                f"{decimal[0].as_py()!r}: they are other names; were ids written as decimals?"
+                f"{counted(len(decimal), f'{table.kind} name')} equal to another one but for a "
+                f"decimal, such as {decimal[0].as_py()!r}: not the same name; were ids written as "
+                "decimals?"
             )
         if given:
             unknown = given.keys() - set(table)
             if unknown:
                 notes.append(
-                    f"{len(unknown):,} of {len(given):,} {table.kind} labels are for names that "
-                    f"the graph does not have, such as {min(unknown)!r}"
+                    f"{len(unknown):,} of {counted(len(given), f'{table.kind} label')} for names "
+                    f"that the graph does not have, such as {min(unknown)!r}"
                 )
     return notes
 
@@ -323,8 +324,11 @@ def _mirrored_note(path: Path, parts: Mapping[Split, IntArray], numbering: _Numb
     return [] if note is None else [f"{path}: {note}"]
 
 
-def _duplicate_note(table: TripleTable, duplicates: int) -> list[str]:
-    if not duplicates:
-        return []
-    triples = "triple" if duplicates == 1 else "triples"
-    return [f"{table.path}: {duplicates:,} repeated {triples} merged"]
+def _table_notes(table: TripleTable, duplicates: int, *, trains: bool) -> list[str]:
+    """Notes on one table; its columns are judged only if it `trains`, as held-out facts are few."""
+    notes = [*table.notes]
+    if trains and (note := misplaced_note(table)) is not None:
+        notes.append(f"{table.path}: {note}")
+    if duplicates:
+        notes.append(f"{table.path}: {counted(duplicates, 'repeated triple')} merged")
+    return notes

@@ -1,7 +1,8 @@
 """Reads RDF files of any common notation into three columns of names, with their labels.
 
-Only triples between resources become edges. A triple whose object is a literal gives a label or
-is counted as left out. All named graphs are merged. Needs the extra `rdf` (pyoxigraph).
+Triples between resources become edges. A triple whose object is a literal gives a label, or an
+edge if its relation is one of those whose literals are kept, or is counted as left out. All named
+graphs are merged. Needs the extra `rdf` (pyoxigraph).
 """
 
 from __future__ import annotations
@@ -52,6 +53,37 @@ _RANDOM_NAME = re.compile("_:[a-f][0-9a-f]{23,31}")
 and so differ each time that a file is read."""
 
 
+@dataclass(frozen=True)
+class RdfOptions:
+    """What is read of a file, beside the triples between resources."""
+
+    language: str = "en"
+    """The preferred language of labels, as a tag such as `de` or `pt-BR`; `de` includes `de-AT`."""
+    literals: tuple[str, ...] = ()
+    """Relations whose literals are kept as entities, by IRI or by the last part of their IRI."""
+
+    def keeps(self, relation: str) -> bool:
+        """Whether the literals of a relation are kept."""
+        kept = self.literals
+        return bool(kept) and (relation in kept or local_part(relation) in kept)
+
+    def language_rank(self, tag: str) -> int:
+        """How far a label with this language tag is from the one preferred: 0 is the best.
+
+        The preferred language is followed by labels without a language, then by English.
+        """
+        tag, wanted = tag.lower(), self.language.lower()
+        if _is_of_language(tag, wanted):
+            return 0
+        if not tag:
+            return 1
+        return 2 if _is_of_language(tag, "en") else 3
+
+
+def _is_of_language(tag: str, language: str) -> bool:
+    return tag == language or tag.startswith(f"{language}-")
+
+
 @dataclass
 class RdfColumns:
     """The content of an RDF file: edges in file order, labels, and what was left out."""
@@ -60,8 +92,13 @@ class RdfColumns:
     """Heads, relations and tails. IRIs have no brackets; a blank node is `_:name`, and one without
     a name gets a number."""
     labels: dict[str, str] = field(default_factory=dict)
-    """Labels by name: the literal of one of `LABELS`, preferably in English or without a language;
+    """Labels by name: the literal of one of `LABELS`, preferably in the language of the options;
     otherwise the last part of the IRI."""
+    languages: set[str] = field(default_factory=set)
+    """The language tags of all labels in the file, in lower case."""
+    kept: dict[str, set[str]] = field(default_factory=dict)
+    """The literals that became entities, by relation. An entity's name is the text of the literal,
+    whatever its language or type."""
     literals: Counter[str] = field(default_factory=Counter)
     """How many triples of each relation were left out because their object is a literal."""
     statements: set[str] = field(default_factory=set)
@@ -70,13 +107,13 @@ class RdfColumns:
     """How many triples were left out because they are about other triples."""
 
 
-def read_rdf(path: Path) -> RdfColumns:
+def read_rdf(path: Path, options: RdfOptions | None = None) -> RdfColumns:
     """The edges and labels of a file, compressed or not, whose ending is one of `FORMATS`.
 
     Raises `DataError` where the file cannot be read, with the line of a syntax error.
     """
     ending = bare_suffix(path)
-    content = _parsed(path, FORMATS[ending])
+    content = _parsed(path, FORMATS[ending], options or RdfOptions())
     if content.statements:
         _drop_statements(content)
     if ending not in (".nt", ".nq"):  # in these two notations every node has a name
@@ -86,7 +123,7 @@ def read_rdf(path: Path) -> RdfColumns:
     return content
 
 
-def _parsed(path: Path, format_name: str) -> RdfColumns:
+def _parsed(path: Path, format_name: str, options: RdfOptions) -> RdfColumns:
     """The edges of a file and the labels it states; `DataError` where it cannot be read."""
     oxigraph = _oxigraph()
     notation = getattr(oxigraph.RdfFormat, format_name)
@@ -99,7 +136,7 @@ def _parsed(path: Path, format_name: str) -> RdfColumns:
             if is_marked:
                 file.read(len(BYTE_ORDER_MARK))
             for triple in oxigraph.parse(file, format=notation, base_iri=_BASE):
-                _add_triple(triple, content, label_ranks, oxigraph)
+                _add_triple(triple, content, options, label_ranks, oxigraph)
     except SyntaxError as error:
         hints = (
             ("remote context", "copy the @context into the file; none is downloaded"),
@@ -126,10 +163,13 @@ def _label_relations(content: RdfColumns) -> None:
 
 
 def _label_by_local_parts(content: RdfColumns) -> None:
-    """Give names without a label the last part of their IRI."""
+    """Give names without a label the last part of their IRI; literals have none."""
+    literals = set().union(*content.kept.values())
     for names in content.columns:
         for name in names:
-            if name not in content.labels and (local := local_part(name)) != name:
+            if name in content.labels or name in literals:
+                continue
+            if (local := local_part(name)) != name:
                 content.labels[name] = local
 
 
@@ -180,7 +220,11 @@ def _with_numbered_nodes(content: RdfColumns) -> RdfColumns:
 
 
 def _add_triple(
-    triple: Any, content: RdfColumns, label_ranks: dict[str, tuple[int, int]], oxigraph: Any
+    triple: Any,
+    content: RdfColumns,
+    options: RdfOptions,
+    label_ranks: dict[str, tuple[int, int]],
+    oxigraph: Any,
 ) -> None:
     """Add one parsed triple to `content`: as an edge, a label, or one more that is left out.
 
@@ -194,23 +238,29 @@ def _add_triple(
         content.num_about_statements += 1
         return
     if not isinstance(triple.object, oxigraph.Literal):
-        for column, name in zip(
-            content.columns, (head, relation, _name(triple.object)), strict=True
-        ):
-            column.append(name)
+        _add_edge(content, head, relation, _name(triple.object))
         return
-    if relation not in LABELS:
+    text = triple.object.value
+    is_blank = not text.strip()  # a blank text is neither a label nor a name
+    is_kept = options.keeps(relation) and not is_blank
+    if is_kept:
+        _add_edge(content, head, relation, text)
+        content.kept.setdefault(relation, set()).add(text)
+    if relation in LABELS and not is_blank:
+        tag = (triple.object.language or "").lower()
+        content.languages.add(tag)
+        # Of equally good labels the first in the file is taken.
+        rank = options.language_rank(tag), LABELS.index(relation)
+        if head not in label_ranks or rank < label_ranks[head]:
+            label_ranks[head] = rank
+            content.labels[head] = text
+    elif relation not in LABELS and not is_kept:
         content.literals[relation] += 1
-        return
-    if not triple.object.value.strip():  # a blank label is ignored
-        return
-    language = (triple.object.language or "").lower()
-    # English is preferred, then no language, then whichever label comes first in the file.
-    language_rank = 0 if language.split("-")[0] == "en" else 1 if not language else 2
-    rank = language_rank, LABELS.index(relation)
-    if head not in label_ranks or rank < label_ranks[head]:
-        label_ranks[head] = rank
-        content.labels[head] = triple.object.value
+
+
+def _add_edge(content: RdfColumns, head: str, relation: str, tail: str) -> None:
+    for column, name in zip(content.columns, (head, relation, tail), strict=True):
+        column.append(name)
 
 
 def _name(term: Any) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
@@ -32,7 +33,8 @@ from conekg.graph.download import Progress
 from conekg.graph.geography import load_geography
 from conekg.graph.knowledge_graph import SPLITS, KnowledgeGraph, Split
 from conekg.graph.label_file import read_labels
-from conekg.graph.packed_file import PACKED
+from conekg.graph.packed_file import PACKED, bare_suffix
+from conekg.graph.rdf import FORMATS, RdfOptions
 from conekg.graph.split import HoldOut
 from conekg.graph.store import is_store, load_graph
 from conekg.graph.triples import SUFFIXES, TripleTable, read_triples
@@ -59,6 +61,9 @@ class ReadOptions:
     """A label file for entities."""
     relation_labels: Path | None = None
     """A label file for relations."""
+    rdf: RdfOptions = field(default_factory=RdfOptions)
+    """The language of labels and the literals to keep, if files are RDF: `conekg.graph.rdf` has
+    `RdfOptions(language="de", literals=("year",))`."""
 
 
 def open_graph(
@@ -175,29 +180,41 @@ def _read_folder(folder: Path, options: ReadOptions) -> Assembled:
             hint="accepted: a store made by `conekg graph build`, a run folder, a BetaE or "
             "Query2Box folder, or a folder with train, valid and test files",
         )
-    _refuse_unused(options, "a folder of split files", "unseen", "entity_labels", "relation_labels")
+    used = ("unseen", "entity_labels", "relation_labels", "rdf")
+    _refuse_unused(options, "a folder of split files", *used)
     labels = _labels(options, folder)
-    tables: dict[Split, TripleTable] = {
-        split: read_triples(path)
-        for split in SPLITS
-        if (path := _split_file(folder, split)) is not None
-    }
+    paths = {split: _split_file(folder, split) for split in SPLITS}
+    tables = _tables(paths, options.rdf)
     return assemble_splits(folder.resolve().name, tables, labels, options.unseen)
 
 
 def _read_file(path: Path, options: ReadOptions) -> Assembled:
     name = path.name.split(".")[0] or path.name
     labels = _labels(options, None)
+    labels_and_rdf = ("entity_labels", "relation_labels", "rdf")
     if options.valid is None and options.test is None:
-        _refuse_unused(options, "a single file", "hold_out", "entity_labels", "relation_labels")
-        return assemble_one(name, read_triples(path), options.hold_out, labels)
-    used = ("unseen", "valid", "test", "entity_labels", "relation_labels")
+        _refuse_unused(options, "a single file", "hold_out", *labels_and_rdf)
+        (table,) = _tables({"train": path}, options.rdf).values()
+        return assemble_one(name, table, options.hold_out, labels)
+    used = ("unseen", "valid", "test", *labels_and_rdf)
     _refuse_unused(options, "files that are split already", *used)
     paths: dict[Split, Path | None] = {"train": path, "valid": options.valid, "test": options.test}
-    tables: dict[Split, TripleTable] = {
-        split: read_triples(given) for split, given in paths.items() if given is not None
-    }
-    return assemble_splits(name, tables, labels, options.unseen)
+    return assemble_splits(name, _tables(paths, options.rdf), labels, options.unseen)
+
+
+def _tables(paths: Mapping[Split, Path | None], rdf: RdfOptions) -> dict[Split, TripleTable]:
+    """The triples of the file of each split that has one.
+
+    Raises `ConfigError` where options for RDF are given and no file is RDF.
+    """
+    files = {split: path for split, path in paths.items() if path is not None}
+    if rdf != RdfOptions() and not any(bare_suffix(path) in FORMATS for path in files.values()):
+        raise ConfigError(
+            f"{_OPTION_NAMES['rdf']} are for RDF, which ends in {', '.join(FORMATS)}; "
+            f"{files['train']} does not",
+            key="rdf",
+        )
+    return {split: read_triples(path, rdf) for split, path in files.items()}
 
 
 _OPTION_NAMES = {
@@ -207,6 +224,7 @@ _OPTION_NAMES = {
     "test": "a test file",
     "entity_labels": "a file of entity labels",
     "relation_labels": "a file of relation labels",
+    "rdf": "the language of labels and literals to keep",
 }
 
 

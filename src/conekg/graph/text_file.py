@@ -158,7 +158,7 @@ def _check_fields(
         else:
             rule = "so tabs separate them" if what == "tab" else "names with commas are quoted"
             hint = (
-                _remedy(fields, columns, delimiter)
+                _remedy(fields, columns, delimiter, is_first=number == 1)
                 or f"a line is `head relation tail`; names may hold spaces, {rule}"
             )
         raise DataError(
@@ -183,15 +183,19 @@ _OTHER_DELIMITERS = {
 }
 
 
-def _remedy(fields: list[str], columns: int, delimiter: str) -> str | None:
+def _remedy(fields: list[str], columns: int, delimiter: str, *, is_first: bool) -> str | None:
     """What to do about a line with the wrong number of columns, if its fields give a clue."""
     if fields[0].startswith("#"):
         return "if it is a comment, remove it: lines that begin with # are read like all others"
     if len(fields) > columns:
         quoted = "names with commas are quoted; " if delimiter == "," else ""
+        table = (
+            "; a table with a row for each thing is written as facts first, one for each of its "
+            "cells: the name of the row, the name of the column, the cell"
+        )
         return (
             f"{quoted}further columns, such as weights, are ignored if the first line is a header "
-            "that names them all: head, relation, tail, weight"
+            f"that names them all: head, relation, tail, weight{table if is_first else ''}"
         )
     if len(fields) > 1:
         return None

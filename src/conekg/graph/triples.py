@@ -23,7 +23,7 @@ import pyarrow.parquet
 from conekg.errors import DataError
 from conekg.graph.packed_file import PACKED, bare_suffix, open_stream, packing_of
 from conekg.graph.place import check_name
-from conekg.graph.rdf import FORMATS, read_rdf
+from conekg.graph.rdf import FORMATS, RdfColumns, RdfOptions, local_part, read_rdf
 from conekg.graph.text_file import (
     DELIMITERS,
     QuoteWatch,
@@ -49,6 +49,8 @@ _BLOCK_BYTES = 8 << 20
 """The size of the blocks that Arrow reads text in; a line must fit in one."""
 _MAX_RELATIONS_SHOWN = 3
 """The most relations that the note on literals names."""
+_MAX_LANGUAGES_SHOWN = 8
+"""The most languages that the note on a language without labels names."""
 
 Columns: TypeAlias = tuple[pa.DictionaryArray, pa.DictionaryArray, pa.DictionaryArray]
 
@@ -64,6 +66,8 @@ class TripleTable:
     """The line number of a row in the file; `None` if the format has no lines."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Readable labels by name, if the file has any."""
+    names_columns: bool = False
+    """Whether the file itself says which columns are heads, relations and tails."""
     notes: tuple[str, ...] = ()
     """Notes for the user on what was left out or may be a mistake."""
 
@@ -71,8 +75,8 @@ class TripleTable:
         return len(self.columns[0])
 
 
-def read_triples(path: str | Path) -> TripleTable:
-    """The triples of a file; the ending of its name says the format.
+def read_triples(path: str | Path, rdf: RdfOptions | None = None) -> TripleTable:
+    """The triples of a file; the ending of its name says the format. `rdf` is for RDF alone.
 
     Raises `DataError`, with the line if there is one, unless the whole file can be read.
     """
@@ -93,7 +97,7 @@ def read_triples(path: str | Path) -> TripleTable:
             )
         return _read_parquet(path)
     if suffix in FORMATS:
-        return _read_rdf(path)
+        return _read_rdf(path, rdf or RdfOptions())
     raise DataError(
         f"files ending in {suffix!r} are not read" if suffix else "its name has no ending",
         path=str(path),
@@ -102,15 +106,34 @@ def read_triples(path: str | Path) -> TripleTable:
     )
 
 
-def _read_rdf(path: Path) -> TripleTable:
-    rdf = read_rdf(path)
+def _read_rdf(path: Path, options: RdfOptions) -> TripleTable:
+    rdf = read_rdf(path, options)
     columns = tuple(pa.array(names, pa.large_string()).dictionary_encode() for names in rdf.columns)
-    notes = _literal_notes(path, rdf.literals)
+    notes = (*_option_notes(path, rdf, options), *_literal_notes(path, rdf.literals))
     if rdf.num_about_statements:
         number = rdf.num_about_statements
         what = "triple" if number == 1 else "triples"
         notes += (f"{path}: {number:,} {what} about other triples left out",)
-    return _checked(TripleTable(path, columns, labels=rdf.labels, notes=notes))
+    return _checked(TripleTable(path, columns, labels=rdf.labels, names_columns=True, notes=notes))
+
+
+def _option_notes(path: Path, rdf: RdfColumns, options: RdfOptions) -> list[str]:
+    """Notes on options that match nothing in the file."""
+    found = rdf.kept.keys() | set(map(local_part, rdf.kept))
+    notes = [
+        f"{path}: no triple with a literal of {relation!r}, whose literals were to be kept"
+        for relation in options.literals
+        if relation not in found
+    ]
+    if options.language != RdfOptions.language and not any(
+        options.language_rank(tag) == 0 for tag in rdf.languages
+    ):
+        tags = ", ".join(sorted(filter(None, rdf.languages))[:_MAX_LANGUAGES_SHOWN])
+        notes.append(
+            f"{path}: no label in the language {options.language!r}; there are labels in "
+            f"{tags or 'no language'}"
+        )
+    return notes
 
 
 def _literal_notes(path: Path, literals: Counter[str]) -> tuple[str, ...]:
@@ -120,7 +143,10 @@ def _literal_notes(path: Path, literals: Counter[str]) -> tuple[str, ...]:
     relations = [name for name, _ in literals.most_common(_MAX_RELATIONS_SHOWN)]
     more = len(literals) - len(relations)
     shown = ", ".join(relations) + (f" and {more:,} more relations" if more else "")
-    return (f"{path}: {counted(literals.total(), 'triple')} with a literal left out, of {shown}",)
+    return (
+        f"{path}: {counted(literals.total(), 'triple')} with a literal left out, of {shown}; "
+        "`conekg graph build --literals RELATION` keeps those of a relation as entities",
+    )
 
 
 @dataclass(frozen=True)
@@ -156,6 +182,7 @@ def _read_text(path: Path, delimiter: str) -> TripleTable:
             path,
             columns,
             line_of=lambda row: line_of_row(path, row + bool(layout.header_line)),
+            names_columns=bool(layout.header_line),
             notes=_text_notes(path, delimiter, columns, layout) if len(heads) else (),
         )
     )
@@ -252,8 +279,8 @@ def _text_notes(path: Path, delimiter: str, columns: Columns, layout: _Layout) -
         quoted = pa.concat_arrays(in_quotes).unique()
         if len(quoted):
             notes.append(
-                f"{path}: {len(quoted):,} names are in quotes, such as {quoted[0].as_py()!r}: "
-                "in tab-separated files quotes are part of the name"
+                f"{path}: {counted(len(quoted), 'name')} in quotes, such as "
+                f"{quoted[0].as_py()!r}: in tab-separated files quotes are part of the name"
             )
     return tuple(notes)
 
@@ -338,10 +365,11 @@ def _read_parquet(path: Path) -> TripleTable:
         columns.append(_one_dictionary(texts.dictionary_encode()))
     others = [name for name in file.schema_arrow.names if name not in names]
     notes = (_unread_note(path, others),) if others else ()
-    if not any(name.lower() in words for name, words in zip(names, _HEADER_WORDS, strict=True)):
+    known = [name.lower() in words for name, words in zip(names, _HEADER_WORDS, strict=True)]
+    if not any(known):
         told = ", ".join(map(repr, names))
         notes = (f"{path}: columns {told} are taken for head, relation and tail",)
-    return _checked(TripleTable(path, tuple(columns), notes=notes))
+    return _checked(TripleTable(path, tuple(columns), names_columns=all(known), notes=notes))
 
 
 def _as_names(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -87,11 +87,11 @@ class TokenStream:
     def surprise(self, wanted: str) -> QuerySyntaxError:
         """The error that `wanted` was expected instead of the next token."""
         return self.error(
-            f"expected {wanted}, found {self.next}", self.next.span, hint=self._remedy()
+            f"expected {wanted}, found {self.next}", self.next.span, hint=self._remedy(wanted)
         )
 
-    def _remedy(self) -> str | None:
-        """What to write instead of an unexpected next token, if there is a good guess."""
+    def _remedy(self, wanted: str) -> str | None:
+        """What to write instead of a next token other than `wanted`, if there is a good guess."""
         start, stop = self.next.span
         if self.next.kind == "name" and (instead := INSTEAD.get(self.next.text.lower())):
             return instead
@@ -99,10 +99,12 @@ class TokenStream:
             if sign in INSTEAD:
                 return INSTEAD[sign]
         before = self._tokens[self._index - 1] if self._index else None
+        if before is not None and before.kind == "name" and (name := self._name_from(before)):
+            return f"this name needs quotes: {quote(name)}"
+        if self.next.kind == "," and "'&'" in wanted:
+            return "'a, b' is written a & b; a name that contains a comma needs quotes"
         if before is None or before.kind != "name":
             return None
-        if name := self._name_from(before):
-            return f"this name needs quotes: {quote(name)}"
         if self.next.kind == "name":
             if self.is_relation(self.next):
                 return f"a relation is followed by '.': {before.text}.{self.next.text}"

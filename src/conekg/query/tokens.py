@@ -30,6 +30,7 @@ _BARE_SIGNS = frozenset("_-/:#@$%+~")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_/#@$%+~-][A-Za-z0-9_\-/:#@$%+~]*")
 _PLAIN_QUOTED = re.compile(r"""\"([^"\\]*)\"|'([^'\\]*)'""")
 _CURLY_QUOTES = frozenset("“”„‟‘’‚‛«»‹›`´")
+_COMPARING = frozenset("<>≤≥")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _ESCAPED = {value: name for name, value in _ESCAPES.items()}
@@ -145,6 +146,8 @@ def _read_token(text: str, start: int) -> Token:
     if stop == start:
         signs = [character, text[start - 1 : start + 1]] if start else [character]
         hints = [INSTEAD.get(sign) for sign in signs]
+        if character in _COMPARING and not any(hints):
+            hints.append("values are not compared; an IRI is written in quotes, without < and >")
         if character in _CURLY_QUOTES:
             hints.append("""write names in straight quotes, " or '""")
         hints.append("put names that contain it in quotes")
