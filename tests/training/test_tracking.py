@@ -58,8 +58,12 @@ def test_a_damaged_line_is_named_by_its_number(tmp_path, line):
     assert path.read_bytes() == content, "nothing is lost"
 
 
-def test_tensorboard_events_before_the_checkpoint_are_kept(tmp_path):
+def test_tensorboard_events_before_the_checkpoint_are_kept(tmp_path, monkeypatch):
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    writer = pytest.importorskip("tensorboard.summary.writer.event_file_writer")
+    # Files are read in the order of their names: second, process, and number in the process. Two of
+    # one second would be read the wrong way round if they were the ninth and the tenth.
+    monkeypatch.setattr(writer, "_global_uid", writer.AtomicCounter(0))
     with Tracker(tmp_path) as tracker:
         for step in (1, 2, 3):
             tracker.log("train", step, {"path": 1.0 / step})

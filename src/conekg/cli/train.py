@@ -129,7 +129,7 @@ def train(
             check_vacant(out)
             changes = read_config(config) if config is not None else {}
             check_choices(model, recipe, changes)
-            if queries is not None:
+            if queries is not None and not show_recipe:
                 held = _splits_of(queries)
                 if tables and "test" not in held:
                     raise _no_test_queries(graph, queries)
