@@ -125,6 +125,10 @@ def test_an_export_replaces_an_earlier_export_and_no_release(
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
     origin.write_text("damaged")
     assert run("export", links, "--out", folder, "--form", form).exit_code == 2
+    other = "query2box" if form == "betae" else "betae"
+    refused = run("export", links, "--out", folder, "--form", other)
+    assert refused.exit_code == 2
+    assert "those of BetaE alone are read" in " ".join(refused.stderr.split())
 
 
 def test_a_folder_without_an_origin_is_that_of_the_release(path: Path, tmp_path: Path) -> None:

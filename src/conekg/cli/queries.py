@@ -134,14 +134,12 @@ def export_queries(
     A small file beside them says where the queries come from, so that they are not taken for those
     of the release when they are read again, and that a later export replaces them.
     """
-    from conekg.sampling.betae_files import write_betae
-    from conekg.sampling.query2box_files import write_query2box
+    from conekg.sampling.benchmark_files import write_queries
 
     refuse_part_of_run(out / "queries.pkl")
     check_place(out / "queries.pkl")
     query_set = load_query_set(path)
-    write = write_betae if form == "betae" else write_query2box
-    files = write(out, query_set)
+    files = write_queries(out, query_set, form)
     say(f"wrote {counted(len(query_set), f'{query_set.split} query')} to {out}")
     if as_json:
         print_json(

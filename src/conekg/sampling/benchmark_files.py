@@ -7,12 +7,21 @@ own. Both are pickles of plain containers, which only the restricted unpickler r
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from conekg.errors import DataError
 from conekg.graph.knowledge_graph import KnowledgeGraph, Split
-from conekg.sampling.betae_files import has_betae_queries, read_betae
-from conekg.sampling.query2box_files import has_query2box_queries, read_query2box
+from conekg.sampling.betae_files import BETAE, has_betae_queries, read_betae, write_betae
+from conekg.sampling.query2box_files import (
+    QUERY2BOX,
+    has_query2box_queries,
+    read_query2box,
+    write_query2box,
+)
 from conekg.sampling.query_set import QuerySet
+
+Form: TypeAlias = Literal["betae", "query2box"]
+"""The release whose file names and content are meant."""
 
 
 def read_queries(
@@ -46,3 +55,23 @@ def read_queries(
 def holds_queries(folder: Path, split: Split) -> bool:
     """Whether a folder has files of queries of a split, as either release names them."""
     return has_betae_queries(folder, split) or has_query2box_queries(folder, split)
+
+
+def write_queries(folder: str | Path, query_set: QuerySet, form: Form) -> list[Path]:
+    """The files, after writing a set in one of the two forms.
+
+    Raises the errors of `write_betae`, and `DataError` also if the folder has queries of the split
+    in the other form: of a folder that has both, `read_queries` would read one and ignore the
+    other.
+    """
+    place, split = Path(folder), query_set.split
+    is_betae = form == "betae"
+    has_others = has_query2box_queries if is_betae else has_betae_queries
+    if has_others(place, split):
+        raise DataError(
+            f"holds {split} queries in the form of {QUERY2BOX if is_betae else BETAE}; of a folder "
+            "with both forms, those of BetaE alone are read",
+            path=str(place),
+            hint="choose another folder, or remove the other queries first",
+        )
+    return (write_betae if is_betae else write_query2box)(place, query_set)
