@@ -91,6 +91,25 @@ def test_experiments_that_do_not_apply_to_several_runs_are_left_out_with_a_reaso
     assert found["dimensions"].startswith("[tables]")
 
 
+def test_results_of_an_earlier_call_do_not_stay_beside_those_of_other_runs(
+    run, film_graph, tmp_path, monkeypatch
+):
+    """The films have no test queries, so most experiments are left out for them."""
+    folder, own = tmp_path / "all", tmp_path / "all" / "notes.md"
+    assert conekg("all", run, *FEW, "--out", folder).exit_code == 0
+    own.write_text("my own")
+    films = untrained_run(tmp_path / "films", film_graph)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    done = conekg("all", films, "--pairs", 4, "--steps", 1, "--out", folder)
+    assert done.exit_code == 0, done.output
+    found = results(folder)
+    linked = {link for result in found.values() for link in re.findall(r"\((.*?)\)", result)}
+    assert "operators.md" in linked
+    assert "main-epfo.md" not in linked
+    assert {path.name for path in folder.iterdir()} == linked | {"index.md", "notes.md", "figures"}
+    assert own.read_text() == "my own"
+
+
 def test_given_queries_go_to_the_experiments_that_use_them(run, tmp_path):
     graph = open_run(run).graph
     sampled = sample_query_set(graph, "valid", PRESETS["small"], seed=1, count=3).query_set
@@ -120,6 +139,8 @@ def test_an_interruption_loses_only_the_current_experiment(run, tmp_path, monkey
         raise KeyboardInterrupt
 
     monkeypatch.setitem(vars(EXPERIMENTS["cardinality"]), "run", stop)
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all" / "index.md").write_text("of an earlier call, which was about other runs")
     assert conekg("all", run, *FEW, "--out", tmp_path / "all").exit_code == 130
     assert (tmp_path / "all" / "main-negation.json").is_file()
     assert not (tmp_path / "all" / "index.md").exists()

@@ -2,7 +2,7 @@
 
 The result of an experiment is written before the next one begins, so that an interruption loses
 only the current one. Experiments that do not apply to these runs are left out, and the index says
-why.
+why. Results of other runs that the folder holds from before do not stay beside the new ones.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 ALL = "all"
 """The name that stands for all experiments."""
 _INDEX = "index.md"
+_ENDINGS = (".json", ".md", ".png")
+"""The endings of the files of an experiment, which are named after it."""
 
 
 def reproduce_all(runs: Sequence[Run], given: Mapping[str, Any]) -> None:
@@ -37,10 +39,11 @@ def reproduce_all(runs: Sequence[Run], given: Mapping[str, Any]) -> None:
         raise ConfigError(f"{ALL} needs --out FOLDER, the folder to write to", key="out")
     refuse_part_of_run(folder / _INDEX)
     make_folder(folder)
-    names = [f"{name}{end}" for name in EXPERIMENTS for end in (".json", ".md", ".png")]
+    names = [f"{name}{end}" for name in EXPERIMENTS for end in _ENDINGS]
     read = [given["queries"]] if "queries" in given else []
     check_files([folder / name for name in (_INDEX, *names)], read)
     can_draw = _can_draw(folder)
+    _remove(folder / _INDEX)  # it is not about the files that follow
     lines = list[str]()
     for experiment in EXPERIMENTS.values():
         own = {key: value for key, value in given.items() if key in experiment.options}
@@ -52,6 +55,7 @@ def reproduce_all(runs: Sequence[Run], given: Mapping[str, Any]) -> None:
             raise  # a damaged file concerns all experiments
         except (ConfigError, DataError, UnsupportedOperatorError) as error:
             say(f"{experiment.name} left out: {error.message}")
+            _remove(*(folder / f"{experiment.name}{end}" for end in _ENDINGS))
             lines.append(_line(experiment, f"left out: {error.message}"))
             continue
         measured.print()
@@ -76,7 +80,18 @@ def _write(measured: Measured, folder: Path, can_draw: bool) -> list[str]:
     elif can_draw:
         measured.draw(folder / f"{name}.png")
         links.append(f"[picture]({name}.png)")
+    else:
+        _remove(folder / f"{name}.png")
     return links
+
+
+def _remove(*paths: Path) -> None:
+    """Remove files of an earlier call, if there are any."""
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise ConfigError(f"cannot remove {path}: {error.strerror}") from error
 
 
 def _can_draw(folder: Path) -> bool:
