@@ -413,6 +413,16 @@ def test_the_recipe_can_be_seen_before_anything_happens(graph, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_recipe_is_shown_without_a_run_folder_or_beside_the_run_that_is_there(graph, run):
+    words = ("train", graph, "--recipe", "small", "--set", "training.steps=7", "--show-recipe")
+    shown = conekg(*words)
+    assert shown.exit_code == 0, shown.output
+    assert "steps = 7\n" in shown.stdout
+    before = (run / "recipe.toml").read_bytes()
+    assert conekg(*words, "--out", run).stdout == shown.stdout
+    assert (run / "recipe.toml").read_bytes() == before
+
+
 @pytest.mark.parametrize("options", [(), ("--recipe", "small"), ("--model", "gqe")])
 def test_the_recipe_of_a_run_can_be_given_again(graph, tmp_path, options):
     """The file names the model and the recipe, so that nothing is chosen automatically."""
@@ -459,6 +469,9 @@ def test_a_whole_recipe_and_a_second_recipe_are_refused(graph, run, tmp_path, op
         (["train", "--out", "RUN", "--resume", "--recipe", "fast"], "as it was started"),
         (["train", "--out", "RUN", "--resume", "--show-recipe"], "as it was started"),
         (["train", "--out", "OUT"], "give a GRAPH"),
+        (["train", "--out", "OUT", "--show-recipe"], "give a GRAPH"),
+        (["train", "GRAPH"], "give --out FOLDER"),
+        (["train", "--resume"], "give --out FOLDER"),
         (["train", "--out", "OUT", "--resume"], "does not exist"),
         (["train", "GRAPH", "--out", "OUT", "--config", "OUT/no.toml"], "cannot read"),
         (["train", "OUT/no.tsv", "--out", "OUT", "--config", "OUT/no.toml"], "cannot read"),

@@ -14,7 +14,6 @@ from conekg.cli.options import (
     JsonOption,
     MaxMinutesOption,
     ModelOption,
-    OutOption,
     SetOption,
 )
 from conekg.cli.paper_tables import measure_main_tables, print_tables
@@ -38,13 +37,16 @@ if TYPE_CHECKING:
 
 
 def train(
-    out: OutOption,
     graph: Annotated[
         str | None,
         typer.Argument(
             help="geography, a benchmark's name, a graph folder, or a file of triples. "
             "Not needed with --resume."
         ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The run folder to write. Not needed with --show-recipe."),
     ] = None,
     model: ModelOption = None,
     recipe: Annotated[
@@ -101,9 +103,13 @@ def train(
     )
     from conekg.training.loop import pick_device
     from conekg.training.recipe_change import read_config
-    from conekg.training.recipe_file import dump_recipe, recipe_to_table
     from conekg.training.run import check_vacant, open_run
 
+    if show_recipe and graph is not None and not resume:
+        _show_recipe(graph, model, recipe, config, settings or [], as_json)
+        return
+    if out is None:
+        raise ConfigError("give --out FOLDER, the run folder to write or to continue", key="out")
     continue_with = f"conekg train --resume --out {in_shell(out)}"
     continue_with += f"{' --tables' if tables else ''}{' --json' if as_json else ''}"
     stops = partial(
@@ -129,7 +135,7 @@ def train(
             check_vacant(out)
             changes = read_config(config) if config is not None else {}
             check_choices(model, recipe, changes)
-            if queries is not None and not show_recipe:
+            if queries is not None:
                 held = _splits_of(queries)
                 if tables and "test" not in held:
                     raise _no_test_queries(graph, queries)
@@ -137,12 +143,6 @@ def train(
             chosen = choose_recipe(
                 facts, model, recipe, changes, settings or [], pick_device(), events
             )
-            if show_recipe:
-                if as_json:
-                    print_json(recipe_to_table(chosen))
-                else:
-                    typer.echo(dump_recipe(chosen), nl=False)
-                return
             if tables and queries is None and not len(facts.edges("test")):
                 raise _no_test_queries(graph, queries)
             sets = _query_sets(queries, facts, chosen.training, events)
@@ -168,6 +168,31 @@ def train(
         for of_one in measured:
             print_tables(of_one)
     exit_if_interrupted(outcome)
+
+
+def _show_recipe(
+    graph: str,
+    model: str | None,
+    recipe: str | None,
+    config: Path | None,
+    settings: list[str],
+    as_json: bool,
+) -> None:
+    """Print the recipe that a run with these options would have."""
+    from conekg.answering.stages import check_choices, choose_recipe, read_graph
+    from conekg.training.loop import pick_device
+    from conekg.training.recipe_change import read_config
+    from conekg.training.recipe_file import dump_recipe, recipe_to_table
+
+    with printed_events() as events:
+        changes = read_config(config) if config is not None else {}
+        check_choices(model, recipe, changes)
+        facts = read_graph(graph, events)
+        chosen = choose_recipe(facts, model, recipe, changes, settings, pick_device(), events)
+    if as_json:
+        print_json(recipe_to_table(chosen))
+    else:
+        typer.echo(dump_recipe(chosen), nl=False)
 
 
 def _splits_of(folder: Path) -> list[Split]:
