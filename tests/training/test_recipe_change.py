@@ -253,6 +253,30 @@ def test_shapes_that_the_model_has_no_operator_for_are_refused(shape):
         assert len(trained) == 2
 
 
+def test_a_pool_of_a_file_that_no_step_draws_from_is_refused():
+    """Otherwise a run would be taken for one that was trained on the shapes of the pool."""
+    recipe = find_recipe("small", "cone")
+    changes = {"training": {"pools": {"own": {"e.r.r.r.r": 1.0}}}}
+    with pytest.raises(ConfigError, match="would change nothing") as error:
+        change_recipe(recipe, changes, ["training.steps=5"])
+    assert error.value.key == "training.pools.own"
+    remedy = "training.cycle = ['everything', 'own']"
+    assert remedy in str(error.value)
+    assert "e.r.r.r.r" in change_recipe(recipe, changes, [remedy]).training.trained_shapes()
+
+
+@pytest.mark.parametrize("place", ["file", "setting"])
+def test_a_file_may_have_more_pools_than_the_cycle_that_is_chosen(place):
+    pools = {"one": {"1p": 1.0}, "two": {"2p": 1.0}}
+    of_file = {"cycle": ["two"]} if place == "file" else {}
+    settings = [] if place == "file" else ['training.cycle=["two"]']
+    changed = change_recipe(
+        find_recipe("small", "cone"), {"training": {"pools": pools, **of_file}}, settings
+    )
+    assert changed.training.trained_shapes() == ("2p",)
+    assert changed.training.pool("one").shares == (("1p", 1.0),)
+
+
 def test_pools_that_came_with_a_recipe_are_left_as_they_are():
     """A run from before shapes were checked can be resumed, whatever its unused pools hold."""
     recipe = find_recipe("paper", "cone")

@@ -101,6 +101,8 @@ def change_recipe(recipe: Recipe, changes: Mapping[str, Any], settings: Iterable
     changed = with_shape_names(recipe_from_table(table), unchanged=recipe.training.pools)
     _refuse_changes_without_effect(recipe, changed)
     _refuse_unused_drop_settings(recipe.training, changed.training, chosen)
+    if "cycle" not in chosen:  # whoever chooses the cycle may leave pools of a file unused
+        set_pools += _pools_in(changes)
     _refuse_unused_pools(changed.training, set_pools)
     shapes = [parse_shape(name) for name in changed.training.trained_shapes()]
     for shape in shapes:
@@ -141,6 +143,13 @@ def _training_keys(changes: Mapping[str, Any]) -> list[str]:
     return list(training) if isinstance(training, Mapping) else []
 
 
+def _pools_in(changes: Mapping[str, Any]) -> list[str]:
+    """The names of the pools that a table sets."""
+    training = changes.get("training")
+    pools = training.get("pools") if isinstance(training, Mapping) else None
+    return list(pools) if isinstance(pools, Mapping) else []
+
+
 def _refuse_unused_drop_settings(
     before: TrainingRecipe, after: TrainingRecipe, chosen: Iterable[str]
 ) -> None:
@@ -160,9 +169,9 @@ def _refuse_unused_drop_settings(
 
 
 def _refuse_unused_pools(training: TrainingRecipe, names: Iterable[str]) -> None:
-    """Raise `ConfigError` for a pool that was changed by a setting but is not in the cycle.
+    """Raise `ConfigError` for one of these pools, which were changed, that is not in the cycle.
 
-    Only settings are checked: a file may leave pools of the recipe unused.
+    Pools that came with a recipe may be unused.
     """
     existing = {pool.name for pool in training.pools}
     for name in names:
@@ -170,7 +179,7 @@ def _refuse_unused_pools(training: TrainingRecipe, names: Iterable[str]) -> None
             key = f"training.pools.{name}"
             raise ConfigError(
                 f"{key} would change nothing: training.cycle, {list(training.cycle)}, has no "
-                f"{name!r}",
+                f"{name!r}; name it there, as in training.cycle = {[*training.cycle, name]}",
                 key=key,
             )
 
