@@ -1,6 +1,6 @@
 import copy
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from conekg.errors import ConfigError, UnsupportedOperatorError
 from conekg.model.catalog import MODELS, ModelEntry
+from conekg.model.cone import Cone, ConeConfig
 from conekg.model.gqe import Gqe, GqeConfig
 from conekg.training.recipe import Pool
 from conekg.training.recipe_change import change_recipe, read_config
@@ -402,6 +403,28 @@ def test_the_recipe_of_a_run_is_the_same_over_any_other(name, model, times, vali
     recorded = tomllib.loads(dump_recipe(recipe))
     for other in RECIPES:
         assert change_recipe(find_recipe(other, model), recorded, []) == recipe
+
+
+def test_a_model_derived_from_another_can_be_given_the_settings_of_its_run(monkeypatch):
+    """As the guide says: the run's recipe without its lines `recipe` and `name`."""
+
+    @dataclass(frozen=True)
+    class Config(ConeConfig):
+        bend: float = 0.5
+
+    class Bent(Cone):
+        name = "bent"
+
+    monkeypatch.setitem(MODELS, "bent", ModelEntry(Bent, Config, "for this test"))
+    cone, bent = find_recipe("small", "cone"), find_recipe("small", "bent")
+    assert (bent.training, bent.config.dim) != (cone.training, cone.config.dim)
+    lines = dump_recipe(cone).splitlines()
+    kept = [line for line in lines if not line.startswith(("recipe =", "name ="))]
+    given = change_recipe(bent, tomllib.loads("\n".join(kept)), [])
+    # Pools of its own recipe stay, but no step draws from them.
+    used = tuple(given.training.pool(pool.name) for pool in cone.training.pools)
+    assert replace(given.training, pools=used) == cone.training
+    assert asdict(given.config) == asdict(cone.config) | {"bend": 0.5}
 
 
 def test_settings_come_after_the_recipe_of_a_run():
