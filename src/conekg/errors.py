@@ -162,12 +162,15 @@ def lack_of_memory(error: BaseException) -> str | None:
 
     The text is empty if Python itself ran out of memory.
     """
-    # torch's own class is named, because this module does not import torch. For the CPU's memory
-    # torch raises a plain RuntimeError, whose text depends on the system.
+    # torch's own class is named, because this module does not import torch. It is raised where the
+    # GPU has no room for tensors. Plain RuntimeErrors, told by their text alone, are raised for the
+    # CPU's memory and for what CUDA and Triton need, as on a GPU that other programs have filled.
     is_lack = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-    if not is_lack and "DefaultCPUAllocator" not in str(error):
+    text = str(error)
+    is_of_gpu = "CUDA" in text and "out of memory" in text
+    if not is_lack and not is_of_gpu and "DefaultCPUAllocator" not in text:
         return None
-    detail, _, _ = str(error).partition("\n")
+    detail, _, _ = text.partition("\n")
     return detail
 
 

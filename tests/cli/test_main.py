@@ -65,6 +65,14 @@ def test_other_file_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> No
     ("error", "detail"),
     [
         (
+            RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be reported"),
+            ": CUDA error: out of memory\n",
+        ),
+        (
+            RuntimeError("Triton Error [CUDA]: out of memory"),
+            ": Triton Error [CUDA]: out of memory\n",
+        ),
+        (
             torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nMore"),
             ": CUDA out ",
         ),
