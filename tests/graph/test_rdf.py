@@ -11,6 +11,7 @@ import pytest
 
 from conekg.errors import ConeKGError, DataError
 from conekg.graph.rdf import RdfOptions, local_part, read_rdf
+from conekg.graph.source import ReadOptions, read_source
 from conekg.graph.triples import read_triples
 
 TURTLE = """
@@ -147,16 +148,18 @@ def test_labels_are_in_the_language_asked_for(language: str, labels: str, tmp_pa
     path.write_text(LANGUAGES, encoding="utf-8")
     told = read_rdf(path, RdfOptions(language=language)).labels
     assert "|".join(told[f"http://e/{name}"] for name in "abcdf") == labels
-    assert read_triples(path, RdfOptions(language=language)).notes == ()
+    table = read_triples(path, RdfOptions(language=language))
+    assert not table.notes
+    assert not table.unmatched
 
 
 def test_a_language_without_labels_is_noted(tmp_path: Path) -> None:
     path = tmp_path / "a.ttl"
     path.write_text(LANGUAGES, encoding="utf-8")
-    assert read_triples(path, RdfOptions(language="German")).notes == (
-        f"{path}: no label in the language 'German'; there are labels in de-at, dev, en, en-gb, "
-        "fr, pt, pt-br, sv",
-    )
+    assert read_triples(path, RdfOptions(language="German")).unmatched == {
+        "language": f"{path}: no label in the language 'German'; there are labels in de-at, dev, "
+        "en, en-gb, fr, pt, pt-br, sv"
+    }
 
 
 @pytest.mark.parametrize("kept", ["year", "http://e/film#year"])
@@ -197,9 +200,29 @@ def test_labels_that_are_kept_as_entities_are_labels_too(tmp_path: Path) -> None
 
 
 def test_a_relation_without_literals_to_keep_is_noted(turtle: Path) -> None:
-    notes = read_triples(turtle, RdfOptions(literals=("born", "brn"))).notes
+    note = f"{turtle}: no triple with a literal of 'brn', whose literals were to be kept"
+    options = RdfOptions(literals=("born", "brn"))
+    assert read_triples(turtle, options).unmatched == {"literals brn": note}
+    assert note in read_source(turtle, ReadOptions(rdf=options)).notes
+
+
+def test_options_of_split_files_are_noted_if_they_match_in_none(tmp_path: Path) -> None:
+    fact = "<http://e/{}> <http://e/by> <http://e/{}> .\n"
+    label = '<http://e/a> <http://www.w3.org/2000/01/rdf-schema#label> "Anna"@de .\n'
+    year = '<http://e/a> <http://e/year> "1999" .\n'
+    (tmp_path / "train.nt").write_text(
+        "".join(fact.format(*edge) for edge in ("ab", "ba", "bc", "ca")) + label + year
+    )
+    (tmp_path / "valid.nt").write_text(fact.format("a", "c"))
+    (tmp_path / "test.tsv").write_text("http://e/b\thttp://e/by\thttp://e/b\n")
+    matching = RdfOptions(language="de", literals=("year",))
+    assert read_source(tmp_path, ReadOptions(rdf=matching)).notes == ()
+    strange = RdfOptions(language="fr", literals=("year", "born"))
+    notes = read_source(tmp_path, ReadOptions(rdf=strange)).notes
+    path = tmp_path / "train.nt"
     assert notes == (
-        f"{turtle}: no triple with a literal of 'brn', whose literals were to be kept",
+        f"{path}: no triple with a literal of 'born', whose literals were to be kept",
+        f"{path}: no label in the language 'fr'; there are labels in de",
     )
 
 

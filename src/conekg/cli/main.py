@@ -67,12 +67,13 @@ class ReportingGroup(TyperGroup):
             detail = lack_of_memory(error)
             if detail is None:
                 raise
-            print_error(
-                ConeKGError(
-                    f"there is not enough memory{detail and ': '}{detail}",
-                    hint="end other programs that use much, or take a machine with more; to use "
-                    "the CPU's memory instead of a GPU's, set CUDA_VISIBLE_DEVICES= (to nothing)",
+            hint = "end other programs that use much, or take a machine with more"
+            if "CUDA" in detail:
+                hint += (
+                    "; to use the CPU instead of the GPU, set CUDA_VISIBLE_DEVICES= (to nothing)"
                 )
+            print_error(
+                ConeKGError(f"there is not enough memory{detail and ': '}{detail}", hint=hint)
             )
             raise typer.Exit(2) from None
 

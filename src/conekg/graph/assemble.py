@@ -66,7 +66,8 @@ def assemble_one(
     parts = split_triples(triples, len(numbering.entities), len(numbering.relations), hold_out)
     vocabulary = numbering.vocabulary(_merged(labels, table.labels))
     edges = {split: with_inverses(parts[split]) for split in SPLITS}
-    notes = [*_table_notes(table, duplicates, trains=True), *_name_notes(vocabulary, labels)]
+    notes = _table_notes(table, duplicates, trains=True)
+    notes += [*_unmatched_notes([table]), *_name_notes(vocabulary, labels)]
     wanted = sum(hold_out.wanted(len(triples)))
     held_out = len(parts["valid"]) + len(parts["test"])
     if held_out < wanted:
@@ -105,6 +106,7 @@ def assemble_splits(
             notes += note
         numbered[split], duplicates = _distinct(triples)
         notes += _table_notes(table, duplicates, trains=split == "train")
+    notes += _unmatched_notes(tables.values())
     _refuse_overlaps(tables, numbered, numbering)
     notes += _mirrored_note(tables["train"].path, numbered, numbering)
     vocabulary = numbering.vocabulary(_merged(labels, _labels_of(tables.values())), *known)
@@ -332,3 +334,13 @@ def _table_notes(table: TripleTable, duplicates: int, *, trains: bool) -> list[s
     if duplicates:
         notes.append(f"{table.path}: {counted(duplicates, 'repeated triple')} merged")
     return notes
+
+
+def _unmatched_notes(tables: Iterable[TripleTable]) -> list[str]:
+    """Notes on options that match nothing in any table; labels may be in one alone."""
+    told = [table.unmatched for table in tables if table.unmatched is not None]
+    return [
+        note
+        for option, note in (told[0].items() if told else ())
+        if all(option in others for others in told)
+    ]

@@ -10,7 +10,11 @@ from __future__ import annotations
 from conekg.graph.triples import TripleTable
 
 _FEWEST = 10
-"""Files with fewer facts, or with fewer relations, are too small to tell."""
+"""Files with fewer facts are too small to tell."""
+_FEWEST_CELLS = 5
+"""A column with fewer names may well be one of relations, even if each head has only one fact."""
+_FEWEST_MISPLACED = 10
+"""The fewest names in the second column that tell that it is not the relations' column."""
 
 
 def misplaced_note(table: TripleTable) -> str | None:
@@ -22,15 +26,15 @@ def misplaced_note(table: TripleTable) -> str | None:
     """
     rows = len(table)
     heads, relations, tails = (len(column.dictionary) for column in table.columns)
-    if table.names_columns or rows < _FEWEST or relations == 1:
+    if table.names_columns or rows < _FEWEST:
         return None
-    if 10 * heads >= 9 * rows:
+    if 10 * heads >= 9 * rows and relations >= _FEWEST_CELLS:
         return (
             f"{rows:,} lines begin with {heads:,} different names and have {relations:,} "
             "relations, as a table with a row for each thing has; if it is one, write each of its "
             "cells as a fact: the name of its row, the name of its column, the cell"
         )
-    if relations >= _FEWEST and relations > 2 * min(heads, tails):
+    if relations >= _FEWEST_MISPLACED and relations > 2 * min(heads, tails):
         place, fewest = ("first", heads) if heads < tails else ("third", tails)
         return (
             f"the second column, the relation, has {relations:,} different names, and the {place} "

@@ -70,6 +70,8 @@ class TripleTable:
     """Whether the file itself says which columns are heads, relations and tails."""
     notes: tuple[str, ...] = ()
     """Notes for the user on what was left out or may be a mistake."""
+    unmatched: Mapping[str, str] | None = None
+    """By option, notes on those that match nothing in the file; None if its format has none."""
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -109,27 +111,37 @@ def read_triples(path: str | Path, rdf: RdfOptions | None = None) -> TripleTable
 def _read_rdf(path: Path, options: RdfOptions) -> TripleTable:
     rdf = read_rdf(path, options)
     columns = tuple(pa.array(names, pa.large_string()).dictionary_encode() for names in rdf.columns)
-    notes = (*_option_notes(path, rdf, options), *_literal_notes(path, rdf.literals))
+    notes = _literal_notes(path, rdf.literals)
     if rdf.num_about_statements:
         number = rdf.num_about_statements
         what = "triple" if number == 1 else "triples"
         notes += (f"{path}: {number:,} {what} about other triples left out",)
-    return _checked(TripleTable(path, columns, labels=rdf.labels, names_columns=True, notes=notes))
+    return _checked(
+        TripleTable(
+            path,
+            columns,
+            labels=rdf.labels,
+            names_columns=True,
+            notes=notes,
+            unmatched=_unmatched(path, rdf, options),
+        )
+    )
 
 
-def _option_notes(path: Path, rdf: RdfColumns, options: RdfOptions) -> list[str]:
-    """Notes on options that match nothing in the file."""
+def _unmatched(path: Path, rdf: RdfColumns, options: RdfOptions) -> dict[str, str]:
+    """By option, notes on those that match nothing in the file."""
     found = rdf.kept.keys() | set(map(local_part, rdf.kept))
-    notes = [
-        f"{path}: no triple with a literal of {relation!r}, whose literals were to be kept"
+    notes = {
+        f"literals {relation}": f"{path}: no triple with a literal of {relation!r}, whose literals "
+        "were to be kept"
         for relation in options.literals
         if relation not in found
-    ]
+    }
     if options.language != RdfOptions.language and not any(
         options.language_rank(tag) == 0 for tag in rdf.languages
     ):
         tags = ", ".join(sorted(filter(None, rdf.languages))[:_MAX_LANGUAGES_SHOWN])
-        notes.append(
+        notes["language"] = (
             f"{path}: no label in the language {options.language!r}; there are labels in "
             f"{tags or 'no language'}"
         )
