@@ -58,6 +58,10 @@ class HeadTooLargeError(ConeKGError):
     """A request whose first line and headers are larger than the limit."""
 
 
+class ClientGoneError(ConeKGError):
+    """A client that hung up before its request was answered; only metrics show it."""
+
+
 class MissingKeyError(ConeKGError):
     """A request without the API key that the server was started with."""
 
@@ -79,6 +83,7 @@ STATUS: dict[type[ConeKGError], int] = {
     QueryError: 422,
     UnsupportedOperatorError: 422,
     HeadTooLargeError: 431,
+    ClientGoneError: 499,  # as nginx counts such requests; HTTP itself has no status for them
     CheckpointError: 500,
     DataError: 500,
     DownloadError: 500,

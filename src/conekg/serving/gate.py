@@ -21,6 +21,7 @@ from conekg.serving.connection import too_large
 from conekg.serving.errors import (
     INTERNAL_MESSAGE,
     BodyTooLargeError,
+    ClientGoneError,
     EncodedBodyError,
     HostNotAllowedError,
     MissingKeyError,
@@ -31,6 +32,7 @@ from conekg.serving.errors import (
     describe_status,
     error_response,
 )
+from conekg.serving.hang_up import while_connected
 from conekg.serving.hosts import Hosts, name_in
 from conekg.serving.limits import Limits
 from conekg.serving.metrics import Metrics
@@ -128,7 +130,8 @@ class Gate:
             )
         self._metrics.in_flight += 1
         try:
-            await self._app(scope, _replay(body, receive), send)
+            async with while_connected(receive):
+                await self._app(scope, _replay(body, receive), send)
         finally:
             self._metrics.in_flight -= 1
 
@@ -197,7 +200,7 @@ class Gate:
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise ConeKGError(f"the client hung up after {size} bytes of the body")
+                        raise ClientGoneError(f"the client hung up after {size} bytes of the body")
                     chunk = message.get("body", b"")
                     size += len(chunk)
                     if size > limit:
