@@ -43,7 +43,11 @@ class ServerStoppingError(ConeKGError):
 
 
 class RequestTimeoutError(ConeKGError):
-    """A request that did not arrive, or was not answered, within the time limit."""
+    """A request that was not answered within the time limit."""
+
+
+class SlowRequestError(ConeKGError):
+    """A request that did not arrive within the time limit."""
 
 
 class BodyTooLargeError(ConeKGError):
@@ -75,6 +79,7 @@ STATUS: dict[type[ConeKGError], int] = {
     QuerySyntaxError: 400,
     MissingKeyError: 401,
     UnknownNameError: 404,
+    SlowRequestError: 408,
     BodyTooLargeError: 413,
     QueryTooLargeError: 413,
     EncodedBodyError: 415,

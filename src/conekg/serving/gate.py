@@ -25,8 +25,8 @@ from conekg.serving.errors import (
     EncodedBodyError,
     HostNotAllowedError,
     MissingKeyError,
-    RequestTimeoutError,
     ServerBusyError,
+    SlowRequestError,
     describe,
     describe_range,
     describe_status,
@@ -209,7 +209,7 @@ class Gate:
                     if not message.get("more_body", False):
                         return b"".join(chunks)
         except TimeoutError:
-            raise RequestTimeoutError(
+            raise SlowRequestError(
                 f"the request body did not arrive within {self._limits.timeout_s:g} s"
             ) from None
 
@@ -230,7 +230,9 @@ class _GuardedSend:
                 return
             self.status = message["status"]
             message["headers"] = [*message["headers"], *_security_headers(self._scope["path"])]
-            if self._scope["app"].state.is_stopping:
+            # What is still to come of a slow request would have to be read before the next one.
+            is_slow = self.status == HTTPStatus.REQUEST_TIMEOUT
+            if is_slow or self._scope["app"].state.is_stopping:
                 message["headers"].append((b"connection", b"close"))
         if self._withheld is None:
             await self._send(message)
