@@ -86,7 +86,7 @@ def test_a_head_that_does_not_end_is_refused_at_the_time_limit(start_server, ans
         told = all_of(slow)
         assert told.count(b"HTTP/1.1 200") == (1 if before else 0)
         error = error_in(told)
-    assert (error["status"], error["kind"]) == (504, "request_timeout")
+    assert (error["status"], error["kind"]) == (408, "slow_request")
     assert "head of the request" in error["message"]
 
 

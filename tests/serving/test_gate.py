@@ -327,7 +327,7 @@ def test_a_stopping_server_closes_connections_with_its_answers() -> None:
 def test_a_body_that_breaks_off_or_stalls_is_refused() -> None:
     around = Around(Limits(timeout_s=0.05))
     status, _, body = around.ask(chunks=())
-    assert status == 400
+    assert status == 499
     assert "hung up after 0 bytes" in body["error"]["message"]
 
     async def never() -> dict[str, Any]:

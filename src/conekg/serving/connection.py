@@ -17,7 +17,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from conekg.errors import ConeKGError
-from conekg.serving.errors import HeadTooLargeError, RequestTimeoutError, describe, error_response
+from conekg.serving.errors import HeadTooLargeError, SlowRequestError, describe, error_response
 from conekg.serving.limits import Limits
 
 ADDRESS_BYTES = 65_535
@@ -176,7 +176,7 @@ class Connection(HttpToolsProtocol):
             self._start_request_timer(self.limits.timeout_s)
         elif self._is_in_head:
             wanted = f"the head of the request did not arrive within {self.limits.timeout_s:g} s"
-            self._refuse(RequestTimeoutError(wanted))
+            self._refuse(SlowRequestError(wanted))
         else:
             self.transport.close()
 

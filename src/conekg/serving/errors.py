@@ -43,7 +43,11 @@ class ServerStoppingError(ConeKGError):
 
 
 class RequestTimeoutError(ConeKGError):
-    """A request that did not arrive, or was not answered, within the time limit."""
+    """A request that was not answered within the time limit."""
+
+
+class SlowRequestError(ConeKGError):
+    """A request that did not arrive within the time limit."""
 
 
 class BodyTooLargeError(ConeKGError):
@@ -56,6 +60,10 @@ class EncodedBodyError(ConeKGError):
 
 class HeadTooLargeError(ConeKGError):
     """A request whose first line and headers are larger than the limit."""
+
+
+class ClientGoneError(ConeKGError):
+    """A client that hung up before its request was answered; only metrics show it."""
 
 
 class MissingKeyError(ConeKGError):
@@ -71,6 +79,7 @@ STATUS: dict[type[ConeKGError], int] = {
     QuerySyntaxError: 400,
     MissingKeyError: 401,
     UnknownNameError: 404,
+    SlowRequestError: 408,
     BodyTooLargeError: 413,
     QueryTooLargeError: 413,
     EncodedBodyError: 415,
@@ -79,6 +88,7 @@ STATUS: dict[type[ConeKGError], int] = {
     QueryError: 422,
     UnsupportedOperatorError: 422,
     HeadTooLargeError: 431,
+    ClientGoneError: 499,  # as nginx counts such requests; HTTP itself has no status for them
     CheckpointError: 500,
     DataError: 500,
     DownloadError: 500,

@@ -21,16 +21,18 @@ from conekg.serving.connection import too_large
 from conekg.serving.errors import (
     INTERNAL_MESSAGE,
     BodyTooLargeError,
+    ClientGoneError,
     EncodedBodyError,
     HostNotAllowedError,
     MissingKeyError,
-    RequestTimeoutError,
     ServerBusyError,
+    SlowRequestError,
     describe,
     describe_range,
     describe_status,
     error_response,
 )
+from conekg.serving.hang_up import while_connected
 from conekg.serving.hosts import Hosts, name_in
 from conekg.serving.limits import Limits
 from conekg.serving.metrics import Metrics
@@ -128,7 +130,8 @@ class Gate:
             )
         self._metrics.in_flight += 1
         try:
-            await self._app(scope, _replay(body, receive), send)
+            async with while_connected(receive):
+                await self._app(scope, _replay(body, receive), send)
         finally:
             self._metrics.in_flight -= 1
 
@@ -197,7 +200,7 @@ class Gate:
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise ConeKGError(f"the client hung up after {size} bytes of the body")
+                        raise ClientGoneError(f"the client hung up after {size} bytes of the body")
                     chunk = message.get("body", b"")
                     size += len(chunk)
                     if size > limit:
@@ -206,7 +209,7 @@ class Gate:
                     if not message.get("more_body", False):
                         return b"".join(chunks)
         except TimeoutError:
-            raise RequestTimeoutError(
+            raise SlowRequestError(
                 f"the request body did not arrive within {self._limits.timeout_s:g} s"
             ) from None
 
@@ -227,7 +230,9 @@ class _GuardedSend:
                 return
             self.status = message["status"]
             message["headers"] = [*message["headers"], *_security_headers(self._scope["path"])]
-            if self._scope["app"].state.is_stopping:
+            # What is still to come of a slow request would have to be read before the next one.
+            is_slow = self.status == HTTPStatus.REQUEST_TIMEOUT
+            if is_slow or self._scope["app"].state.is_stopping:
                 message["headers"].append((b"connection", b"close"))
         if self._withheld is None:
             await self._send(message)

@@ -61,7 +61,7 @@ STATIC = Path(__file__).parent / "static"
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorResponse}
-    for status in (400, 401, 404, 413, 415, 421, 422, 431, 500, 503, 504)
+    for status in (400, 401, 404, 408, 413, 415, 421, 422, 431, 500, 503, 504)
 }
 """Every status that an API route may fail with; all have the one error shape."""
 
