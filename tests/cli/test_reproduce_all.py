@@ -95,9 +95,11 @@ def test_results_of_an_earlier_call_do_not_stay_beside_those_of_other_runs(
     run, film_graph, tmp_path, monkeypatch
 ):
     """The films have no test queries, so most experiments are left out for them."""
-    folder, own = tmp_path / "all", tmp_path / "all" / "notes.md"
+    folder = tmp_path / "all"
     assert conekg("all", run, *FEW, "--out", folder).exit_code == 0
-    own.write_text("my own")
+    own = {"notes.md": "my own", "seeds.json": "of `conekg reproduce seeds --json`"}
+    for name, text in own.items():  # `seeds` compares runs, so the call above left it out
+        (folder / name).write_text(text)
     films = untrained_run(tmp_path / "films", film_graph)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     done = conekg("all", films, "--pairs", 4, "--steps", 1, "--out", folder)
@@ -106,8 +108,8 @@ def test_results_of_an_earlier_call_do_not_stay_beside_those_of_other_runs(
     linked = {link for result in found.values() for link in re.findall(r"\((.*?)\)", result)}
     assert "operators.md" in linked
     assert "main-epfo.md" not in linked
-    assert {path.name for path in folder.iterdir()} == linked | {"index.md", "notes.md", "figures"}
-    assert own.read_text() == "my own"
+    assert {path.name for path in folder.iterdir()} == linked | {"index.md", "figures", *own}
+    assert {name: (folder / name).read_text() for name in own} == own
 
 
 def test_given_queries_go_to_the_experiments_that_use_them(run, tmp_path):

@@ -2,12 +2,13 @@
 
 The result of an experiment is written before the next one begins, so that an interruption loses
 only the current one. Experiments that do not apply to these runs are left out, and the index says
-why. Results of other runs that the folder holds from before do not stay beside the new ones.
+why. Results that the index of an earlier call lists do not stay beside those of other runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,8 @@ def reproduce_all(runs: Sequence[Run], given: Mapping[str, Any]) -> None:
     read = [given["queries"]] if "queries" in given else []
     check_files([folder / name for name in (_INDEX, *names)], read)
     can_draw = _can_draw(folder)
-    _remove(folder / _INDEX)  # it is not about the files that follow
+    earlier = _linked_in(folder / _INDEX)
+    _remove([folder / _INDEX])  # it is not about the files that follow
     lines = list[str]()
     for experiment in EXPERIMENTS.values():
         own = {key: value for key, value in given.items() if key in experiment.options}
@@ -55,10 +57,12 @@ def reproduce_all(runs: Sequence[Run], given: Mapping[str, Any]) -> None:
             raise  # a damaged file concerns all experiments
         except (ConfigError, DataError, UnsupportedOperatorError) as error:
             say(f"{experiment.name} left out: {error.message}")
-            _remove(*(folder / f"{experiment.name}{end}" for end in _ENDINGS))
+            _remove(earlier & {folder / f"{experiment.name}{end}" for end in _ENDINGS})
             lines.append(_line(experiment, f"left out: {error.message}"))
             continue
         measured.print()
+        if not can_draw:
+            _remove(earlier & {folder / f"{experiment.name}.png"})
         lines.append(_line(experiment, ", ".join(_write(measured, folder, can_draw))))
     write_file(folder / _INDEX, _index(runs, lines))
 
@@ -80,13 +84,20 @@ def _write(measured: Measured, folder: Path, can_draw: bool) -> list[str]:
     elif can_draw:
         measured.draw(folder / f"{name}.png")
         links.append(f"[picture]({name}.png)")
-    else:
-        _remove(folder / f"{name}.png")
     return links
 
 
-def _remove(*paths: Path) -> None:
-    """Remove files of an earlier call, if there are any."""
+def _linked_in(index: Path) -> set[Path]:
+    """The files that the index of an earlier call lists; none without one."""
+    if not index.is_file():
+        return set()
+    lines = index.read_text(encoding="utf-8", errors="replace").splitlines()
+    links = [link for line in lines for link in re.findall(r"\]\(([\w.-]+)\)", line)]
+    return {index.parent / link for link in links}
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    """Remove files of an earlier call, if they are still there."""
     for path in paths:
         try:
             path.unlink(missing_ok=True)
