@@ -282,10 +282,8 @@ def seeds_section(record: Path) -> str:
     others = list(zip(records, runs, strict=True))[1:]
     notes = dict.fromkeys(note for _, run in others for note in run["notes"])
     parts += [paragraphs(list(notes), page), *(commands(run["command"]) for run in runs[1:2])]
-    sources = ", ".join(f"`{path.relative_to(ROOT)}`" for path, _ in others)
-    parts.append(
-        f"The other seeds are given to `training.seed` in the same way. Sources: {sources}."
-    )
+    sources = " ".join(f"Source: `{path.relative_to(ROOT)}`." for path, _ in others)
+    parts.append(f"The other seeds are given to `training.seed` in the same way. {sources}")
     return "\n\n".join(parts)
 
 
